@@ -14,7 +14,10 @@ from pydantic_core import PydanticCustomError
 from newton.errors import ConfigError
 
 ENV_PREFIX = "NEWTON_"
-CONFIG_VARIABLE, TOKEN_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN"  # where settings are, and a secret of who asks a daemon: no settings
+CONFIG_VARIABLE, TOKEN_VARIABLE = (
+    "NEWTON_CONFIG",
+    "NEWTON_TOKEN",
+)  # where settings are, and a secret of who asks a daemon: no settings
 
 # ONNX Runtime would keep an id of the machine in the user's cache folder and look up a host of its vendor's; tiktoken
 # would copy its tables, which are here, into the folder of all users' temporary files.
@@ -205,9 +208,15 @@ def quieten_libraries() -> None:
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     shared = {SHARED_VARIABLES[name]: value for name, value in env.items() if name in SHARED_VARIABLES and value}
-    own = {name: value for name, value in env.items() if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)}
+    own = {
+        name: value
+        for name, value in env.items()
+        if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)
+    }
     for name in own:
-        _check_setting_name(name.removeprefix(ENV_PREFIX).lower(), shown_as=name, known={ENV_PREFIX + f.upper() for f in SETTING_NAMES})
+        _check_setting_name(
+            name.removeprefix(ENV_PREFIX).lower(), shown_as=name, known={ENV_PREFIX + f.upper() for f in SETTING_NAMES}
+        )
     return {**shared, **{name.removeprefix(ENV_PREFIX).lower(): value for name, value in own.items()}}
 
 

@@ -18,9 +18,9 @@ import asyncpg
 from newton import ids
 from newton.db.pool import Database, Tx
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.queue import ClaimedRun, RunResult, JobOutcome
+from newton.runtime.jobs.queue import ClaimedRun, JobOutcome, RunResult
 from newton.runtime.jobs.schedule import every_minutes
-from newton.runtime.jobs.work import WorkerTimings, JobWorker
+from newton.runtime.jobs.worker import JobWorker, WorkerTimings
 from tests.support import NOON, until
 
 NAMES = ("one", "two", "three", "four")
@@ -154,7 +154,9 @@ async def left(owner: "asyncpg.Pool[Any]") -> int:
 
 
 @asynccontextmanager
-async def crew(dsn: str, workers: int, *, pace: WorkerTimings, seconds: float, fenced: bool = True) -> AsyncGenerator[Crew]:
+async def crew(
+    dsn: str, workers: int, *, pace: WorkerTimings, seconds: float, fenced: bool = True
+) -> AsyncGenerator[Crew]:
     owner = await asyncpg.create_pool(dsn, min_size=1, max_size=4)
     await owner.execute(EFFECTS)
     made = Crew(dsn, owner, pace, seconds, fenced, random.Random(22))

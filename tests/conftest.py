@@ -20,9 +20,9 @@ from hypothesis import settings as hypothesis_settings
 from pgvector.asyncpg import register_vector
 
 from newton import ids
-from newton.content.shipped import data_folder
-from newton.db.door import prepare_database
-from newton.db.embedded import temporary_server
+from newton.content.package_data import data_folder
+from newton.db.connection import prepare_database
+from newton.db.embedded_server import temporary_server
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
 from tests.emptied import Common, opened

@@ -10,13 +10,13 @@ from uuid import UUID
 from hypothesis import settings
 
 from newton import ids
+from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.scope import AgentScope
-from newton.agent.sending import INPUT_HEADER
 from newton.clock import Clock, ManualClock
 from newton.db.pool import Database, Tx
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.memory import TokenCounter, WriteContext, Trust
+from newton.memory.memory import TokenCounter, Trust, WriteContext
 from newton.providers.chat import ChatMessage
 from newton.providers.embedding import Embedder
 

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from newton.dialogue.compaction import telling
-from newton.dialogue.compaction.strategies import CompactionBlock, ViewState, CompactionStrategy, refusal_reason
-from newton.dialogue.lines import Message, StoredMessage, Role, dump_calls
-from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, ViewMessage, count_tokens, build_view
+from newton.dialogue.compaction import extractive_summary
+from newton.dialogue.compaction.strategies import CompactionBlock, CompactionStrategy, ViewState, refusal_reason
+from newton.dialogue.messages import Message, Role, StoredMessage, dump_calls
+from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, ViewMessage, build_view, count_tokens
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ToolCall
 from tests.support import NOON, count
@@ -152,10 +152,12 @@ class Told:
 
     def _entry(self, strategy: str, block: CompactionBlock) -> CompactionEntry | None:
         if block.kind == "mask":
-            text = telling.mask_output(block.items[0], max_tokens=block.max_tokens, count_tokens=count)
+            text = extractive_summary.mask_output(block.items[0], max_tokens=block.max_tokens, count_tokens=count)
         else:
-            account = telling.summarize_block(block.items)
-            text = telling.render_summary(block.kind, account, block.items, max_tokens=block.max_tokens, count_tokens=count)
+            account = extractive_summary.summarize_block(block.items)
+            text = extractive_summary.render_summary(
+                block.kind, account, block.items, max_tokens=block.max_tokens, count_tokens=count
+            )
         if count(text) + MESSAGE_TOKENS >= block.tokens:
             return None
         number = next(self._clock)
@@ -168,7 +170,7 @@ class Told:
             tokens=count(text),
             before=block.tokens,
             strategy=strategy,
-            prompt=telling.RULES_VERSION,
+            prompt=extractive_summary.RULES_VERSION,
             model=None,
             made_at=NOON + timedelta(seconds=number),
         )

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from newton.agent import telling
+from newton.agent import events
 from newton.clock import Clock
 from newton.db.pool import Database, NestedDatabase, Tx
 from newton.heart.lifecycle.engine import LifecycleContext
@@ -63,4 +63,4 @@ class AgentScope:
 
     def publish(self, type_: str, payload: Mapping[str, object]) -> None:
         """Append an event when the open transaction commits. See `events.publish`."""
-        telling.publish(type_, payload, agent_id=self.agent_id, now=self.clock.now())
+        events.publish(type_, payload, agent_id=self.agent_id, now=self.clock.now())

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from newton.cognition.context import ContextBuilder
-from newton.cognition.current import ContextCache
-from newton.content.profiles import Profile, FeatureWeights, select_profile
+from newton.cognition.bundles.cache import ContextCache
+from newton.cognition.pipeline import ContextBuilder
+from newton.content.profiles import FeatureWeights, Profile, select_profile
 from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 
@@ -41,11 +41,14 @@ def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVari
         if feature != "similarity"
     ]
     evidence = [
-        AblationVariant(name=name, profile=profile.name, apply=_with_ranking(weighing)) for name, weighing in RANKING_ABLATIONS.items()
+        AblationVariant(name=name, profile=profile.name, apply=_with_ranking(weighing))
+        for name, weighing in RANKING_ABLATIONS.items()
     ]
     sources = [
         AblationVariant(
-            name=f"without {kind}", profile=profile.name, apply=_with_ranking(replace(DEFAULT_WEIGHTS, excluded_kinds=frozenset({kind})))
+            name=f"without {kind}",
+            profile=profile.name,
+            apply=_with_ranking(replace(DEFAULT_WEIGHTS, excluded_kinds=frozenset({kind}))),
         )
         for kind in kinds
     ]
@@ -64,7 +67,9 @@ def _with_ranking(ranking: RankingWeights) -> Callable[[ContextBuilder], Context
 
 
 def _with_weights(profile: Profile, name: str, weights: Mapping[str, float]) -> AblationVariant:
-    other = profile.model_copy(update={"name": name, "weights": FeatureWeights.model_validate(weights), "expression": None})
+    other = profile.model_copy(
+        update={"name": name, "weights": FeatureWeights.model_validate(weights), "expression": None}
+    )
     return AblationVariant(
         name=name,
         profile=name,

@@ -12,20 +12,20 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from newton.bench.dialogue import SyntheticDialogue, generate_dialogue
-from newton.bench.ground import BenchEnvironment, open_environment, vacuum_analyze
-from newton.bench.measure import percentile, p50_and_p95
+from newton.bench.environment import BenchEnvironment, open_environment, vacuum_analyze
 from newton.bench.recall import AtLeastOne
-from newton.bench.receipt import RunStart, collect_run_metadata
+from newton.bench.run_metadata import RunStart, collect_run_metadata
+from newton.bench.scoring import p50_and_p95, percentile
+from newton.bench.synthetic_dialogue import SyntheticDialogue, generate_dialogue
 from newton.clock import monotonic_ms
-from newton.cognition.gather import compute_search_limits
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.sources.gather import compute_search_limits
 from newton.db.queries import load
 from newton.errors import ConfigError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import recall, store
 from newton.providers.embedding import normalize_rows
-from newton.runtime.cli import show
+from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices
 
@@ -103,7 +103,7 @@ async def run_benchmark(
     figures = {"bare_ms": bare.as_json(), "context_ms": full.as_json(), "ratio": ratio, "rounds": rounds}
     answer = {**figures, "memories": kept, "receipt": written}
     if json:
-        show.print_json(answer)
+        formatting.print_json(answer)
     else:
         _print_table(answer)
 
@@ -113,7 +113,9 @@ async def _count_memories(environment: BenchEnvironment) -> dict[str, int]:
         return dict(await store.count_by_kind(tx, agent_id=environment.newton.scope.agent_id))
 
 
-async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Literal["real", "random"]) -> None:
+async def import_dialogue(
+    newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Literal["real", "random"]
+) -> None:
     if newton.scope.embedder is None:
         raise ConfigError("Without an embedding model there is no vector search.", hint="Set NEWTON_EMBEDDING=local.")
     embedder = newton.scope.embedder if vectors == "real" else RandomEmbedder(newton.scope.embedder)
@@ -125,7 +127,9 @@ async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *,
         raise ProviderError(report.embedder_error, hint="Mend that, or measure with --vectors random.")
 
 
-async def _measure_alternately(newton: AgentServices, questions: Sequence[str]) -> tuple[LatencySamples, LatencySamples]:
+async def _measure_alternately(
+    newton: AgentServices, questions: Sequence[str]
+) -> tuple[LatencySamples, LatencySamples]:
     """Both ways of each question one after the other, and each way first every other time."""
     ways = ((_measure_bare_searches, LatencySamples()), (_measure_context, LatencySamples()))
     for number, question in enumerate(questions):
@@ -158,7 +162,9 @@ async def _measure_bare_searches(newton: AgentServices, question: str) -> tuple[
 async def _measure_context(newton: AgentServices, question: str) -> tuple[Mapping[str, float], float]:
     """Everything, to the stored bundle."""
     started = monotonic_ms()
-    request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile)
+    request = ContextBuildRequest(
+        agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile
+    )
     bundle = await newton.context_builder.build(request)
     whole = monotonic_ms() - started
     return {**bundle.timings_ms, "keep": whole - sum(bundle.timings_ms.values())}, whole

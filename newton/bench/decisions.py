@@ -10,15 +10,15 @@ from typing import Annotated, Any
 from rich.console import Console
 from rich.table import Table
 
-from newton.bench.ground import open_environment, vacuum_analyze
+from newton.bench.environment import open_environment, vacuum_analyze
 from newton.bench.recall import AtLeastOne
-from newton.bench.receipt import RunStart, collect_run_metadata
+from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.brain import decisions
 from newton.brain.calibration.report import build_calibration
-from newton.brain.choice import DecisionDraft, DecisionReason, Verdict
-from newton.brain.stating import NewDecision, DecisionReview
+from newton.brain.codec import DecisionReview, NewDecision
+from newton.brain.draft import DecisionDraft, DecisionReason, Verdict
 from newton.clock import SystemClock, monotonic_ms
-from newton.runtime.cli import show
+from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices
 
@@ -47,7 +47,7 @@ async def run_benchmark(*, judged: Annotated[int, AtLeastOne] = 10_000, json: Js
         figures = {**await _measure_recording(here.newton), **await _measure_reading(here.newton)}
         written = await collect_run_metadata(here, began, data_sha256=f"seed {SEED}", budgets=[], judged=judged)
     if json:
-        show.print_json({"judged": judged, "figures": figures, "receipt": written})
+        formatting.print_json({"judged": judged, "figures": figures, "receipt": written})
         return
     table = Table("what", "p50 ms", "p95 ms", title=f"{judged:,} judged decisions")
     for name, figure in figures.items():

@@ -10,18 +10,19 @@ from typing import Annotated, Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from newton.bench.ground import open_environment, vacuum_analyze
+from newton.bench.environment import open_environment, vacuum_analyze
 from newton.bench.recall import AtLeastOne
-from newton.bench.receipt import RunStart, collect_run_metadata
+from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.clock import SystemClock, monotonic_ms
 from newton.content.skills import Skill
-from newton.heart import activations, censors, episodes, facts, procedures
+from newton.heart import activations, censors, episodes, procedures
 from newton.heart.activations import ActivationResult
 from newton.heart.censors import CensorRule
 from newton.heart.episodes import NewEpisode
-from newton.heart.facts import NewFact
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.runtime.cli import show
+from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices
 
@@ -50,13 +51,15 @@ async def run_benchmark(*, memories: Annotated[int, AtLeastOne] = 10_000, json: 
     runs: list[dict[str, Any]] = []
     written: dict[str, Any] = {}
     for part in FRACTIONS:
-        async with open_environment(load_settings().model_copy(update={"database_url": None, "embedding": "none"})) as here:
+        async with open_environment(
+            load_settings().model_copy(update={"database_url": None, "embedding": "none"})
+        ) as here:
             await _create_memories(here.newton, max(int(memories * part), 20))
             await vacuum_analyze(here.owner_dsn)
             runs.append({"memories": max(int(memories * part), 20), **await _measure_runs(here.newton)})
             written = await collect_run_metadata(here, began, data_sha256=f"seed {SEED}", budgets=[])
     if json:
-        show.print_json({"runs": runs, "receipt": written})
+        formatting.print_json({"runs": runs, "receipt": written})
     else:
         _print_table(runs)
 
@@ -82,14 +85,16 @@ async def _create_memories(newton: AgentServices, count: int) -> None:
     again = [replace(dice.choice(told), ref=f"again {n}", source=f"source {n % 5}") for n in range(len(told) // 2)]
     for batch in _split_batches([*told, *again]):
         async with newton.scope.transaction() as tx:
-            await facts.add_facts(tx, batch, ctx=own)
+            await fact_store.add_facts(tx, batch, ctx=own)
     for batch in _split_batches([_make_episode(n, dice, now) for n in range(count // 5)]):
         async with newton.scope.transaction() as tx:
             await episodes.add_episodes(tx, batch, ctx=own)
     await _create_censors_and_procedures(newton, own, count // 20, dice)
 
 
-async def _create_censors_and_procedures(newton: AgentServices, own: LifecycleContext, count: int, dice: random.Random) -> None:
+async def _create_censors_and_procedures(
+    newton: AgentServices, own: LifecycleContext, count: int, dice: random.Random
+) -> None:
     async with newton.scope.transaction() as tx:
         rules = [CensorRule(trigger=f"touch wire {n}", reason="it is live") for n in range(count)]
         known = await censors.add_rules(tx, rules, ctx=own)
@@ -98,7 +103,9 @@ async def _create_censors_and_procedures(newton: AgentServices, own: LifecycleCo
             await procedures.add_procedure(tx, skill, ctx=own)
         listed = [p.memory_id for p in await procedures.list_versions(tx, agent_id=newton.scope.agent_id)]
         for _ in range(6):
-            await activations.record_activations(tx, "censor", dice.sample(known, len(known) // 2), stage="bench", ctx=own)
+            await activations.record_activations(
+                tx, "censor", dice.sample(known, len(known) // 2), stage="bench", ctx=own
+            )
             await activations.record_activations(tx, "procedure", listed, stage="bench", ctx=own)
         for memory_id in listed:
             await activations.record_result(tx, "procedure", memory_id, dice.choice(OUTCOMES), ctx=own)

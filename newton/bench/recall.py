@@ -14,23 +14,30 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from newton.bench.ablation import BASELINE, AblationVariant, select_base_profile, build_variants
-from newton.bench.folder import DatasetConversation, DatasetQuestion, load_conversations, hash_dataset
-from newton.bench.ground import open_environment
-from newton.bench.measure import RecallSample, summarize_by_budget, recall_by_type, recall_by_variant, evidence_recall, p50_and_p95
-from newton.bench.pace import ImportSpeed, time_import
-from newton.bench.receipt import RunStart, collect_run_metadata
+from newton.bench.ablation import BASELINE, AblationVariant, build_variants, select_base_profile
+from newton.bench.dataset import DatasetConversation, DatasetQuestion, hash_dataset, load_conversations
+from newton.bench.environment import open_environment
+from newton.bench.import_speed import ImportSpeed, time_import
+from newton.bench.run_metadata import RunStart, collect_run_metadata
+from newton.bench.scoring import (
+    RecallSample,
+    evidence_recall,
+    p50_and_p95,
+    recall_by_type,
+    recall_by_variant,
+    summarize_by_budget,
+)
 from newton.clock import ManualClock, monotonic_ms
-from newton.cognition.bundle import Bundle, ScoredCandidate
-from newton.cognition.gather import compute_search_limits
+from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.sources.gather import compute_search_limits
 from newton.memory import agents, store
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS
 from newton.memory.representations import to_bullet
-from newton.providers import tokens
-from newton.runtime.cli import show
+from newton.providers import token_counter
+from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices
 
@@ -81,7 +88,7 @@ async def run_benchmark(
         alone, and by the published weights. Takes some fifteen times as long.
     """
     began, budgets = RunStart(), sorted(set(budget or DEFAULT_BUDGETS))
-    found = load_conversations(folder, count_tokens=tokens.count, limit=limit)
+    found = load_conversations(folder, count_tokens=token_counter.count, limit=limit)
     _warn_missing_gold(found)
     async with open_environment(load_settings()) as here:
         with _progress_bar(found, len(budgets)) as step:
@@ -97,7 +104,7 @@ async def run_benchmark(
         )
     answer = {**summarize(run), "receipt": written}
     if json:
-        show.print_json(answer)
+        formatting.print_json(answer)
     else:
         _print_table(answer)
 
@@ -122,15 +129,20 @@ def select_rendered_items(bundle: Bundle) -> list[ScoredCandidate]:
     return [item for item in bundle.items if to_bullet(item.context_line) in lines]
 
 
-async def _import_conversation(newton: AgentServices, conversation: DatasetConversation, run: RecallRun) -> AgentServices:
+async def _import_conversation(
+    newton: AgentServices, conversation: DatasetConversation, run: RecallRun
+) -> AgentServices:
     """The conversation in an agent of its own, a day after it ended."""
     agent_id = await agents.get_or_create_agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
     own = replace(newton, scope=replace(newton.scope, agent_id=agent_id))
     report = await time_import(
-        own, conversation.path, run.import_speed, progress=lambda lines: run.report_progress(f"{conversation.name}: import", lines)
+        own,
+        conversation.path,
+        run.import_speed,
+        progress=lambda lines: run.report_progress(f"{conversation.name}: import", lines),
     )
     for refusal in report.rejections:
-        show.print_notice(f"{conversation.path}:{refusal.line} was refused: {refusal.reason}")
+        formatting.print_notice(f"{conversation.path}:{refusal.line} was refused: {refusal.reason}")
     asked_at = (conversation.ended_at or newton.scope.now()) + QUESTION_DELAY
     return replace(own, context_builder=replace(own.context_builder, clock=ManualClock(asked_at)))
 
@@ -157,7 +169,12 @@ async def _measure_questions(newton: AgentServices, conversation: DatasetConvers
 
 
 async def _measure_question(
-    newton: AgentServices, conversation: DatasetConversation, question: DatasetQuestion, *, budget: int, variant: AblationVariant
+    newton: AgentServices,
+    conversation: DatasetConversation,
+    question: DatasetQuestion,
+    *,
+    budget: int,
+    variant: AblationVariant,
 ) -> RecallSample:
     request = ContextBuildRequest(
         agent_id=newton.scope.agent_id,
@@ -188,7 +205,9 @@ def _warn_missing_gold(dataset: Sequence[DatasetConversation]) -> None:
         if None in conversation.find_gold(question)
     ]
     if unknown:
-        show.print_notice(f"{len(unknown)} questions name gold that no line has; it counts as missed: {', '.join(unknown)}")
+        formatting.print_notice(
+            f"{len(unknown)} questions name gold that no line has; it counts as missed: {', '.join(unknown)}"
+        )
 
 
 @contextmanager
@@ -218,7 +237,7 @@ def _print_table(answer: Mapping[str, Any]) -> None:
     Console().print(table)
     print(_format_timings(answer))
     if answer["incomplete"]:
-        show.print_notice(f"{answer['incomplete']} contexts were made without a source that was late or down.")
+        formatting.print_notice(f"{answer['incomplete']} contexts were made without a source that was late or down.")
 
 
 def _format_timings(answer: Mapping[str, Any]) -> str:

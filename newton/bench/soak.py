@@ -11,20 +11,20 @@ from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
-from newton.agent.verbs import FactDraft
-from newton.bench.ground import open_environment
-from newton.bench.receipt import RunStart, collect_run_metadata
+from newton.agent.services.memories import FactDraft
+from newton.bench.environment import open_environment
+from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.clock import SystemClock, monotonic_ms
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
-from newton.runtime.cli import show
+from newton.dialogue.messages import Message
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.catalogue import SCHEDULES, build_runner
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
+from newton.runtime.jobs.registry import SCHEDULES, build_runner
 from newton.runtime.jobs.schedule import JobSchedule
-from newton.runtime.jobs.work import WorkerTimings, RunFunction, JobWorker
-from newton.runtime.minds import AgentRegistry
+from newton.runtime.jobs.worker import JobWorker, RunFunction, WorkerTimings
 from newton.runtime.wiring import AgentServices
 
 AGENT_COUNT, SEED = 3, 24
@@ -78,7 +78,7 @@ def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> di
 def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
     """What the last half of the points rises by in a minute, by least squares. Pure.
 
-    >>> round(slope([(0.0, 9.0), (1.0, 9.0), (60.0, 1.0), (120.0, 2.0)]), 3)
+    >>> round(slope_per_minute([(0.0, 9.0), (1.0, 9.0), (60.0, 1.0), (120.0, 2.0)]), 3)
     1.0
     """
     late = points[len(points) // 2 :]
@@ -107,15 +107,19 @@ async def run_benchmark(
         written = await collect_run_metadata(here, began, data_sha256=f"seed {SEED}", budgets=[])
     told = {"minutes": minutes, "hours": hours, **figures}
     if json:
-        show.print_json({**told, "receipt": written})
+        formatting.print_json({**told, "receipt": written})
     else:
         print("\n".join(f"{name}: {value}" for name, value in told.items()))
 
 
-async def _run_soak(minds: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, *, seconds: float) -> datetime:
+async def _run_soak(
+    minds: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, *, seconds: float
+) -> datetime:
     """Works so long, and returns when it ended."""
     stop = asyncio.Event()
-    worker = JobWorker(minds.default.scope.db, monitor.record_runs(build_runner(minds)), WorkerTimings(tick=0.5, poll=0.25))
+    worker = JobWorker(
+        minds.default.scope.db, monitor.record_runs(build_runner(minds)), WorkerTimings(tick=0.5, poll=0.25)
+    )
     for number in range(AGENT_COUNT):
         await minds.create(f"soak {number}")
     async with asyncio.TaskGroup() as tasks:
@@ -151,7 +155,9 @@ async def _append_message(newton: AgentServices, ref: str, content: str) -> None
         await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
 
 
-async def _collect_results(minds: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, ends: datetime) -> dict[str, Any]:
+async def _collect_results(
+    minds: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, ends: datetime
+) -> dict[str, Any]:
     runs = Counter(monitor.job_runs)
     last = {name: schedule.last_slot(ends - timedelta(seconds=2)) for name, schedule in schedules.items()}
     lost, unexplained = list[str](), list[str]()

@@ -7,32 +7,39 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from newton.brain import ledger
-from newton.brain.chain import JsonObject, ChainRecord, canonical_json
-from newton.brain.choice import NEAR_COSINE, DecisionDraft
-from newton.brain.ledger import LedgerEntry
-from newton.brain.showing import ERASED, to_embedding_text, format_erased_forms, format_full, to_search_text, format_short_forms
-from newton.brain.stating import (
-    NewDecision,
+from newton.brain.codec import (
     DecisionReview,
-    encode_body,
-    validate,
-    validate_review,
+    NewDecision,
     decode_draft,
-    ensure_review_date,
-    encode_review,
     decode_review,
+    encode_body,
+    encode_review,
+    encode_texts,
+    ensure_review_date,
     ensure_same_draft,
     ensure_same_outcome,
-    normalize_tags,
-    encode_texts,
     format_time,
+    normalize_tags,
+    validate,
+    validate_review,
 )
+from newton.brain.draft import NEAR_COSINE, DecisionDraft
+from newton.brain.formatting import (
+    ERASED,
+    format_erased_forms,
+    format_full,
+    format_short_forms,
+    to_embedding_text,
+    to_search_text,
+)
+from newton.brain.hash_chain import ChainRecord, JsonObject, canonical_json
+from newton.brain.ledger import LedgerEntry
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import hygiene, store
-from newton.memory.memory import TokenCounter, NewMemory, WriteContext, digest
+from newton.memory.memory import NewMemory, TokenCounter, WriteContext, digest
 from newton.memory.store import MemoryUpdate
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
@@ -97,7 +104,10 @@ async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteCont
     for was, review in late.values():
         await _apply_review(tx, was, review, ctx=ctx)
     ids = written | {name: was.decision_id for name, was in known.items()}
-    return [RecordResult(ids[name], is_new=named.index(name) == place and name in written) for place, name in enumerate(named)]
+    return [
+        RecordResult(ids[name], is_new=named.index(name) == place and name in written)
+        for place, name in enumerate(named)
+    ]
 
 
 async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID) -> DecisionDraft:
@@ -147,7 +157,9 @@ async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
     """What was decided is done and its outcome awaited. Raises ConflictError when that was said before."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # who gives the outcome reads the state
     await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    step = PlannedTransition(memory_id=decision_id, event="done", from_state="RECORDED", to_state="PENDING", reason="it was done")
+    step = PlannedTransition(
+        memory_id=decision_id, event="done", from_state="RECORDED", to_state="PENDING", reason="it was done"
+    )
     if not await apply_transitions(tx, [step], ctx=ctx):
         raise ConflictError("The decision is done already.", hint="`newton decisions show ID` shows what became of it.")
 
@@ -175,7 +187,9 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     mine = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
     was = await load_decision(tx, older_id, agent_id=ctx.agent_id)
-    before = {row["other_id"] for row in await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)}
+    before = {
+        row["other_id"] for row in await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
+    }
     if newer_id == older_id or newer_id in before:
         raise InputError(
             "A decision cannot supersede itself, not even by way of others.", hint="Record a new decision for that."
@@ -184,7 +198,9 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
         raise InputError("A decision cannot supersede a later one.", hint="Name them the other way round.")
     await _record_link(tx, (newer_id, "supersedes", older_id), ctx=ctx)
     if was.review is None:
-        await _apply_review(tx, was, DecisionReview(verdict="partial", at=mine.decided_at, how="superseded"), cause=newer_id, ctx=ctx)
+        await _apply_review(
+            tx, was, DecisionReview(verdict="partial", at=mine.decided_at, how="superseded"), cause=newer_id, ctx=ctx
+        )
 
 
 async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> None:
@@ -199,7 +215,9 @@ async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx
 async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *, ctx: WriteContext) -> None:
     """Links a new decision to those that were found for it, with their cosines: to what is near in meaning, and to what
     has a tag in common. These links follow from what is known and are no records."""
-    rows = await SQL["find_sharing_tag"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=source_id, memory_ids=list(similarities))
+    rows = await SQL["find_sharing_tag"].fetch_all(
+        tx, agent_id=ctx.agent_id, memory_id=source_id, memory_ids=list(similarities)
+    )
     near = {decision_id for decision_id, cosine in similarities.items() if cosine >= NEAR_COSINE}
     sharing = {row["decision_id"] for row in rows} - near
     await store.add_links(tx, "near", [(source_id, one) for one in sorted(near)], ctx=ctx)
@@ -242,7 +260,9 @@ def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> De
         ensure_same_draft(stored.draft, new_decision.draft)
     if new_decision.review is None or stored.review is None:
         return new_decision.review
-    told = new_decision.review if stored.draft is not None else replace(new_decision.review, lesson=stored.review.lesson)
+    told = (
+        new_decision.review if stored.draft is not None else replace(new_decision.review, lesson=stored.review.lesson)
+    )
     ensure_same_outcome(stored.review, told, new_decision.draft.ref)
     return None
 
@@ -263,7 +283,11 @@ async def _write(tx: Tx, new_decisions: Mapping[str, NewDecision], *, ctx: Write
     for name, intent in new_decisions.items():
         entries += _to_entries(ids[name], intent)
     await ledger.append(tx, entries, ctx=ctx)
-    await apply_transitions(tx, [_review_transition(ids[name], "RECORDED", i.review) for name, i in new_decisions.items() if i.review], ctx=ctx)
+    await apply_transitions(
+        tx,
+        [_review_transition(ids[name], "RECORDED", i.review) for name, i in new_decisions.items() if i.review],
+        ctx=ctx,
+    )
     return ids
 
 
@@ -305,7 +329,9 @@ def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteCo
     )
 
 
-async def _apply_review(tx: Tx, stored: StoredDecision, review: DecisionReview, *, cause: UUID | None = None, ctx: WriteContext) -> None:
+async def _apply_review(
+    tx: Tx, stored: StoredDecision, review: DecisionReview, *, cause: UUID | None = None, ctx: WriteContext
+) -> None:
     await ledger.append(tx, [_outcome_entry(stored.decision_id, review, cause)], ctx=ctx)
     (row,) = await SQL["get_states"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=[stored.decision_id])
     await apply_transitions(tx, [_review_transition(stored.decision_id, row["state"], review)], ctx=ctx)
@@ -314,10 +340,14 @@ async def _apply_review(tx: Tx, stored: StoredDecision, review: DecisionReview, 
 
 def _review_transition(decision_id: UUID, state: str, review: DecisionReview) -> PlannedTransition:
     because = f"its outcome is known: {review.verdict} ({review.how})"
-    return PlannedTransition(memory_id=decision_id, event="reviewed", from_state=state, to_state="REVIEWED", reason=because)
+    return PlannedTransition(
+        memory_id=decision_id, event="reviewed", from_state=state, to_state="REVIEWED", reason=because
+    )
 
 
-def _memory_update(stored: StoredDecision, review: DecisionReview | None, *, count_tokens: TokenCounter) -> MemoryUpdate:
+def _memory_update(
+    stored: StoredDecision, review: DecisionReview | None, *, count_tokens: TokenCounter
+) -> MemoryUpdate:
     outcome = review.verdict if review else "pending"
     if stored.draft is None:
         short = format_erased_forms(stored.body["confidence"], review, count_tokens=count_tokens)

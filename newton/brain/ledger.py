@@ -9,7 +9,17 @@ from uuid import UUID
 
 from asyncpg import Record
 
-from newton.brain.chain import BrokenLink, ChainHead, JsonObject, RecordKind, ChainVerifier, ChainRecord, make_initial_head, hash_record, hash_texts
+from newton.brain.hash_chain import (
+    BrokenLink,
+    ChainHead,
+    ChainRecord,
+    ChainVerifier,
+    JsonObject,
+    RecordKind,
+    hash_record,
+    hash_texts,
+    make_initial_head,
+)
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
@@ -48,7 +58,9 @@ async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -
     for entry in entries:
         records.append(_to_record(entry, head, ctx=ctx))
         head = ChainHead(records[-1].seq, records[-1].hash)
-    await SQL["append_records"].execute(tx, agent_id=ctx.agent_id, records=json.dumps([_to_row(record) for record in records]))
+    await SQL["append_records"].execute(
+        tx, agent_id=ctx.agent_id, records=json.dumps([_to_row(record) for record in records])
+    )
     await SQL["advance_head"].execute(tx, agent_id=ctx.agent_id, seq=head.seq, hash=head.hash)
     return head
 
@@ -91,7 +103,9 @@ async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | Non
     end = await lock_chain(tx, agent_id=agent_id)
     begun = await SQL["get_origin_agent"].fetch_one(tx, agent_id=agent_id)
     walk = ChainVerifier(begun["began"] if begun else agent_id, external_head)
-    while rows := await SQL["list_records"].fetch_all(tx, agent_id=agent_id, after=walk.current.seq, max_rows=BATCH_SIZE):
+    while rows := await SQL["list_records"].fetch_all(
+        tx, agent_id=agent_id, after=walk.current.seq, max_rows=BATCH_SIZE
+    ):
         for row in rows:
             if fault := _check_row(walk, row):
                 return fault

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from newton.brain.choice import DecisionDraft
+from newton.brain.draft import DecisionDraft
 
 MIN_WORDS = 3
 MAX_CHARS = 200  # of a description that says in a line what was chosen

@@ -9,7 +9,13 @@ from uuid import UUID, uuid4
 
 import httpx2
 
-from newton.client.connection import CONNECTION_LOST, DaemonConnection, error_from_problem, retry_delay, expect_newton_response
+from newton.client.connection import (
+    CONNECTION_LOST,
+    DaemonConnection,
+    error_from_problem,
+    expect_newton_response,
+    retry_delay,
+)
 
 Outcome = Literal["success", "partial", "failure"]
 IdLike = UUID | str
@@ -187,7 +193,9 @@ class Client(DaemonConnection):
         said = await self.request("DELETE", f"/v1/memories/{memory_id}", asked=asked, key=str(uuid4()))
         return said.json()["forgotten"]
 
-    async def append_messages(self, session: str, messages: Sequence[MessageDict], *, key: str | None = None) -> list[int]:
+    async def append_messages(
+        self, session: str, messages: Sequence[MessageDict], *, key: str | None = None
+    ) -> list[int]:
         """Adds lines to a session; the places of those that are new."""
         path = f"{session_path(session)}/messages"
         return (await self.post(path, {"messages": messages}, key=key))["positions"]
@@ -251,7 +259,9 @@ class Client(DaemonConnection):
         """Ends the current task with its result."""
         return await self.post("/v1/tasks/pop", {"result": result, "session": session}, key=key)
 
-    async def decide(self, description: str, *, confidence: float, key: str | None = None, **more: object) -> DecisionDict:
+    async def decide(
+        self, description: str, *, confidence: float, key: str | None = None, **more: object
+    ) -> DecisionDict:
         """Records a decision before it is carried out; `more` are the other fields of `POST /v1/decisions`."""
         given = {"description": description, "confidence": confidence, **more}
         return await self.post("/v1/decisions", given, key=key)

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import httpx2
 
-from newton.errors import OverloadedError, DatabaseError, NewtonError
+from newton.errors import DatabaseError, NewtonError, OverloadedError
 
 MAX_ATTEMPTS = 5
 TIMEOUT_SECONDS = 65  # a little longer than the daemon lets anything take
@@ -75,7 +75,9 @@ class DaemonConnection:
         shown: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[AsyncGenerator[ServerSentEvent]]:
         """The events that the daemon answers there, as they come; asked for once."""
-        async with self._http.stream(method, path, content=_encode_body(body), headers={**JSON_HEADERS, **(shown or {})}) as answer:
+        async with self._http.stream(
+            method, path, content=_encode_body(body), headers={**JSON_HEADERS, **(shown or {})}
+        ) as answer:
             if answer.is_error:
                 await answer.aread()
                 raise _to_error(answer)
@@ -103,7 +105,9 @@ class DaemonConnection:
             later = answer.headers.get("retry-after")
             if not answer.is_error:
                 return answer
-            if attempt == self.attempts or not (answer.status_code in RETRY_STATUSES or (answer.status_code == 409 and later)):
+            if attempt == self.attempts or not (
+                answer.status_code in RETRY_STATUSES or (answer.status_code == 409 and later)
+            ):
                 raise _to_error(answer)
             await asyncio.sleep(retry_delay(attempt, later))
         raise AssertionError("unreachable")

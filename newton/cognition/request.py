@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from newton.cognition.filters import ContextFilters
+from newton.cognition.sources.filters import ContextFilters
 from newton.memory.recall import RetrievedMemory
 
 NO_FILTERS = ContextFilters()
@@ -27,7 +27,9 @@ class SentMessages:
         return self.covers(found.position, found.position)
 
     def _is_own_position(self, thread_id: UUID | None, position: int) -> bool:
-        inherited = any(thread_id == other and first <= position <= last for other, first, last in self.inherited_ranges)
+        inherited = any(
+            thread_id == other and first <= position <= last for other, first, last in self.inherited_ranges
+        )
         return thread_id == self.session_id or inherited
 
     def covers(self, first: int, last: int) -> bool:

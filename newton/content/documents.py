@@ -7,8 +7,8 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Literal, NamedTuple
 
-from newton.content import confined, markup
-from newton.content.sections import ParsedDocument, DocumentSection
+from newton.content import markdown, sandbox
+from newton.content.sections import DocumentSection, ParsedDocument
 from newton.errors import InputError
 
 __all__ = ["LoadedDocument", "Found", "DocumentSection", "TextFormat", "iter_documents", "read_document", "parse_text"]
@@ -79,7 +79,7 @@ def read_document(path: Path) -> LoadedDocument:
 
 def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
     """A document that is at hand as a text. Raises InputError when it says nothing."""
-    read = markup.parse_markdown(text) if text_format == "markdown" else markup.parse_plain_text(text)
+    read = markdown.parse_markdown(text) if text_format == "markdown" else markdown.parse_plain_text(text)
     if not read.sections:
         raise InputError("The document says nothing.", hint="Leave it out, or write something in it.")
     return read
@@ -168,16 +168,16 @@ def _decode(raw: bytes) -> str:
 
 
 def _parse_html(raw: bytes) -> ParsedDocument:
-    return confined.run_parser("newton.content.webpage", _decode(raw).encode())
+    return sandbox.run_parser("newton.content.webpage", _decode(raw).encode())
 
 
 def _parse_pdf(raw: bytes) -> ParsedDocument:
-    return confined.run_parser("newton.content.pdf", raw)
+    return sandbox.run_parser("newton.content.pdf", raw)
 
 
 _PARSERS: dict[DocumentFormat, Callable[[bytes], ParsedDocument]] = {
-    "markdown": lambda raw: markup.parse_markdown(_decode(raw)),
-    "text": lambda raw: markup.parse_plain_text(_decode(raw)),
+    "markdown": lambda raw: markdown.parse_markdown(_decode(raw)),
+    "text": lambda raw: markdown.parse_plain_text(_decode(raw)),
     "html": _parse_html,
     "pdf": _parse_pdf,
 }

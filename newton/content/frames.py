@@ -9,9 +9,16 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from newton.content.marked import YamlDocument, load_yaml
-from newton.content.shipped import data_folder
-from newton.content.yamlfile import StrictModel, NamedModel, build_model, list_content_files, get_by_name, read_folder
+from newton.content.package_data import data_folder
+from newton.content.yaml_models import (
+    NamedModel,
+    StrictModel,
+    build_model,
+    get_by_name,
+    list_content_files,
+    read_folder,
+)
+from newton.content.yaml_source import YamlDocument, load_yaml
 
 Stakes = Literal["low", "medium", "high", "critical"]
 
@@ -106,9 +113,13 @@ class Frame(NamedModel):
     domains: tuple[Text, ...] = Field(
         default=(), description="The domains to activate: procedures and censors of these count."
     )
-    priorities: KindPriorities = Field(default=KindPriorities(), description="A number from 0 to 1 for each kind of memory.")
+    priorities: KindPriorities = Field(
+        default=KindPriorities(), description="A number from 0 to 1 for each kind of memory."
+    )
     profile: str = Field(default="evidence", description="The name of a profile: how memories are scored.")
-    budget: LayerShares = Field(default=LayerShares(), description="Shares for decisions, facts, procedures and episodes.")
+    budget: LayerShares = Field(
+        default=LayerShares(), description="Shares for decisions, facts, procedures and episodes."
+    )
     floor: Priority = Field(
         default=0.0, description="The least evidence with which a memory comes in, but for lines of dialogue."
     )
@@ -162,14 +173,19 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
     return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
 
 
-def overlay_frames(frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
+def overlay_frames(
+    frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None
+) -> dict[str, Frame]:
     """The frames with those of the folder: a new name adds one, a known one takes its place.
 
     A frame that says `extends` has all of the frame it names, but for what it says itself. Raises ConfigError as
     `load_frames` does.
     """
     files, context = list_content_files(folder, exclude=PACK_FILE), _validation_context(profiles)
-    return {**frames, **{path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files}}
+    return {
+        **frames,
+        **{path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files},
+    }
 
 
 def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from newton.content.shipped import data_folder
-from newton.content.yamlfile import NamedModel, read_folder
+from newton.content.package_data import data_folder
+from newton.content.yaml_models import NamedModel, read_folder
 from newton.errors import InputError
 
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]

@@ -5,11 +5,11 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field, model_validator
 
-from newton.content.frames import PACK_FILE, LayerShares, Frame, load_frames, overlay_frames
-from newton.content.marked import load_yaml
-from newton.content.profiles import Profile, FeatureWeights, get_profile
-from newton.content.shipped import data_folder
-from newton.content.yamlfile import StrictModel, NamedModel, validate_model, get_by_name, list_folder
+from newton.content.frames import PACK_FILE, Frame, LayerShares, load_frames, overlay_frames
+from newton.content.package_data import data_folder
+from newton.content.profiles import FeatureWeights, Profile, get_profile
+from newton.content.yaml_models import NamedModel, StrictModel, get_by_name, list_folder, validate_model
+from newton.content.yaml_source import load_yaml
 
 MAX_QUESTIONS = 4
 PACKS_FOLDER = "packs"  # within a folder of frames
@@ -104,7 +104,9 @@ def load_packs(extra: Path | None = None) -> dict[str, FramePack]:
 
 def _find_pack_folders(extra: Path | None) -> dict[str, Path]:
     homes = [home / PACKS_FOLDER for home in (data_folder("frames"), extra and extra.expanduser()) if home]
-    return {path.name: path for home in homes if home.is_dir() for path in list_folder(home) if (path / PACK_FILE).is_file()}
+    return {
+        path.name: path for home in homes if home.is_dir() for path in list_folder(home) if (path / PACK_FILE).is_file()
+    }
 
 
 def _read_pack(folder: Path) -> FramePack:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError
 
-from newton.content.sections import MAX_HEADING_CHARS, ParsedDocument, DocumentSection, collapse_whitespace
+from newton.content.sections import MAX_HEADING_CHARS, DocumentSection, ParsedDocument, collapse_whitespace
 from newton.errors import InputError
 
 MAX_CHARS = 50_000_000  # characters; a small file can hold as many pages of one text as it likes
@@ -36,7 +36,9 @@ def read(raw: bytes) -> ParsedDocument:
     if not sections:
         raise InputError(f"has no text on any page (of {len(pages)}).", hint="Is it scanned? Run OCR over it first.")
     title = reader.metadata.title if reader.metadata else None
-    return ParsedDocument(collapse_whitespace(_clean_text(title))[:MAX_HEADING_CHARS] if isinstance(title, str) else "", tuple(sections))
+    return ParsedDocument(
+        collapse_whitespace(_clean_text(title))[:MAX_HEADING_CHARS] if isinstance(title, str) else "", tuple(sections)
+    )
 
 
 def _iter_page_texts(reader: PdfReader) -> Iterator[str]:

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, cast
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from newton.content.shipped import data_folder
-from newton.content.yamlfile import StrictModel, NamedModel, get_by_name, read_folder
+from newton.content.package_data import data_folder
+from newton.content.yaml_models import NamedModel, StrictModel, get_by_name, read_folder
 from newton.errors import ConfigError, ConflictError, InputError
 
 DecayClock = Literal["created", "accessed", "occurred", "confirmed"]
@@ -90,7 +90,10 @@ class Decay(StrictModel):
         preset = said["preset"]
         if not set(said) <= {"preset", "clock"} or preset not in DECAY_PRESETS:
             raise ValueError(f"takes one preset of {', '.join(DECAY_PRESETS)}, and beside it only a clock")
-        return {**{name: value for name, value in said.items() if name != "preset"}, **DECAY_PRESETS[cast("DecayPreset", preset)]}
+        return {
+            **{name: value for name, value in said.items() if name != "preset"},
+            **DECAY_PRESETS[cast("DecayPreset", preset)],
+        }
 
     @model_validator(mode="after")
     def _check_single_rate(self) -> "Decay":
@@ -201,7 +204,9 @@ class Profile(NamedModel):
     """
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: when to choose it.")
-    weights: FeatureWeights = Field(default=FeatureWeights.model_construct(), description="A weight for each feature that counts.")
+    weights: FeatureWeights = Field(
+        default=FeatureWeights.model_construct(), description="A weight for each feature that counts."
+    )
     combine: Literal["sum", "product"] = Field(
         default="sum", description="sum adds weight x feature; product multiplies feature ** weight."
     )
@@ -212,7 +217,9 @@ class Profile(NamedModel):
     outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="A factor for each outcome.")
     usage: UsageBoost = Field(default=UsageBoost(), description="How use counts.")
     boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for words, freshness and names.")
-    reach: GatherOptions = Field(default=GatherOptions(), description="How far it is looked beside what is searched for.")
+    reach: GatherOptions = Field(
+        default=GatherOptions(), description="How far it is looked beside what is searched for."
+    )
     floor: Share = Field(
         default=0.0,
         description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",

@@ -55,7 +55,9 @@ class SectionBuilder:
         if self._trail and not self._paragraphs and below <= self._trail[-1][0]:
             self._paragraphs = [self._trail[-1][1]]
         if self._paragraphs:
-            self._sections.append(DocumentSection(HEADING_SEPARATOR.join(text for _, text in self._trail), tuple(self._paragraphs)))
+            self._sections.append(
+                DocumentSection(HEADING_SEPARATOR.join(text for _, text in self._trail), tuple(self._paragraphs))
+            )
             self._paragraphs = []
 
 

@@ -10,9 +10,9 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from pydantic import BeforeValidator, Field
 
-from newton.content.marked import YamlDocument, YamlLocation, load_front_matter, file_error
-from newton.content.shipped import data_folder
-from newton.content.yamlfile import NamedModel, validate_model, did_you_mean, list_folder
+from newton.content.package_data import data_folder
+from newton.content.yaml_models import NamedModel, did_you_mean, list_folder, validate_model
+from newton.content.yaml_source import YamlDocument, YamlLocation, file_error, load_front_matter
 from newton.errors import ConfigError
 
 SKILL_FILE = "SKILL.md"
@@ -79,7 +79,7 @@ class Skill(NamedModel):
 def make_slug(title: str) -> str:
     """A title as the name of a skill; "" when nothing of it can be in one.
 
-    >>> slug("Roll back: a release (v2)")
+    >>> make_slug("Roll back: a release (v2)")
     'roll-back-a-release-v2'
     """
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).lstrip("-0123456789")[:60].rstrip("-")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from newton.content.sections import SectionBuilder, ParsedDocument, collapse_whitespace
+from newton.content.sections import ParsedDocument, SectionBuilder, collapse_whitespace
 
 _SKIPPED_TAGS = frozenset({"script", "style", "nav", "template", "noscript", "svg", "iframe", "head"})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}

@@ -17,12 +17,12 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import asyncpg
 
 from newton import __version__
-from newton.db import manifest
-from newton.db.door import prepare_database
-from newton.db.embedded import ENVIRONMENT, EmbeddedServer, exclusive_access
-from newton.db.manifest import BackupManifest
-from newton.db.place import ServerPaths, binaries
+from newton.db import backup_manifest as manifest
+from newton.db.backup_manifest import BackupManifest
+from newton.db.connection import prepare_database
+from newton.db.embedded_server import ENVIRONMENT, EmbeddedServer, exclusive_access
 from newton.db.pool import APP_ROLE, WORKER_ROLE, translate_connect_errors, translate_errors
+from newton.db.server_paths import ServerPaths, binaries
 from newton.errors import ConflictError, DatabaseError, InputError, NewtonError
 from newton.settings import Settings
 
@@ -69,7 +69,9 @@ async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> B
     is there, and DatabaseError when the copy cannot be made.
     """
     with _atomic_folder(folder) as partial:
-        version, rows = await (_dump_database(settings, partial) if settings.database_url else _copy_server(settings, partial))
+        version, rows = await (
+            _dump_database(settings, partial) if settings.database_url else _copy_server(settings, partial)
+        )
         written = BackupManifest(
             kind="dump" if settings.database_url else "base",
             made_at=now,

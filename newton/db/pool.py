@@ -31,7 +31,9 @@ select
 WORKER_SCOPE_SQL = "select set_config('role', '{role}', true)"
 SNAPSHOT_SQL = "select pg_current_snapshot()::text"
 CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10, 60, 1
-WORKER_CONNECTIONS = 3  # connections to the queue: one claims, one renews, one is spare. They wait for nobody else's work.
+WORKER_CONNECTIONS = (
+    3  # connections to the queue: one claims, one renews, one is spare. They wait for nobody else's work.
+)
 MAX_ATTEMPTS, RETRY_SECONDS = 3, 0.05  # at a unit of work that may be done again, and the seconds after the first
 
 T = TypeVar("T")

@@ -10,12 +10,20 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.condensing import DEFAULT_SIZES, SummarySizes, lasting_sentences, is_due, chunk_output, speaker_sentences, summarize
-from newton.dialogue.lines import TRUST_OF_ROLE, Message, StoredMessage, Role, describe_call
+from newton.dialogue.messages import TRUST_OF_ROLE, Message, Role, StoredMessage, describe_call
+from newton.dialogue.session_summary import (
+    DEFAULT_SIZES,
+    SummarySizes,
+    chunk_output,
+    is_due,
+    lasting_sentences,
+    speaker_sentences,
+    summarize,
+)
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import NewMemory, WriteContext, Trust, digest, lowest_trust
-from newton.memory.representations import SUMMARY_TOKENS, to_bullet, make_short_forms, one_line
+from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
+from newton.memory.representations import SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
 from newton.memory.transitions import PlannedTransition, apply_transitions
 from newton.providers.chat import ToolCall
 
@@ -151,7 +159,11 @@ class ArtifactWriter:
             return
         last = heard[-1].stored
         said = f"[{last.message.said_at:%Y-%m-%d}] this session so far, in short: "
-        units = [unit for line in telling for unit in speaker_sentences(line.stored.message.speaker, line.stored.message.content)]
+        units = [
+            unit
+            for line in telling
+            for unit in speaker_sentences(line.stored.message.speaker, line.stored.message.content)
+        ]
         taken = summarizer(
             [*(before.sentences if before else ()), *units],
             lambda some: self.ctx.count_tokens(to_bullet(said + " ".join(some))) <= self.sizes.summary_tokens,
@@ -173,7 +185,9 @@ class ArtifactWriter:
     async def _replace_summary(self, tx: Tx, before: _CurrentSummary | None, summary: Artifact) -> None:
         if before and before.is_own:
             why = "a summary of more of the session took its place"
-            await apply_transitions(tx, [PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], ctx=self.ctx)
+            await apply_transitions(
+                tx, [PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], ctx=self.ctx
+            )
         await self._store(tx, [summary])
 
     async def _load_summary(self, tx: Tx) -> _CurrentSummary | None:
@@ -216,13 +230,17 @@ class ArtifactWriter:
             for index, sentence in enumerate(lasting_sentences(line.content))
         ]
 
-    def _tool_artifacts(self, stored: StoredMessage, memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]) -> list[Artifact]:
+    def _tool_artifacts(
+        self, stored: StoredMessage, memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
+    ) -> list[Artifact]:
         line, memory_id = stored.message, memory_ids.get(stored.position)
         call = calls.get(line.tool_call_id or "")
         tool = describe_call(call or ToolCall("", line.name or "no name", ""))
         said = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
         size = max(self.sizes.chunk_tokens - self.ctx.count_tokens(to_bullet(said)), 8)
-        cut = chunk_output(line.content, max_tokens=size, overlap=self.sizes.overlap_tokens, count_tokens=self.ctx.count_tokens)
+        cut = chunk_output(
+            line.content, max_tokens=size, overlap=self.sizes.overlap_tokens, count_tokens=self.ctx.count_tokens
+        )
         return [
             Artifact(
                 type="tools",
@@ -258,7 +276,12 @@ class ArtifactWriter:
             memory_id=new_id(),
             kind="artifact",
             state="ACTIVE",
-            forms=make_short_forms(artifact.text, count_tokens=self.ctx.count_tokens, prefix=artifact.prefix, max_tokens=artifact.max_tokens),
+            forms=make_short_forms(
+                artifact.text,
+                count_tokens=self.ctx.count_tokens,
+                prefix=artifact.prefix,
+                max_tokens=artifact.max_tokens,
+            ),
             full_text=artifact.text,
             indexed_text=f"{artifact.source or ''}\n{artifact.text}",
             embedding_text=one_line(f"{artifact.source or ''} {artifact.text}"),

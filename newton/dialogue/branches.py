@@ -71,7 +71,9 @@ async def list_checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[
     return [SessionCheckpoint(*row) for row in rows]
 
 
-async def create_branch(tx: Tx, ref: str, *, parent_id: UUID, from_position: str | int | None, ctx: WriteContext) -> UUID:
+async def create_branch(
+    tx: Tx, ref: str, *, parent_id: UUID, from_position: str | int | None, ctx: WriteContext
+) -> UUID:
     """Begins a session that goes on from a place of another: a checkpoint, a position (as text too), or its end.
 
     Raises ConflictError when there is a session of that name, NotFoundError for a place that is not there, and
@@ -93,7 +95,9 @@ async def create_branch(tx: Tx, ref: str, *, parent_id: UUID, from_position: str
     return session_id
 
 
-async def inject(tx: Tx, excerpt: SessionExcerpt, *, session_id: UUID, ctx: WriteContext, max_tokens: int = log.MAX_POSITION) -> InjectedRange:
+async def inject(
+    tx: Tx, excerpt: SessionExcerpt, *, session_id: UUID, ctx: WriteContext, max_tokens: int = log.MAX_POSITION
+) -> InjectedRange:
     """Shows lines of another session behind the last line of this one. All that is shown so may cost `most` tokens.
 
     Raises NotFoundError for lines that are not there, and InputError for the session's own, for what costs more, and
@@ -162,9 +166,13 @@ async def list_branches(tx: Tx, *, agent_id: UUID) -> list[BranchSummary]:
 async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_id: UUID, ctx: WriteContext) -> int:
     end = await _last_position(tx, session_id=session_id, ctx=ctx)
     if isinstance(from_position, str):
-        known = {one.name: one.position for one in await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)}
+        known = {
+            one.name: one.position for one in await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
+        }
         if from_position not in known and not from_position.isdecimal():
-            raise NotFoundError(f"The session has no checkpoint {from_position!r}.", hint=f"It has: {', '.join(known) or 'none'}.")
+            raise NotFoundError(
+                f"The session has no checkpoint {from_position!r}.", hint=f"It has: {', '.join(known) or 'none'}."
+            )
         from_position = known[from_position] if from_position in known else int(from_position)
     position = end if from_position is None else from_position
     if not 0 <= position <= end:

@@ -11,7 +11,7 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, InjectedText, ViewMessage, build_view
 from newton.memory.memory import Trust
 from newton.providers.chat import ToolCall
@@ -96,10 +96,15 @@ async def _load_flags(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
 
 
 async def _load_outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[CompactionEntry]:
-    return [to_entry(row) for row in await SQL["list_outermost_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
+    return [
+        to_entry(row)
+        for row in await SQL["list_outermost_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    ]
 
 
-async def load_messages(tx: Tx, ranges: Sequence[MessageRange], *, agent_id: UUID, session_id: UUID) -> list[StoredMessage]:
+async def load_messages(
+    tx: Tx, ranges: Sequence[MessageRange], *, agent_id: UUID, session_id: UUID
+) -> list[StoredMessage]:
     """The lines between places of a conversation, in their order; of the bare ones all but the words."""
     rows = await SQL["list_message_ranges"].fetch_all(
         tx,
@@ -118,7 +123,9 @@ async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[An
     return [AncestorRange(*row) for row in rows]
 
 
-async def find_quarantined_trust(tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID) -> set[Trust]:
+async def find_quarantined_trust(
+    tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID
+) -> set[Trust]:
     """How far those lines behind a view are to be believed that are quarantined elsewhere; empty when none is."""
     own = [item for item in view if item.kind != "injected"]
     rows = await SQL["list_quarantined_trusts"].fetch_all(
@@ -202,7 +209,10 @@ async def _load_restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozens
 
 async def list_injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedRange]:
     """Those that are shown in a session."""
-    return [InjectedRange(*row) for row in await SQL["list_injections"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
+    return [
+        InjectedRange(*row)
+        for row in await SQL["list_injections"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    ]
 
 
 async def _load_injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedText]:
@@ -215,7 +225,10 @@ async def _load_injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[In
 
 def render_injection(ref: str, messages: Sequence[StoredMessage]) -> str:
     """Lines of another branch as they are shown in one. Pure."""
-    said = [f"{p.message.speaker}: {' '.join(filter(None, (p.message.content, *map(_render_call, p.message.calls))))}" for p in messages]
+    said = [
+        f"{p.message.speaker}: {' '.join(filter(None, (p.message.content, *map(_render_call, p.message.calls))))}"
+        for p in messages
+    ]
     return "\n".join([f"[From {ref}]", *said])
 
 

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import entries, log
+from newton.dialogue import log
 from newton.dialogue.artifacts import ArtifactWriter
-from newton.dialogue.compaction.telling import RULES_VERSION, truncate_middle
-from newton.dialogue.condensing import DEFAULT_SIZES, SummarySizes
-from newton.dialogue.lines import Message, StoredMessage, to_memory, shorten_calls, dump_calls
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
+from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory
+from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
@@ -58,7 +59,9 @@ async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
     return row["ref"]
 
 
-async def append(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext, sizes: SummarySizes = DEFAULT_SIZES) -> list[StoredMessage]:
+async def append(
+    tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext, sizes: SummarySizes = DEFAULT_SIZES
+) -> list[StoredMessage]:
     """Adds the lines the session does not have yet, in order, and returns them at their places.
 
     A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words, and
@@ -71,7 +74,12 @@ async def append(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: 
     calls = await _match_tool_results(tx, fresh, session_id=session_id, ctx=ctx)
     start = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id) + 1
     placed = [
-        StoredMessage(session_id=session_id, position=start + i, tokens=_count_message_tokens(line, ctx.count_tokens), message=line)
+        StoredMessage(
+            session_id=session_id,
+            position=start + i,
+            tokens=_count_message_tokens(line, ctx.count_tokens),
+            message=line,
+        )
         for i, line in enumerate(fresh)
     ]
     rows = json.dumps([_to_row(p, ctx.now) for p in placed])
@@ -79,13 +87,14 @@ async def append(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: 
     memory_ids = {p.position: new_id() for p in placed if p.message.content and not p.message.is_notice}
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [
-        to_memory(p, memory_id=memory_ids[p.position], ctx=ctx, call=calls.get(p.message.tool_call_id or "")) for p in memorable
+        to_memory(p, memory_id=memory_ids[p.position], ctx=ctx, call=calls.get(p.message.tool_call_id or ""))
+        for p in memorable
     ]
     new = await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     await writer.add_tool_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
     trims = [entry for p in placed if (entry := trim_message(p, created_at=ctx.now, count_tokens=ctx.count_tokens))]
-    await entries.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
+    await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return placed
 
 
@@ -99,7 +108,9 @@ async def _filter_new(tx: Tx, messages: Sequence[Message], *, session_id: UUID, 
     return list(by_ref.values())
 
 
-async def _match_tool_results(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> Mapping[str, ToolCall]:
+async def _match_tool_results(
+    tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext
+) -> Mapping[str, ToolCall]:
     """The calls that are answered, by id.
 
     Every answer needs its call before it, once: no model reads a conversation in which they do not match.
@@ -130,7 +141,11 @@ def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: T
     said = stored.tokens - given
     if said <= longest and given <= TRIM_TOOL_TOKENS[0]:
         return None
-    text = truncate_middle(line.content, max_tokens=shown, count_tokens=count_tokens) if said > longest else line.content or SHORTENED_CALL_NOTE
+    text = (
+        truncate_middle(line.content, max_tokens=shown, count_tokens=count_tokens)
+        if said > longest
+        else line.content or SHORTENED_CALL_NOTE
+    )
     tokens = count_tokens(text) + _count_call_tokens(shorten_calls(line.calls), count_tokens)
     if tokens >= stored.tokens:
         return None

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import entries, log
-from newton.dialogue.compaction.folding import RULES_VERSION, STRATEGY, fold_tasks
+from newton.dialogue import log
+from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.strategies import CompactionBlock, ViewState
+from newton.dialogue.compaction.task_folds import RULES_VERSION, STRATEGY, fold_tasks
 from newton.dialogue.log import LoadedView
-from newton.dialogue.stack import TaskEvent, Task, TaskTree
+from newton.dialogue.task_tree import Task, TaskEvent, TaskTree
 from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry
 from newton.errors import InputError, NotFoundError
 from newton.heart import episodes
@@ -19,7 +20,7 @@ from newton.heart.episodes import NewEpisode
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_text
-from newton.memory.memory import TokenCounter, Outcome, WriteContext
+from newton.memory.memory import Outcome, TokenCounter, WriteContext
 from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "tasks.sql")
@@ -92,7 +93,9 @@ async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Ta
     """
     result = _validate_text(result, "result", MAX_TEXT_CHARS)
     known = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    return await _end_tasks(tx, known, [(known.require_completable(), "completed", result)], session_id=session_id, ctx=ctx)
+    return await _end_tasks(
+        tx, known, [(known.require_completable(), "completed", result)], session_id=session_id, ctx=ctx
+    )
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
@@ -121,7 +124,9 @@ async def resume(tx: Tx, task_ref: str, *, session_id: UUID, ctx: WriteContext) 
     return await _apply_event(tx, known.require_resumable(task_ref), "resumed", None, session_id=session_id, ctx=ctx)
 
 
-async def fold_ended_tasks(tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter) -> LoadedView:
+async def fold_ended_tasks(
+    tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
+) -> LoadedView:
     """The session, after ended tasks were told in a line in place of their traces, as far as they may be and cost less.
     The log stays as it is."""
     where = {"agent_id": agent_id, "session_id": session_id}
@@ -132,13 +137,17 @@ async def fold_ended_tasks(tx: Tx, *, session_id: UUID, agent_id: UUID, now: dat
     planned = fold_tasks(ViewState(read.view, 0, read.pinned), known, count_tokens=count_tokens)
     told = [_to_entry(block, text, now=now, count_tokens=count_tokens) for block, text in planned]
     made = [entry for entry in told if entry.tokens + MESSAGE_TOKENS < entry.before]
-    kept = made and await entries.save_if_unchanged(tx, made, **where, sources=read.sources)
+    kept = made and await entry_store.save_if_unchanged(tx, made, **where, sources=read.sources)
     return await log.load_view(tx, **where) if kept else read
 
 
-async def _end_tasks(tx: Tx, task_tree: TaskTree, endings: Sequence[tuple[Task, TaskEvent, str]], *, session_id: UUID, ctx: WriteContext) -> Task:
+async def _end_tasks(
+    tx: Tx, task_tree: TaskTree, endings: Sequence[tuple[Task, TaskEvent, str]], *, session_id: UUID, ctx: WriteContext
+) -> Task:
     """Ends tasks, the last of which was current. Each becomes an episode, and those in it are a part of that."""
-    ended = [await _apply_event(tx, task, event, words, session_id=session_id, ctx=ctx) for task, event, words in endings]
+    ended = [
+        await _apply_event(tx, task, event, words, session_id=session_id, ctx=ctx) for task, event, words in endings
+    ]
     await episodes.add_episodes(tx, [_to_episode(task, ctx.now) for task in ended], ctx=ctx)
     pairs = {child.task_id: task.task_id for task in ended for child in task_tree.children(task.task_id)}
     there = await SQL["find_remembered"].fetch_all(tx, agent_id=ctx.agent_id, task_ids=list(pairs))
@@ -164,7 +173,9 @@ async def _lock_and_load(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> Task
     return await load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
 
 
-async def _apply_event(tx: Tx, task: Task, event: TaskEvent, text: str | None, *, session_id: UUID, ctx: WriteContext) -> Task:
+async def _apply_event(
+    tx: Tx, task: Task, event: TaskEvent, text: str | None, *, session_id: UUID, ctx: WriteContext
+) -> Task:
     after = task.status_after(event)
     position = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
     await SQL["transition_task"].execute(

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from newton.dialogue.lines import StoredMessage, Role, shorten_calls
+from newton.dialogue.messages import Role, StoredMessage, shorten_calls
 from newton.providers.chat import ToolCall
 
 EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
@@ -130,7 +130,9 @@ class DialogueTurn(NamedTuple):
         return self.has_input and not self.unpaired_positions
 
 
-def build_view(messages: Sequence[StoredMessage], entries: Sequence[CompactionEntry], injections: Sequence[InjectedText] = ()) -> list[ViewMessage]:
+def build_view(
+    messages: Sequence[StoredMessage], entries: Sequence[CompactionEntry], injections: Sequence[InjectedText] = ()
+) -> list[ViewMessage]:
     """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps.
 
     Asides are not shown: what stands before them stands for their places too, so that the view has no gap.

@@ -16,7 +16,9 @@ TrackedKind = Literal["procedure", "censor"]
 ActivationResult = Literal["success", "failure", "neutral", "false_positive"]
 
 
-async def record_activations(tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUID], *, stage: str, ctx: LifecycleContext) -> list[UUID]:
+async def record_activations(
+    tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUID], *, stage: str, ctx: LifecycleContext
+) -> list[UUID]:
     """Writes down that these were met or followed, and moves on those whose record now asks for it."""
     if not memory_ids:
         return []
@@ -30,7 +32,13 @@ async def record_activations(tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUI
 
 
 async def record_result(
-    tx: Tx, kind: TrackedKind, memory_id: UUID, result: ActivationResult, *, activation: UUID | None = None, ctx: LifecycleContext
+    tx: Tx,
+    kind: TrackedKind,
+    memory_id: UUID,
+    result: ActivationResult,
+    *,
+    activation: UUID | None = None,
+    ctx: LifecycleContext,
 ) -> None:
     """What came of an activation, by default of the last one that was not judged.
 

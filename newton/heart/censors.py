@@ -33,7 +33,10 @@ DEFAULT_THRESHOLD = 3
 MEANING_MIN_COSINE = 0.6  # cosine from which on a text has the meaning of a trigger
 MAX_TRIGGER_CHARACTERS = 500
 MAX_PATTERN_BYTES = 8 << 20
-WARN_LABEL, BLOCK_LABEL = "**WARN:**", "**BLOCK:**"  # of the same number of tokens, so that a stricter censor costs no more
+WARN_LABEL, BLOCK_LABEL = (
+    "**WARN:**",
+    "**BLOCK:**",
+)  # of the same number of tokens, so that a stricter censor costs no more
 
 # Who may put a censor in force. Anybody else's is kept in quarantine until a person confirms it.
 ENFORCING_TRUST: frozenset[Trust] = frozenset({"operator", "user"})
@@ -58,7 +61,9 @@ class CensorRule:
         if not 1 <= self.threshold <= 1_000:
             raise InputError(f"A threshold of {self.threshold} is not possible.", hint="Give 1 to 1,000.")
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
-            raise InputError(f"The trigger has {len(self.trigger)} characters.", hint=f"{MAX_TRIGGER_CHARACTERS} is the most.")
+            raise InputError(
+                f"The trigger has {len(self.trigger)} characters.", hint=f"{MAX_TRIGGER_CHARACTERS} is the most."
+            )
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
             raise InputError("The trigger has no words.", hint="Use a pattern for what is not words.")
         if self.match_mode == "pattern" and compile_pattern(self.trigger).search("") is not None:

@@ -53,7 +53,13 @@ class _DraftChunk:
     tokens: int
 
 
-def split_passages(sections: Iterable[DocumentSection], *, count_tokens: TokenCounter, size: int = CHUNK_TOKENS, overlap: int = OVERLAP_TOKENS) -> list[TextChunk]:
+def split_passages(
+    sections: Iterable[DocumentSection],
+    *,
+    count_tokens: TokenCounter,
+    size: int = CHUNK_TOKENS,
+    overlap: int = OVERLAP_TOKENS,
+) -> list[TextChunk]:
     """The sections as chunks of at most `size` tokens, in order. A chunk begins with the sentences that ended the one
     before it in its section, as many as `overlap` tokens hold.
 

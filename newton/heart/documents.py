@@ -56,7 +56,9 @@ class _StoredPassage:
     quarantined: bool
 
 
-async def replace_passages(tx: Tx, source: DocumentSource, chunks: Sequence[TextChunk], *, ctx: WriteContext) -> IngestResult:
+async def replace_passages(
+    tx: Tx, source: DocumentSource, chunks: Sequence[TextChunk], *, ctx: WriteContext
+) -> IngestResult:
     """Makes these the passages of the document. Those that it has already stay the memories that they are."""
     agent_id = ctx.agent_id
     await SQL["lock_document"].execute(tx, agent_id=agent_id, ref=source.ref)
@@ -112,7 +114,10 @@ def _plan_transitions(known: Mapping[bytes, _StoredPassage], present: set[bytes]
     gone = [p for content_hash, p in known.items() if content_hash not in present and p.state != "SUPERSEDED"]
     back = [p for content_hash, p in known.items() if content_hash in present and p.state == "SUPERSEDED"]
     return [
-        *(_make_transition(passage, "replaced", "SUPERSEDED", "the document does not say it any more") for passage in gone),
+        *(
+            _make_transition(passage, "replaced", "SUPERSEDED", "the document does not say it any more")
+            for passage in gone
+        ),
         *(_make_transition(passage, "restored", "ACTIVE", "the document says it again") for passage in back),
     ]
 
@@ -128,11 +133,18 @@ def _plan_releases(known: Mapping[bytes, _StoredPassage], present: set[bytes]) -
 
 
 def _make_transition(passage: _StoredPassage, event: str, to_state: str, reason: str) -> PlannedTransition:
-    return PlannedTransition(memory_id=passage.memory_id, event=event, from_state=passage.state, to_state=to_state, reason=reason)
+    return PlannedTransition(
+        memory_id=passage.memory_id, event=event, from_state=passage.state, to_state=to_state, reason=reason
+    )
 
 
 async def _insert_passages(
-    tx: Tx, source: DocumentSource, document_id: UUID, fresh: Mapping[int, tuple[TextChunk, bytes]], *, ctx: WriteContext
+    tx: Tx,
+    source: DocumentSource,
+    document_id: UUID,
+    fresh: Mapping[int, tuple[TextChunk, bytes]],
+    *,
+    ctx: WriteContext,
 ) -> None:
     drafts = {place: _to_new_memory(source, chunk, of, ctx=ctx) for place, (chunk, of) in fresh.items()}
     await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))

@@ -82,11 +82,15 @@ async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUI
 
 async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: WriteContext) -> None:
     """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
-    row = await SQL["set_title"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(summary.title))
+    row = await SQL["set_title"].fetch_one(
+        tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(summary.title)
+    )
     assert row is not None, "whoever has read an episode has its id"
     line = f"{summary.title}: {one_line(summary.summary)}"
     prefixed = make_short_forms(line, count_tokens=ctx.count_tokens, prefix=_date_prefix(row["started_at"]))
-    await store.update_memories(tx, [MemoryUpdate(memory_id=memory_id, forms=prefixed, outcome=summary.outcome)], ctx=ctx)
+    await store.update_memories(
+        tx, [MemoryUpdate(memory_id=memory_id, forms=prefixed, outcome=summary.outcome)], ctx=ctx
+    )
 
 
 def _date_prefix(day: datetime) -> str:

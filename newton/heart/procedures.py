@@ -11,11 +11,11 @@ from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.lifecycle import procedures as rules
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.matching import ProcedureTriggers
+from newton.heart.procedure_matching import ProcedureTriggers
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import TokenCounter, NewMemory, ShortForms, digest
-from newton.memory.representations import to_bullet, make_short_forms, one_line
+from newton.memory.memory import NewMemory, ShortForms, TokenCounter, digest
+from newton.memory.representations import make_short_forms, one_line, to_bullet
 
 SQL = load("newton.heart", "procedures.sql")
 
@@ -139,7 +139,9 @@ def _version_hash(skill: Skill, version: int) -> bytes:
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 
-async def _insert_versions(tx: Tx, skills: Sequence[Skill], latest: Mapping[str, _StoredVersion], *, ctx: LifecycleContext) -> list[NewMemory]:
+async def _insert_versions(
+    tx: Tx, skills: Sequence[Skill], latest: Mapping[str, _StoredVersion], *, ctx: LifecycleContext
+) -> list[NewMemory]:
     versions = {skill.name: latest[skill.name].version + 1 if skill.name in latest else 1 for skill in skills}
     drafts = {skill.name: _to_new_memory(skill, versions[skill.name], ctx=ctx) for skill in skills}
     await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))

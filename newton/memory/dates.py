@@ -239,7 +239,7 @@ _BESIDE_DATE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|mo
 def _list_spellings(pattern: str) -> frozenset[str]:
     """Every word that a pattern of optional endings may match.
 
-    >>> sorted(_spelt("tues?|thu(?:rs?)?"))
+    >>> sorted(_list_spellings("tues?|thu(?:rs?)?"))
     ['thu', 'thur', 'thurs', 'tue', 'tues']
     """
     return frozenset(word for spelling in _split_alternatives(pattern) for word in _expand_optional(spelling))
@@ -269,8 +269,12 @@ _NEXT_RESOLVERS: Mapping[Callable[[Match, date], DateRange], Callable[[Match, da
 }
 
 
-def _make_pattern(expression: str, resolve: Callable[[Match, date], DateRange], trigger_words: frozenset[str], lead: str = _SIDE) -> _DatePattern:
-    return _DatePattern(rf"(?<![\w-]){lead}{expression}(?![\w-])", resolve, trigger_words, _NEXT_RESOLVERS.get(resolve, _resolve_none))
+def _make_pattern(
+    expression: str, resolve: Callable[[Match, date], DateRange], trigger_words: frozenset[str], lead: str = _SIDE
+) -> _DatePattern:
+    return _DatePattern(
+        rf"(?<![\w-]){lead}{expression}(?![\w-])", resolve, trigger_words, _NEXT_RESOLVERS.get(resolve, _resolve_none)
+    )
 
 
 _PATTERNS = (
@@ -279,7 +283,9 @@ _PATTERNS = (
         _resolve_named_day,
         frozenset({"today", "tonight", "yesterday", "tomorrow", "morning", "afternoon", "evening", "night"}),
     ),
-    _make_pattern(rf"(?:the )?(?P<step>{_STEPS}) (?P<unit>weekend|week|month|quarter|year)", _resolve_unit, _UNIT_TRIGGERS),
+    _make_pattern(
+        rf"(?:the )?(?P<step>{_STEPS}) (?P<unit>weekend|week|month|quarter|year)", _resolve_unit, _UNIT_TRIGGERS
+    ),
     _make_pattern(rf"(?:about )?(?P<count>{_NUMBER}) (?P<unit>{_UNITS})s? ago", _resolve_ago, frozenset({"ago"})),
     _make_pattern(
         rf"(?:(?:in|over|within) )?(?:the )?(?:last|past) (?P<count>{_NUMBER}) (?P<unit>{_UNITS})s?",
@@ -288,7 +294,9 @@ _PATTERNS = (
     ),
     _make_pattern(rf"{_BESIDE_DATE}{_DAY_FIRST}", _resolve_beside_date, _MONTH_TRIGGERS),
     _make_pattern(rf"{_BESIDE_DATE}{_MONTH_FIRST}", _resolve_beside_date, _MONTH_TRIGGERS),
-    _make_pattern(rf"(?:on )?(?:(?P<step>{_STEPS}) )?(?P<day>{_WEEKDAYS})", _resolve_weekday, _list_spellings(_WEEKDAYS)),
+    _make_pattern(
+        rf"(?:on )?(?:(?P<step>{_STEPS}) )?(?P<day>{_WEEKDAYS})", _resolve_weekday, _list_spellings(_WEEKDAYS)
+    ),
     _make_pattern(
         rf"(?:(?P<side>{_SIDES})|on|(?P<step>{_STEPS}))\s(?P<day>{_SHORT_WEEKDAYS})",
         _resolve_weekday,

@@ -58,8 +58,12 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret_pattern("huggingface-token", "hf_", r"\bhf_[A-Za-z0-9]{30,}+"),
     _secret_pattern("slack-token", "xox", r"\bxox[abceprs]-[A-Za-z0-9-]{10,}+"),
     _secret_pattern("slack-token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}+"),
-    _secret_pattern("slack-webhook", "hooks.slack.com/", r"\bhooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/_-]{20,}+"),
-    _secret_pattern("discord-webhook", "/api/webhooks/", r"\bdiscord(?:app)?\.com/api/webhooks/\d{15,25}+/[A-Za-z0-9_-]{40,}+"),
+    _secret_pattern(
+        "slack-webhook", "hooks.slack.com/", r"\bhooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/_-]{20,}+"
+    ),
+    _secret_pattern(
+        "discord-webhook", "/api/webhooks/", r"\bdiscord(?:app)?\.com/api/webhooks/\d{15,25}+/[A-Za-z0-9_-]{40,}+"
+    ),
     _secret_pattern("telegram-token", ":aa", r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
     _secret_pattern("google-key", "aiza", r"\bAIza[0-9A-Za-z_-]{35}(?![0-9A-Za-z_-])"),
     _secret_pattern("google-secret", "gocspx-", r"\bGOCSPX-[0-9A-Za-z_-]{24,}+"),
@@ -142,7 +146,9 @@ def clean_ref(text: str, *, what: str) -> str:
 def validate_time(moment: datetime, *, what: str = "time") -> datetime:
     """A time as it may be kept: with a zone, in the years 2 to 9998, so that it is a time in every zone."""
     if moment.utcoffset() is None:
-        raise InputError(f"The {what} has no time zone: {moment.isoformat()}.", hint="Write it as 2026-03-01T09:00:00Z.")
+        raise InputError(
+            f"The {what} has no time zone: {moment.isoformat()}.", hint="Write it as 2026-03-01T09:00:00Z."
+        )
     if not 2 <= moment.year <= 9998:
         raise InputError(f"The {what} is in no usable year: {moment.year}.", hint="Years run from 2 to 9998.")
     return moment
@@ -151,7 +157,7 @@ def validate_time(moment: datetime, *, what: str = "time") -> datetime:
 def clean_model_text(text: str) -> str:
     """What a model said, as it may be kept, without the white space around it: nobody can be asked to say it better.
 
-    >>> mended("the key\\0 is AKIAIOSFODNN7EXAMPLE")
+    >>> clean_model_text("the key\\0 is AKIAIOSFODNN7EXAMPLE")
     'the key is [REDACTED:aws-key]'
     """
     return redact_secrets(text.replace("\0", "").encode("utf-8", "replace").decode()).strip()
@@ -159,7 +165,7 @@ def clean_model_text(text: str) -> str:
 
 def redact_secrets(text: str) -> str:
     """
-    >>> redacted("use postgres://ana:hunter2@db/x")
+    >>> redact_secrets("use postgres://ana:hunter2@db/x")
     'use postgres://[REDACTED:url-password]@db/x'
     """
     lowered = text.lower()
@@ -172,13 +178,15 @@ def redact_secrets(text: str) -> str:
 
 def _redact_pattern(secret: SecretPattern, text: str) -> str:
     instead = f"[REDACTED:{secret.kind}]"
-    return secret.pattern.sub(lambda hit: hit[0] if secret.must_look_random and not _looks_random(hit[0]) else instead, text)
+    return secret.pattern.sub(
+        lambda hit: hit[0] if secret.must_look_random and not _looks_random(hit[0]) else instead, text
+    )
 
 
 def _looks_random(text: str) -> bool:
     """Whether letters and digits alternate as they do in what was drawn by lot, and hardly in words with a number.
 
-    >>> _random("sk-learn-issue-comment-12345"), _random("sk-4eC39HqLyjWDarjtT1zdp7dc")
+    >>> _looks_random("sk-learn-issue-comment-12345"), _looks_random("sk-4eC39HqLyjWDarjtT1zdp7dc")
     (False, True)
     """
     return sum(1 for _ in _ALTERNATION.finditer(text)) >= _MIN_ALTERNATIONS

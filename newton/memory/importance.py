@@ -23,16 +23,22 @@ def normalize_importance(importance: float | None) -> float | None:
     if importance is None:
         return None
     if not 0 <= importance <= MAX_IMPORTANCE:
-        raise InputError(f"An importance of {importance:g} is not possible.", hint=f"It runs from 0 to {MAX_IMPORTANCE}.")
+        raise InputError(
+            f"An importance of {importance:g} is not possible.", hint=f"It runs from 0 to {MAX_IMPORTANCE}."
+        )
     return importance / MAX_IMPORTANCE
 
 
 def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> float:
     """What follows from what it is, what became of it and how often it was shown.
 
-    >>> derived("fact", "NEW", None, 0), derived("fact", "CORE", None, 0), round(derived("fact", "CORE", None, 9), 2)
+    >>> derive_importance("fact", "NEW", None, 0), derive_importance("fact", "CORE", None, 0), round(derive_importance("fact", "CORE", None, 9), 2)
     (0.1, 0.5, 0.6)
     """
     used = min(_USE_BONUS * math.log10(1 + uses), _MAX_USE_BONUS)
-    given = _KIND_BONUS.get(kind, 0.0) + _STATE_BONUS.get(state, 0.0) + (_OUTCOME_BONUS.get(outcome, 0.0) if outcome else 0.0)
+    given = (
+        _KIND_BONUS.get(kind, 0.0)
+        + _STATE_BONUS.get(state, 0.0)
+        + (_OUTCOME_BONUS.get(outcome, 0.0) if outcome else 0.0)
+    )
     return min(_BASE + given + used, 1.0)

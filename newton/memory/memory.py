@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
-from newton.memory.spans import TimeRange
+from newton.memory.time_expressions import TimeRange
 
 Kind = Literal[
     "exchange",
@@ -55,7 +55,7 @@ def past_reason(kind: Kind, state: str) -> str | None:
 def lowest_trust(tiers: Iterable[Trust]) -> Trust:
     """The trust of what is derived from several sources: that of the least trusted.
 
-    >>> least(["user", "tool", "agent"])
+    >>> lowest_trust(["user", "tool", "agent"])
     'tool'
     """
     return max(tiers, key=TRUST_TIERS.index)

@@ -64,7 +64,7 @@ class SearchHit(NamedTuple):
 def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[str]:
     """The speakers whose first name, written as a name, is a word of the text.
 
-    >>> sorted(named("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
+    >>> sorted(find_named_speakers("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
     ['Ana Lima', 'Will']
     """
     words = set(_WORD.findall(text))
@@ -72,7 +72,9 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
     return frozenset(speaker for speaker, parts in known.items() if parts and parts[0] in words)
 
 
-def evidence_score(similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS) -> float:
+def evidence_score(
+    similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
+) -> float:
     """What its meaning and its words say for a memory by itself."""
     part = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
     return weights.similarity * similarity + weights.lexical * part * lexical
@@ -96,16 +98,22 @@ def score_relevance(
             threads[hit.thread_id][hit.position] = score
     return [
         score
-        + (_neighbour_score(threads[hit.thread_id], hit.position, weights) if hit.thread_id is not None and hit.position is not None else 0.0)
+        + (
+            _neighbour_score(threads[hit.thread_id], hit.position, weights)
+            if hit.thread_id is not None and hit.position is not None
+            else 0.0
+        )
         + (weights.speaker if hit.speaker in speakers else 0.0)
         for hit, score in zip(hits, own, strict=True)
     ]
 
 
-def blend_time_match(relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS) -> list[float]:
+def blend_time_match(
+    relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS
+) -> list[float]:
     """Parts of the best, as before, of which so many are of the time that is asked for.
 
-    >>> of_the_time([1.0, 0.5], [False, True], Weighing(timed=1.0))
+    >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(timed=1.0))
     [0.5, 0.75]
     """
     whole = 1 + weights.time_range
@@ -123,14 +131,20 @@ def select_best(
     """The `most` relevant of each kind: cosine, lexical share and relevance of each. Those in `then` are of a time that
     is asked for."""
     left = dict(limits)
-    relevance = normalize_by_max(score_relevance(hits, weights, find_named_speakers(text, {hit.speaker for hit in hits})))
-    relevance = blend_time_match(relevance, [hit.memory_id in in_range for hit in hits], weights) if in_range else relevance
+    relevance = normalize_by_max(
+        score_relevance(hits, weights, find_named_speakers(text, {hit.speaker for hit in hits}))
+    )
+    relevance = (
+        blend_time_match(relevance, [hit.memory_id in in_range for hit in hits], weights) if in_range else relevance
+    )
     kept: dict[UUID, tuple[float, float, float]] = {}
     for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
         hit = hits[place]
         if left[hit.kind] > 0:
             left[hit.kind] -= 1
-            kept[hit.memory_id] = SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(hit.similarity, hit.lexical, relevance[place]))
+            kept[hit.memory_id] = SINGLE_PRECISION.unpack(
+                SINGLE_PRECISION.pack(hit.similarity, hit.lexical, relevance[place])
+            )
     return kept
 
 
@@ -161,7 +175,7 @@ def _neighbour_score(scores: Mapping[int, float], position: int, weights: Rankin
 def normalize_by_max(scores: Sequence[float]) -> list[float]:
     """The scores as parts of the best one, in [0, 1], so that other features weigh the same against any input's.
 
-    >>> stretched([2.0, 4.0, -1.0])
+    >>> normalize_by_max([2.0, 4.0, -1.0])
     [0.5, 1.0, 0.0]
     """
     best = max(scores, default=0.0)

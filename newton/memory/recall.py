@@ -17,15 +17,22 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
-from newton.memory import timely
-from newton.memory.formerly import read_as_of
+from newton.memory import time_search
+from newton.memory.as_of import read_as_of
 from newton.memory.importance import derive_importance
 from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust, past_reason
-from newton.memory.questions import is_only_question, has_only_questions
-from newton.memory.ranking import DEFAULT_WEIGHTS, SearchHit, RankingWeights, find_neighbours, select_best, evidence_score
+from newton.memory.question_detection import has_only_questions, is_only_question
+from newton.memory.ranking import (
+    DEFAULT_WEIGHTS,
+    RankingWeights,
+    SearchHit,
+    evidence_score,
+    find_neighbours,
+    select_best,
+)
 from newton.memory.reembedding import read_active_model
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
-from newton.memory.spans import TimeRange
+from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -178,7 +185,9 @@ class MemorySearch:
         }
 
     def widen(self) -> "MemorySearch":
-        widths = {kind: SearchLimits(w.searched * WIDEN_FACTOR, w.kept * WIDEN_FACTOR) for kind, w in self.limits.items()}
+        widths = {
+            kind: SearchLimits(w.searched * WIDEN_FACTOR, w.kept * WIDEN_FACTOR) for kind, w in self.limits.items()
+        }
         return replace(self, limits=widths)
 
 
@@ -212,7 +221,9 @@ async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch
         return await _build_result(tx, cue, [near, *(other.result() for other in others)], search)
 
 
-async def _build_result(tx: Tx, query: RecallQuery, branches: Sequence[_SearchBranch], search: MemorySearch) -> RecallResult:
+async def _build_result(
+    tx: Tx, query: RecallQuery, branches: Sequence[_SearchBranch], search: MemorySearch
+) -> RecallResult:
     """`read` is what was found by meaning, by words and by time."""
     near, worded, timed = branches
     search = replace(search, time_ranges=()) if timed.missing else search
@@ -227,7 +238,9 @@ async def _build_result(tx: Tx, query: RecallQuery, branches: Sequence[_SearchBr
     return RecallResult(query=query, memories=found, missing=missing, in_time_range=then)
 
 
-def has_too_many_duplicates(memories: Sequence[RetrievedMemory], text: str, limits: Mapping[Kind, SearchLimits]) -> bool:
+def has_too_many_duplicates(
+    memories: Sequence[RetrievedMemory], text: str, limits: Mapping[Kind, SearchLimits]
+) -> bool:
     """Whether what says the same, or only what the input says, takes most of the room of some kind. Pure."""
     number = Counter(f.kind for f in memories)
     full = {kind: width.kept for kind, width in limits.items() if number[kind] >= width.kept}
@@ -239,7 +252,11 @@ def has_too_many_duplicates(memories: Sequence[RetrievedMemory], text: str, limi
 async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySearch:
     async with search.db.transaction(search.agent_id) as tx:
         rows = await SQL["list_hidden_at"].fetch_all(
-            tx, agent_id=search.agent_id, moment=moment, quarantined=search.include_quarantined, past_states=list(search.excluded_states)
+            tx,
+            agent_id=search.agent_id,
+            moment=moment,
+            quarantined=search.include_quarantined,
+            past_states=list(search.excluded_states),
         )
     # what is quarantined or past by now may have been neither then
     hidden, unborn = [row[0] for row in rows], [row[0] for row in rows if row["unborn"]]
@@ -263,18 +280,26 @@ async def _rank_hits(
     return sorted(found, key=lambda f: (-f.relevance, f.memory_id)), then & kept.keys()
 
 
-async def _restore_as_of(tx: Tx, memories: Sequence[RetrievedMemory], *, agent_id: UUID, moment: datetime) -> list[RetrievedMemory]:
+async def _restore_as_of(
+    tx: Tx, memories: Sequence[RetrievedMemory], *, agent_id: UUID, moment: datetime
+) -> list[RetrievedMemory]:
     """The memories as they were at a moment. How often they had been used by then nobody knows: it counts for none."""
     were = await read_as_of(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in memories], moment=moment)
-    return [f._replace(**were[f.memory_id]._asdict(), uses=0, accessed_at=None) for f in memories if f.memory_id in were]
+    return [
+        f._replace(**were[f.memory_id]._asdict(), uses=0, accessed_at=None) for f in memories if f.memory_id in were
+    ]
 
 
 async def _find_in_range(tx: Tx, hits: Sequence[SearchHit], search: MemorySearch) -> Set[UUID]:
     ids = [hit.memory_id for hit in hits] if search.time_ranges else []
-    return await timely.filter_in_range(tx, ids, search.time_ranges, agent_id=search.agent_id) if ids else frozenset()
+    return (
+        await time_search.filter_in_range(tx, ids, search.time_ranges, agent_id=search.agent_id) if ids else frozenset()
+    )
 
 
-async def _fetch_neighbours(tx: Tx, query: RecallQuery, hits: Sequence[SearchHit], search: MemorySearch) -> list[SearchHit]:
+async def _fetch_neighbours(
+    tx: Tx, query: RecallQuery, hits: Sequence[SearchHit], search: MemorySearch
+) -> list[SearchHit]:
     """What stands beside the best lines and was not found itself: of a large memory that is most of it."""
     places = find_neighbours(hits, search.weights) if "exchange" in search.limits else []
     if not places:
@@ -315,12 +340,14 @@ async def _search_times(search: MemorySearch) -> _SearchBranch:
         return _SearchBranch({}, {})
     try:
         async with asyncio.timeout(search.timeout_seconds), search.db.transaction(search.agent_id) as tx:
-            return _SearchBranch(await timely.find_in_range(tx, search.time_ranges, search.query_arguments), {})
+            return _SearchBranch(await time_search.find_in_range(tx, search.time_ranges, search.query_arguments), {})
     except TimeoutError:
         return _SearchBranch({}, {"times": _timeout_message(search)})
 
 
-async def _search_meaning(tx: Tx, query: RecallQuery, missing: Mapping[str, str], search: MemorySearch) -> _SearchBranch:
+async def _search_meaning(
+    tx: Tx, query: RecallQuery, missing: Mapping[str, str], search: MemorySearch
+) -> _SearchBranch:
     """What is near in meaning. Where nothing is, it may be that another model has taken over, and that is said."""
     hits = await _fetch_by_meaning(tx, query, search)
     if not hits and query.model_id is not None:
@@ -337,18 +364,24 @@ def _timeout_message(search: MemorySearch) -> str:
 async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) -> dict[UUID, Record]:
     if query.vector is None or not search.weights.similarity:
         return {}
-    rows = await SQL["search_vectors"].fetch_all(tx, **search.query_arguments, model_id=query.model_id, embedding=query.vector)
+    rows = await SQL["search_vectors"].fetch_all(
+        tx, **search.query_arguments, model_id=query.model_id, embedding=query.vector
+    )
     return {row[0]: row for row in rows}
 
 
 async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> dict[UUID, Record]:
     if not search.weights.lexical:
         return {}
-    rows = await SQL["search_bm25"].fetch_all(tx, **search.query_arguments, created_later=search.later_ids, input=text, k1=K1, b=B)
+    rows = await SQL["search_bm25"].fetch_all(
+        tx, **search.query_arguments, created_later=search.later_ids, input=text, k1=K1, b=B
+    )
     return {row[0]: row for row in rows}
 
 
-async def _fetch_similarities(tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch) -> dict[UUID, float]:
+async def _fetch_similarities(
+    tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
+) -> dict[UUID, float]:
     if query.vector is None or not memory_ids or not search.weights.similarity:
         return {}
     rows = await SQL["get_similarities"].fetch_all(
@@ -362,9 +395,14 @@ async def _fetch_similarities(tx: Tx, query: RecallQuery, memory_ids: Set[UUID],
     return {row[0]: row[1] for row in rows}
 
 
-def _merge_hits(by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Record], similarities: Mapping[UUID, float]) -> list[SearchHit]:
+def _merge_hits(
+    by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Record], similarities: Mapping[UUID, float]
+) -> list[SearchHit]:
     """Every hit once, with both kinds of evidence. The queries' last column is their own evidence."""
-    hits = [SearchHit._make((*row, by_words[memory_id][-1] if memory_id in by_words else 0.0)) for memory_id, row in by_meaning.items()]
+    hits = [
+        SearchHit._make((*row, by_words[memory_id][-1] if memory_id in by_words else 0.0))
+        for memory_id, row in by_meaning.items()
+    ]
     return hits + [
         SearchHit._make((*row[:-1], similarities.get(memory_id, 0.0), row[-1]))
         for memory_id, row in by_words.items()
@@ -372,7 +410,9 @@ def _merge_hits(by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Recor
     ]
 
 
-async def fetch_memories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None) -> list[RetrievedMemory]:
+async def fetch_memories(
+    tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None
+) -> list[RetrievedMemory]:
     """These memories in their order, as they were at a moment; what was not there yet is left out. Nothing is known of
     their relevance."""
     rows = await SQL["get_memories"].fetch_all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
@@ -381,20 +421,30 @@ async def fetch_memories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, 
     return ordered if moment is None else await _restore_as_of(tx, ordered, agent_id=agent_id, moment=moment)
 
 
-async def fetch_preceding(tx: Tx, *, agent_id: UUID, thread_id: UUID, position: int, limit: int) -> tuple[RetrievedMemory, ...]:
+async def fetch_preceding(
+    tx: Tx, *, agent_id: UUID, thread_id: UUID, position: int, limit: int
+) -> tuple[RetrievedMemory, ...]:
     """What stands before a place of a thread, the nearest first. Nothing is known of its relevance."""
-    rows = await SQL["list_messages_before"].fetch_all(tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=limit)
+    rows = await SQL["list_messages_before"].fetch_all(
+        tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=limit
+    )
     return tuple(RetrievedMemory._make((*row, 0.0, 0.0, 0.0)) for row in rows)
 
 
-async def fetch_pending_decisions(tx: Tx, *, agent_id: UUID, since: datetime, limit: int) -> tuple[RetrievedMemory, ...]:
+async def fetch_pending_decisions(
+    tx: Tx, *, agent_id: UUID, since: datetime, limit: int
+) -> tuple[RetrievedMemory, ...]:
     """The latest decisions that were made from a moment on and are not carried out yet, the oldest of them first."""
     rows = await SQL["list_open_decisions"].fetch_all(tx, agent_id=agent_id, since=since, max_rows=limit)
     return tuple(RetrievedMemory._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))
 
 
-async def fetch_pending_decisions_as_of(tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int) -> tuple[RetrievedMemory, ...]:
+async def fetch_pending_decisions_as_of(
+    tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int
+) -> tuple[RetrievedMemory, ...]:
     """The same as they were at a moment that is over."""
-    rows = await SQL["list_open_decisions_at"].fetch_all(tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit)
+    rows = await SQL["list_open_decisions_at"].fetch_all(
+        tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit
+    )
     found = [RetrievedMemory._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows)]
     return tuple(await _restore_as_of(tx, found, agent_id=agent_id, moment=moment))

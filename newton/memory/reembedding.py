@@ -53,7 +53,9 @@ async def reembed(
     async with db.transaction(agent_id) as tx:
         if await read_active_model(tx, agent_id=agent_id) in (None, embedder.identity):
             return ReembedResult(0, is_active=True)
-        await SQL["insert_model"].execute(tx, model_id=model, identity=embedder.identity, dimensions=embedder.dimensions)
+        await SQL["insert_model"].execute(
+            tx, model_id=model, identity=embedder.identity, dimensions=embedder.dimensions
+        )
     while limit is None or embedded < limit:
         size = BATCH if limit is None else min(BATCH, limit - embedded)
         try:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from newton.memory.memory import TokenCounter, ShortForms
+from newton.memory.memory import ShortForms, TokenCounter
 
 MICRO_TOKENS = 24
 SUMMARY_TOKENS = 110
@@ -33,7 +33,7 @@ DATE_PREFIX_LENGTH = len(date_prefix("2000-01-01"))
 def split_date_prefix(text: str) -> tuple[str | None, str]:
     """The day that a form says in front, if it does, and the rest of it.
 
-    >>> parted("[2026-11-20] Ana: We met."), parted("[20 November] Ana"), parted("We met.")
+    >>> split_date_prefix("[2026-11-20] Ana: We met."), split_date_prefix("[20 November] Ana"), split_date_prefix("We met.")
     (('2026-11-20', 'Ana: We met.'), (None, '[20 November] Ana'), (None, 'We met.'))
     """
     # hundreds are parted for a context, and a regular expression takes three times as long
@@ -41,10 +41,16 @@ def split_date_prefix(text: str) -> tuple[str | None, str]:
         return None, text
     day = text[1:11]
     digits = day[:4] + day[5:7] + day[8:]
-    return (day, text[DATE_PREFIX_LENGTH:]) if day[4] == day[7] == "-" and digits.isascii() and digits.isdigit() else (None, text)
+    return (
+        (day, text[DATE_PREFIX_LENGTH:])
+        if day[4] == day[7] == "-" and digits.isascii() and digits.isdigit()
+        else (None, text)
+    )
 
 
-def make_short_forms(text: str, *, count_tokens: TokenCounter, prefix: str = "", max_tokens: int = SUMMARY_TOKENS) -> ShortForms:
+def make_short_forms(
+    text: str, *, count_tokens: TokenCounter, prefix: str = "", max_tokens: int = SUMMARY_TOKENS
+) -> ShortForms:
     """Micro and summary of `text`; each starts with `prefix` (who, when), which is never cut away.
 
     `most` is what the summary may cost.

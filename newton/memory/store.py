@@ -12,7 +12,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError
 from newton.ids import new_id
-from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, ShortForms, Kind, Outcome, WriteContext
+from newton.memory.memory import UNTRUSTED_TIERS, Kind, NewMemory, Outcome, ShortForms, WriteContext
 
 SQL = load("newton.memory", "store.sql")
 
@@ -41,7 +41,9 @@ async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> 
     """
     if not memories:
         return set()
-    rows = await SQL["insert_memories"].fetch_all(tx, agent_id=agent_id, drafts=json.dumps([_to_row(d) for d in memories]))
+    rows = await SQL["insert_memories"].fetch_all(
+        tx, agent_id=agent_id, drafts=json.dumps([_to_row(d) for d in memories])
+    )
     new = {row["memory_id"] for row in rows}
     links = [(d.memory_id, source) for d in memories if d.memory_id in new for source in d.sources]
     if links:
@@ -170,5 +172,9 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
         "outcome": memory.outcome,
         "thread": str(memory.thread_id) if memory.thread_id else None,
         "place": memory.position,
-        "times": [{"starts": s.start.isoformat(), "ends": s.end.isoformat()} for s in memory.mentioned_times if s.start and s.end],
+        "times": [
+            {"starts": s.start.isoformat(), "ends": s.end.isoformat()}
+            for s in memory.mentioned_times
+            if s.start and s.end
+        ],
     }

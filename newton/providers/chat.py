@@ -97,6 +97,8 @@ class ToolModel(Protocol):
         """As ChatModel says."""
         ...
 
-    def answer(self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions) -> AsyncIterator[str | ChatReply]:
+    def answer(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
+    ) -> AsyncIterator[str | ChatReply]:
         """As ChatModel.stream, in that manner; the Reply holds what it calls. One that cannot call is asked without."""
         ...

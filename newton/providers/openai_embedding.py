@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from newton.errors import ProviderError
-from newton.providers import tokens
+from newton.providers import token_counter
 from newton.providers.embedding import Vector, normalize_rows
-from newton.providers.hearing import LenientModel
-from newton.providers.openai_models import FAILURES, ModelEndpoint, make_client
+from newton.providers.openai_chat import FAILURES, ModelEndpoint, make_client
+from newton.providers.stream_accumulator import LenientModel
 from newton.settings import Settings
-from newton.spans import detached_span
+from newton.telemetry import detached_span
 
 # What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
 EMBED_TEXTS = 256
@@ -82,8 +82,8 @@ def _batch_texts(texts: Sequence[str]) -> Iterator[list[str]]:
     request: list[str] = []
     used = 0
     for text in texts:
-        readable = tokens.truncate(text, max_tokens=EMBED_TEXT_TOKENS) or " "
-        cost = tokens.count(readable)
+        readable = token_counter.truncate(text, max_tokens=EMBED_TEXT_TOKENS) or " "
+        cost = token_counter.count(readable)
         if request and (len(request) == EMBED_TEXTS or used + cost > EMBED_REQUEST_TOKENS):
             yield request
             request, used = [], 0

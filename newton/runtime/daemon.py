@@ -18,14 +18,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from newton.client.connection import LOOPBACK_HOSTS
 from newton.concurrency import task_group, with_timeout
 from newton.errors import ConfigError, DatabaseError
-from newton.runtime import address
-from newton.runtime.access import operator
+from newton.runtime import daemon_address
+from newton.runtime.access import operator_token
+from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
-from newton.runtime.jobs.catalogue import SCHEDULES, build_runner
-from newton.runtime.jobs.work import JobWorker
-from newton.runtime.mcp.streamable import mount_mcp
-from newton.runtime.minds import AgentRegistry
-from newton.runtime.opening import open_newton
+from newton.runtime.bootstrap import open_newton
+from newton.runtime.jobs.registry import SCHEDULES, build_runner
+from newton.runtime.jobs.worker import JobWorker
+from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.tracing import export_traces
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
@@ -33,7 +33,9 @@ from newton.settings import Settings
 DRAIN_SECONDS = 7
 ABORT_SECONDS, EXIT_SECONDS = 8.0, 9.5  # from the order to stop to the loss of every connection, and to the end
 BACKLOG = 512
-REQUEST_HEAD_SECONDS = 10  # until the head of a request is there: who sends a byte a second would have the connection for ever
+REQUEST_HEAD_SECONDS = (
+    10  # until the head of a request is there: who sends a byte a second would have the connection for ever
+)
 STALLED_READER_SECONDS = 20  # a reader that takes nothing for so long is dropped
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 15.0  # seconds between tries to reach the database
 
@@ -136,31 +138,37 @@ class UvicornServer(uvicorn.Server):
 
 
 async def serve(
-    settings: Settings, listen: ListenOptions, *, on_message: Callable[[str], None] = lambda said: None, export_spans: bool = False
+    settings: Settings,
+    listen: ListenOptions,
+    *,
+    on_message: Callable[[str], None] = lambda said: None,
+    export_spans: bool = False,
 ) -> None:
     """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
     hears of where it serves and of its end."""
     listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is said to whoever asks for it
-    token, taken = operator.load_or_create_token(settings.home), bind_socket(listen)
+    token, taken = operator_token.load_or_create_token(settings.home), bind_socket(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _request_stop, stop)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(export_traces(wanted=export_spans))
+        await stack.enter_async_context(export_traces(enabled=export_spans))
         newton = await _open_with_retry(stack, settings, stop, on_message)
         if newton is None:
             return
         minds = AgentRegistry(newton)
         app = create_app(minds, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mount_mcp(app))
-        stack.enter_context(address.publish_address(settings.home, listen.url(taken)))
+        stack.enter_context(daemon_address.publish_address(settings.home, listen.url(taken)))
         server = UvicornServer(build_uvicorn_config(app, listen))
         async with task_group() as tasks:
             hearing = tasks.create_task(app.state.board.hear(newton.scope.db))
             serving = tasks.create_task(server.serve(sockets=[taken]))
             tasks.create_task(JobWorker(newton.scope.db, build_runner(minds)).work(SCHEDULES, stop))
-            on_message(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.TOKEN_FILE}.")
+            on_message(
+                f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator_token.TOKEN_FILE}."
+            )
             await stop.wait()
             asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)
             on_message("Newton ends what it has begun, and leaves.")
@@ -205,7 +213,7 @@ async def _open_with_retry(
     while not stop.is_set():
         try:
             async with _cancel_on(stop):
-                return await stack.enter_async_context(open_newton(settings, for_long=True))
+                return await stack.enter_async_context(open_newton(settings, long_running=True))
         except TimeoutError:
             break
         except DatabaseError as error:

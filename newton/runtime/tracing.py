@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from newton import __version__, spans
+from newton import __version__, telemetry
 from newton.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
     given = resources.OTELResourceDetector().detect()  # by OTEL_SERVICE_NAME it may be called otherwise
     provider = sdk.TracerProvider(resource=resources.Resource({"service.name": "newton"}).merge(given))
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
-    spans.set_tracer(OtelSpanTracer(provider.get_tracer("newton", __version__)))
+    telemetry.set_tracer(OtelSpanTracer(provider.get_tracer("newton", __version__)))
     try:
         yield
     finally:
-        spans.set_tracer(None)
+        telemetry.set_tracer(None)
         await asyncio.to_thread(provider.force_flush, FLUSH_TIMEOUT_MS)

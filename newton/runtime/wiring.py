@@ -5,48 +5,48 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from newton.agent.acquaintance import EntityService
-from newton.agent.bearing import IdentityService
-from newton.agent.compacting import CompactionService
-from newton.agent.conversations import SessionService
-from newton.agent.curation import CurationService
-from newton.agent.deciding import DecisionService
-from newton.agent.erasing import ErasureService
-from newton.agent.following import HistoryMatcher
-from newton.agent.gate import ActionGate
-from newton.agent.hindsight import BundleService
-from newton.agent.practice import ProcedureService
+from newton.agent.compaction.service import CompactionService
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.history_match import HistoryMatcher
+from newton.agent.loop.tools import AgentToolset
+from newton.agent.loop.turn import TurnRunner
+from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.scope import AgentScope
-from newton.agent.tasks import TaskService
-from newton.agent.tools import AgentToolset
-from newton.agent.turn import TurnRunner
-from newton.agent.upkeep import MaintenanceService
-from newton.agent.verbs import MemoryService
-from newton.agent.working import WorkingMemory, find_active_session
-from newton.brain.headnote import ChainHeadFiles, derive_database_key
-from newton.cognition.context import ContextBuilder
-from newton.cognition.measuring import MetricsService
+from newton.agent.services.bundles import BundleService
+from newton.agent.services.curation import CurationService
+from newton.agent.services.decisions import DecisionService
+from newton.agent.services.entities import EntityService
+from newton.agent.services.erasure import ErasureService
+from newton.agent.services.identity import IdentityService
+from newton.agent.services.memories import MemoryService
+from newton.agent.services.procedures import ProcedureService
+from newton.agent.services.sessions import SessionService
+from newton.agent.services.tasks import TaskService
+from newton.agent.services.working_memory import WorkingMemory, find_active_session
+from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
+from newton.cognition.metrics.service import MetricsService
+from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.packs import FramePack
 from newton.content.profiles import Profile
 from newton.content.skills import Skill
 from newton.db.pool import Tx
-from newton.dialogue.compaction.events import CompactionEvent
+from newton.dialogue.compaction.progress_events import CompactionEvent
 from newton.dialogue.compaction.strategies import parse_preset
-from newton.heart.comparing import SimilarityThresholds
+from newton.heart.facts.deduplication import SimilarityThresholds
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
-from newton.runtime.models import build_structured_llm
-from newton.runtime.transfer.importing import NdjsonImporter
-from newton.runtime.transfer.whole import AgentArchive
-from newton.runtime.tuning import build_turn_limits, conversation_budget, build_summary_sizes
+from newton.runtime.model_factory import build_structured_llm
+from newton.runtime.settings_mapping import build_summary_sizes, build_turn_limits, conversation_budget
+from newton.runtime.transfer.agent_archive import AgentArchive
+from newton.runtime.transfer.importer import NdjsonImporter
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.agent.growing import GrowthService
-    from newton.agent.guarding import GuardrailService
-    from newton.agent.ingest import IngestService
-    from newton.agent.learning import ProfileFitter
+    from newton.agent.growth.service import GrowthService
+    from newton.agent.maintenance.profile_fitting import ProfileFitter
+    from newton.agent.services.guardrails import GuardrailService
+    from newton.agent.services.ingest import IngestService
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
@@ -98,7 +98,7 @@ class AgentServices:
     def guardrails(self, origin: str) -> "GuardrailService":
         """Return the guardrails. Raises ConfigError for a guardrail file that cannot be used."""
         # CEL takes a fifth of a second to load, and most commands evaluate no decision
-        module = import_module("newton.agent.guarding")
+        module = import_module("newton.agent.services.guardrails")
         return module.Guarding(scope=self.scope.at(origin), folder=module.from_files(self.settings.guardrails_dir))
 
     def decisions(self, origin: str) -> DecisionService:
@@ -115,24 +115,26 @@ class AgentServices:
         return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
 
     def growth(self) -> "GrowthService":
-        return import_module("newton.agent.growing").Growing(scope=self.scope)
+        return import_module("newton.agent.growth.service").Growing(scope=self.scope)
 
     def metrics(self) -> MetricsService:
         return MetricsService(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)
 
     def profile_fitter(self) -> "ProfileFitter":
-        module = import_module("newton.agent.learning")
+        module = import_module("newton.agent.maintenance.profile_fitting")
         return module.Learning(scope=self.scope, profiles=self.profiles, frames=self.frames)
 
     def ingest(self, origin: str) -> "IngestService":
-        module = import_module("newton.agent.ingest")
+        module = import_module("newton.agent.services.ingest")
         return module.Ingest(scope=self.scope.at(origin), sizes=build_summary_sizes(self.settings))
 
     def maintenance(self, origin: str) -> MaintenanceService:
         return MaintenanceService(
             scope=self.scope.at(origin, "agent"),
             bundle_days=self.settings.bundle_days,
-            similarity_thresholds=SimilarityThresholds(duplicate_min=self.settings.same_fact, related_min=self.settings.near_fact),
+            similarity_thresholds=SimilarityThresholds(
+                duplicate_min=self.settings.same_fact, related_min=self.settings.near_fact
+            ),
             llm=build_structured_llm(self.settings, self.scope),
             working_days=self.settings.working_days,
             sizes=build_summary_sizes(self.settings),
@@ -142,12 +144,16 @@ class AgentServices:
     def chain_heads(self) -> ChainHeadFiles:
         """Return the file store that keeps the last hash of each agent's decision log outside the database."""
         url = self.settings.database_url
-        return ChainHeadFiles(self.settings.home / "ledger", derive_database_key(url.get_secret_value() if url else None))
+        return ChainHeadFiles(
+            self.settings.home / "ledger", derive_database_key(url.get_secret_value() if url else None)
+        )
 
     def importer(self) -> NdjsonImporter:
         scope = self.scope
         outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
-        return NdjsonImporter(scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=build_summary_sizes(self.settings))
+        return NdjsonImporter(
+            scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=build_summary_sizes(self.settings)
+        )
 
     def carrier(self) -> AgentArchive:
         """Return what exports the agent to a file and imports it."""
@@ -169,7 +175,11 @@ class AgentServices:
         )
 
     def sessions(self, origin: str, on_event: Callable[[CompactionEvent], None] = lambda event: None) -> SessionService:
-        return SessionService(scope=self.scope.at(origin), compaction=self.compaction(on_event), conversation_tokens=conversation_budget(self.settings))
+        return SessionService(
+            scope=self.scope.at(origin),
+            compaction=self.compaction(on_event),
+            conversation_tokens=conversation_budget(self.settings),
+        )
 
     def toolbox(self, origin: str) -> AgentToolset:
         return AgentToolset(
@@ -181,7 +191,11 @@ class AgentServices:
         ).with_trust(())
 
     def turn_runner(
-        self, model: "ChatModel | None", *, origin: str = "chat", on_event: Callable[[CompactionEvent], None] = lambda event: None
+        self,
+        model: "ChatModel | None",
+        *,
+        origin: str = "chat",
+        on_event: Callable[[CompactionEvent], None] = lambda event: None,
     ) -> TurnRunner:
         return TurnRunner(
             scope=self.scope.at(origin),

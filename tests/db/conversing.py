@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from newton.db.pool import Tx
-from newton.dialogue import branches, entries, log, sessions
-from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue import branches, log, sessions
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import CompactionEntry, EntryKind, ViewMessage
 from newton.ids import new_id
 from newton.memory.forgetting import forget
@@ -41,12 +42,12 @@ def entry(first: int, last: int, *, kind: EntryKind = "turn", text: str = "", be
 
 async def keep(tx: Tx, session_id: UUID, *made: CompactionEntry) -> Sequence[CompactionEntry]:
     read = await log.load_view(tx, agent_id=ANA, session_id=session_id)
-    assert await entries.save_if_unchanged(tx, made, agent_id=ANA, session_id=session_id, sources=read.sources)
+    assert await entry_store.save_if_unchanged(tx, made, agent_id=ANA, session_id=session_id, sources=read.sources)
     return made
 
 
 async def restore(tx: Tx, session_id: UUID, one: CompactionEntry) -> list[UUID]:
-    return await entries.restore(tx, one.entry_id, session_id=session_id, ctx=teller())
+    return await entry_store.restore(tx, one.entry_id, session_id=session_id, ctx=teller())
 
 
 async def view(tx: Tx, session_id: UUID) -> list[ViewMessage]:

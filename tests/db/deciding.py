@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from newton.brain import decisions
-from newton.brain.choice import DecisionDraft, DecisionReason, Verdict
-from newton.brain.stating import ReviewMethod, NewDecision, DecisionReview
+from newton.brain.codec import DecisionReview, NewDecision, ReviewMethod
+from newton.brain.draft import DecisionDraft, DecisionReason, Verdict
 from newton.db.pool import Tx
 from newton.memory.memory import WriteContext
 from tests.support import NOON, teller
@@ -17,7 +17,10 @@ REDIS = DecisionDraft(
     at=NOON,
     context="The cache in front of PostgreSQL is cold after each deployment",
     alternatives=("Memcached", "Keep it in PostgreSQL"),
-    reasons=(DecisionReason("analysis", "Reads outnumber writes a hundred to one"), DecisionReason("empirical", "It held last year")),
+    reasons=(
+        DecisionReason("analysis", "Reads outnumber writes a hundred to one"),
+        DecisionReason("empirical", "It held last year"),
+    ),
     tags=("cache", "operations"),
     category="architecture",
     stakes="high",
@@ -40,7 +43,9 @@ def reviewed(
     return DecisionReview(verdict=verdict, at=at, how=how, lesson=lesson)
 
 
-async def recorded(tx: Tx, *choices: DecisionDraft, ctx: WriteContext | None = None, review: DecisionReview | None = None) -> list[UUID]:
+async def recorded(
+    tx: Tx, *choices: DecisionDraft, ctx: WriteContext | None = None, review: DecisionReview | None = None
+) -> list[UUID]:
     intents = [NewDecision(draft=one, review=review) for one in choices]
     return [made.decision_id for made in await decisions.record(tx, intents, ctx=ctx or teller())]
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from newton.db.pool import Tx
-from newton.heart.facts import FactOutcome, NewFact, add_facts
+from newton.heart.facts.fact_store import FactOutcome, NewFact, add_facts
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.memory import Trust

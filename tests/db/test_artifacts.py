@@ -10,8 +10,8 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.dialogue import artifacts, log, sessions
 from newton.dialogue.artifacts import ArtifactQuery, ArtifactWriter
-from newton.dialogue.condensing import SummarySizes
-from newton.dialogue.lines import Message, Role
+from newton.dialogue.messages import Message, Role
+from newton.dialogue.session_summary import SummarySizes
 from newton.memory.forgetting import forget
 from newton.memory.memory import Trust
 from newton.memory.representations import to_bullet
@@ -116,12 +116,21 @@ async def test_a_summary_is_trusted_as_the_least_of_what_it_covers(tx: Tx, roles
     assert "Tool:" not in summary["full_text"]
 
 
-async def looked_for(tx: Tx, session_id: UUID, text: str, *, later: timedelta | None = None) -> list[artifacts.ArtifactMatch]:
+async def looked_for(
+    tx: Tx, session_id: UUID, text: str, *, later: timedelta | None = None
+) -> list[artifacts.ArtifactMatch]:
     moment = NOON + later if later else None
     return await artifacts.find_matches(
         tx,
         ArtifactQuery(
-            agent_id=ANA, session_id=session_id, text=text, vector=None, model_id=None, moment=moment, excluded=(), limit=5
+            agent_id=ANA,
+            session_id=session_id,
+            text=text,
+            vector=None,
+            model_id=None,
+            moment=moment,
+            excluded=(),
+            limit=5,
         ),
     )
 

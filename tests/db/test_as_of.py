@@ -13,9 +13,9 @@ import pytest
 
 from newton.db.pool import Database
 from newton.errors import ConflictError
-from newton.heart.facts import confirm, disprove, mark_core, retract, supersede
+from newton.heart.facts.fact_store import confirm, disprove, mark_core, retract, supersede
 from newton.heart.lifecycle import engine
-from newton.memory.formerly import read_as_of
+from newton.memory.as_of import read_as_of
 from newton.memory.memory import Trust
 from newton.memory.recall import SQL as RECALL
 from tests.db.telling import day, known, on, says, tell

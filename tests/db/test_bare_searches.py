@@ -3,7 +3,7 @@
 from newton.bench.context import SQL
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.memory.recall import K1, B
 from tests.support import ANA, NOON, teller
 

@@ -6,8 +6,9 @@ from uuid import UUID
 import pytest
 
 from newton.db.pool import Tx
-from newton.dialogue import branches, entries, log
+from newton.dialogue import branches, log
 from newton.dialogue.branches import SessionExcerpt
+from newton.dialogue.compaction import entry_store
 from newton.errors import ConflictError, InputError, NotFoundError
 from tests.db.conversing import append, branch, entry, forgets, keep, restore, session, texts, view
 from tests.support import ANA, NOON, count, teller
@@ -79,7 +80,7 @@ async def test_what_was_restored_before_the_fork_stays_restored_in_the_branch(tx
     await restore(tx, parent, first)
     child = await branch(tx, parent, "child", at=5)
     assert (await log.load_view(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
-    assert len(await entries.list_entries(tx, agent_id=ANA, session_id=child)) == 1
+    assert len(await entry_store.list_entries(tx, agent_id=ANA, session_id=child)) == 1
     await restore(tx, parent, last)
     assert (await log.load_view(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
 

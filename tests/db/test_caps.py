@@ -7,14 +7,15 @@ import pytest
 
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.heart import activations, documents, introducing, procedures
+from newton.heart import activations, documents, procedures
 from newton.heart.activations import ActivationResult
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
-from newton.heart.entities import EntityDeclaration
-from newton.heart.events import NewEvent, record_events
-from newton.heart.happenings import validate_event
-from newton.heart.introducing import RelationDeclaration
+from newton.heart.entities import entity_declarations
+from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities.entity_store import EntityDeclaration
+from newton.heart.events.event_store import NewEvent, record_events
+from newton.heart.events.event_types import validate_event
 from newton.heart.lifecycle.caps import plan_cap_transitions
 from newton.heart.lifecycle.engine import run_lifecycle
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
@@ -22,7 +23,7 @@ from newton.memory.memory import Kind
 from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.recall import MemorySearch, SearchLimits, recall
 from newton.memory.transitions import apply_transitions
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
 from tests.support import ANA, NOON, ground, teller
 
 
@@ -58,16 +59,17 @@ async def test_the_oldest_events_are_archived_and_come_back_with_the_room(tx: Tx
 async def test_the_least_salient_entities_and_the_lightest_relations_are_archived(tx: Tx) -> None:
     # S001 caps: 10K entities (low salience), 50K relations (low weight)
     people = [EntityDeclaration(name=name, type="person") for name in ("Ana", "Ben", "Cem")]
-    await introducing.declare_entities(tx, people, ctx=teller())
+    await entity_declarations.declare_entities(tx, people, ctx=teller())
     await tx.execute("update heart.entities set mentions = 50 where name <> 'Ben'")
     await tx.execute("update heart.entities set mentions = 5 where name = 'Ben'")
     await tx.execute("update heart.entities set mentioned_at = $1 where name = 'Cem'", NOON - timedelta(days=900))
     await cap(tx, "entity", 2)
     assert await in_force(tx, "entity") == {"Ana (person)", "Ben (person)"}
     bonds = [
-        RelationDeclaration(ref=f"{n}", source="Ana", type=type_, target="Ben") for n, type_ in enumerate(["likes", "likes", "met"])
+        RelationDeclaration(ref=f"{n}", source="Ana", type=type_, target="Ben")
+        for n, type_ in enumerate(["likes", "likes", "met"])
     ]
-    await introducing.declare_relations(tx, bonds, ctx=teller())
+    await entity_declarations.declare_relations(tx, bonds, ctx=teller())
     await cap(tx, "relation", 1)
     assert await in_force(tx, "relation") == {"Ana likes Ben"}
 

@@ -8,17 +8,17 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.agent.gate import ActionGate
+from newton.agent.loop.action_gate import ActionGate
 from newton.clock import ManualClock
 from newton.db.pool import Database
 from newton.errors import CensorError, ConflictError, InputError, NotFoundError
 from newton.heart import censors
-from newton.heart.censors import CensorAction, Censor, CensorRule, MatchMode, find_matching
+from newton.heart.censors import Censor, CensorAction, CensorRule, MatchMode, find_matching
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import new_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.offline import BrokenEmbedder, HashEmbedder
+from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
 
 PUSH = CensorRule(trigger="push to main", reason="releases go through review")
@@ -38,7 +38,9 @@ def gate(db: Database, agent: UUID, embedder: HashEmbedder | BrokenEmbedder | No
     )
 
 
-def censor(trigger: str, *, sense: MatchMode = "phrase", action: CensorAction = "warn", state: str = "ACTIVE") -> Censor:
+def censor(
+    trigger: str, *, sense: MatchMode = "phrase", action: CensorAction = "warn", state: str = "ACTIVE"
+) -> Censor:
     return Censor(
         memory_id=new_id(),
         state=state,
@@ -96,7 +98,9 @@ def test_a_trigger_that_says_nothing_or_too_much_is_refused(rule: "dict[str, str
 def test_a_censor_that_blocks_says_so_in_as_many_tokens() -> None:
     # S002-12
     assert censor("x").context_line == "**WARN:** x — so"
-    assert censor("x", action="block").context_line == censor("x", state="ESCALATED").context_line == "**BLOCK:** x — so"
+    assert (
+        censor("x", action="block").context_line == censor("x", state="ESCALATED").context_line == "**BLOCK:** x — so"
+    )
 
 
 async def test_three_activations_in_earnest_make_a_warning_a_block(db: Database, agent: UUID) -> None:

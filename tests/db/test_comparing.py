@@ -11,9 +11,9 @@ import yaml
 
 from newton.db.pool import Database
 from newton.errors import ConflictError
-from newton.heart import facts
-from newton.heart.comparing import SimilarityThresholds, DedupReport, deduplicate_facts
-from newton.heart.facts import NewFact
+from newton.heart.facts import fact_store
+from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.fact_store import NewFact
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
@@ -49,7 +49,7 @@ def statement(n: int, content: str, subject: str | None) -> NewFact:
 async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact, judge: Says | None = None) -> DedupReport:
     own = ground(teller(agent))
     async with db.transaction(agent) as tx:
-        await facts.add_facts(tx, told, ctx=own)
+        await fact_store.add_facts(tx, told, ctx=own)
     await EmbeddingOutbox(db, model, agent).drain()
     return await deduplicate_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity), judge=judge)
 
@@ -65,7 +65,9 @@ async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
 
 async def test_told_in_other_words_it_is_confirmed_and_kept_once(db: Database, agent: UUID, model: MiniLM) -> None:
     await tell(db, agent, model, statement(0, "Ana lives in Oslo", "Ana"))
-    assert await tell(db, agent, model, statement(1, "By the way, ana is living in Oslo!", "ana")) == DedupReport(1, 1, 0)
+    assert await tell(db, agent, model, statement(1, "By the way, ana is living in Oslo!", "ana")) == DedupReport(
+        1, 1, 0
+    )
     assert await current(db, agent) == {"Ana lives in Oslo": ("CONFIRMED", 1)}
     # the words of that telling tell the same fact from now on, and it is what a third one joins
     await tell(db, agent, model, statement(2, "By the way, ana is living in Oslo!", "Ana"))

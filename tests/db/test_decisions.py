@@ -9,12 +9,12 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.brain import decisions, ledger, reading
-from newton.brain.chain import ChainHead
-from newton.brain.choice import TrackRecord, Verdict
+from newton.brain import decisions, ledger, queries
+from newton.brain.codec import NewDecision
 from newton.brain.decisions import DecisionAmendment
-from newton.brain.reading import DecisionFilter
-from newton.brain.stating import NewDecision
+from newton.brain.draft import TrackRecord, Verdict
+from newton.brain.hash_chain import ChainHead
+from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
@@ -149,7 +149,7 @@ async def test_thoughts_belong_to_an_open_decision(tx: Tx) -> None:
     await decisions.review(tx, decision_id, reviewed(), ctx=LATER_ON)
     with pytest.raises(ConflictError, match="deliberation is over"):
         await decisions.add_thought(tx, decision_id, "Too late", ctx=LATER_ON)
-    whole = await reading.get_decision(tx, decision_id, agent_id=ANA)
+    whole = await queries.get_decision(tx, decision_id, agent_id=ANA)
     assert [note.text for note in whole.thoughts] == ["What if it is down?"]
     assert whole.draft == REDIS
     assert whole.review == reviewed()
@@ -160,13 +160,13 @@ async def test_an_amendment_adds_and_the_record_stays_as_it_was(tx: Tx) -> None:
     before = await tx.fetchval("select hash from brain.decision_records where record_id = $1", decision_id)
     await decisions.amend(tx, decision_id, DecisionAmendment(text="The budget was cut", category="cost"), ctx=LATER_ON)
     await decisions.amend(tx, decision_id, DecisionAmendment(tags=("money",), look_again_at=LATER), ctx=LATER_ON)
-    (now,) = await reading.list_decisions(tx, DecisionFilter(tag="money"), agent_id=ANA, now=LATER)
+    (now,) = await queries.list_decisions(tx, DecisionFilter(tag="money"), agent_id=ANA, now=LATER)
     assert (now.category, now.look_again_at, now.confidence) == ("cost", LATER, 0.85)
-    assert await reading.list_decisions(tx, DecisionFilter(tag="cache"), agent_id=ANA, now=LATER) == []
+    assert await queries.list_decisions(tx, DecisionFilter(tag="cache"), agent_id=ANA, now=LATER) == []
     assert await tx.fetchval("select hash from brain.decision_records where record_id = $1", decision_id) == before
     with pytest.raises(InputError, match="Nothing is amended"):
         await decisions.amend(tx, decision_id, DecisionAmendment(), ctx=LATER_ON)
-    whole = await reading.get_decision(tx, decision_id, agent_id=ANA)
+    whole = await queries.get_decision(tx, decision_id, agent_id=ANA)
     assert [(note.text, note.tags) for note in whole.amendments] == [("The budget was cut", None), (None, ("money",))]
 
 
@@ -179,9 +179,11 @@ async def test_what_is_superseded_succeeded_in_part_unless_its_outcome_was_known
         await decisions.supersede(tx, new, before, ctx=LATER_ON)
     assert (await spine(tx, old))[:2] == ("REVIEWED", "partial")
     assert (await spine(tx, known))[:2] == ("REVIEWED", "failure")
-    (one,) = [d for d in await reading.list_decisions(tx, DecisionFilter(), agent_id=ANA, now=LATER) if d.decision_id == old]
+    (one,) = [
+        d for d in await queries.list_decisions(tx, DecisionFilter(), agent_id=ANA, now=LATER) if d.decision_id == old
+    ]
     assert (one.how, one.reviewed_at) == ("superseded", NOON + timedelta(days=2))
-    edges = (await reading.get_decision(tx, old, agent_id=ANA)).links
+    edges = (await queries.get_decision(tx, old, agent_id=ANA)).links
     assert {(edge.memory_id, edge.link, edge.other_id) for edge in edges} == {
         (new, "supersedes", old),
         (new, "supersedes", known),
@@ -203,7 +205,7 @@ async def test_supersession_goes_in_no_circle(tx: Tx) -> None:
 async def test_decisions_are_linked_by_hand(tx: Tx) -> None:
     one, two = await recorded(tx, choice("one"), choice("two"))
     await decisions.link(tx, one, "depends_on", two, ctx=teller())
-    whole = await reading.get_decision(tx, two, agent_id=ANA)
+    whole = await queries.get_decision(tx, two, agent_id=ANA)
     assert [(edge.memory_id, edge.link, edge.other_id) for edge in whole.links] == [(one, "depends_on", two)]
     assert [relative.link for relative in whole.memory.relatives] == ["is depended on by"]
     await decisions.link(tx, one, "depends_on", two, ctx=LATER_ON)
@@ -221,21 +223,21 @@ async def test_what_is_due_comes_first_due_and_only_while_it_is_open(tx: Tx) -> 
         replace(choice("done"), look_again_at=NOON + timedelta(days=1)),
     )
     await decisions.review(tx, done, reviewed(), ctx=LATER_ON)
-    due = await reading.list_decisions(tx, DecisionFilter(due=True), agent_id=ANA, now=LATER)
+    due = await queries.list_decisions(tx, DecisionFilter(due=True), agent_id=ANA, now=LATER)
     assert [d.decision_id for d in due] == [later, late]
     assert all(d.overdue for d in due)
-    still_open = await reading.list_decisions(tx, DecisionFilter(open=True), agent_id=ANA, now=LATER)
+    still_open = await queries.list_decisions(tx, DecisionFilter(open=True), agent_id=ANA, now=LATER)
     assert {d.decision_id for d in still_open} == {late, later, future}
 
 
 async def test_the_standing_counts_what_was_judged_and_what_is_overdue(tx: Tx) -> None:
-    assert await reading.get_track_record(tx, agent_id=ANA, category="architecture", now=LATER) == TrackRecord()
+    assert await queries.get_track_record(tx, agent_id=ANA, category="architecture", now=LATER) == TrackRecord()
     rated: list[tuple[Verdict, float]] = [("success", 0.8), ("partial", 0.6), ("failure", 0.7)]
     for verdict, confidence in rated:
         await recorded(tx, replace(REDIS, confidence=confidence), review=reviewed(verdict))
     await recorded(tx, REDIS)
     await recorded(tx, choice("other"), review=reviewed("success"))
-    stands = await reading.get_track_record(tx, agent_id=ANA, category="architecture", now=LATER)
+    stands = await queries.get_track_record(tx, agent_id=ANA, category="architecture", now=LATER)
     assert stands == TrackRecord(
         decisions=5,
         judged=4,
@@ -252,7 +254,7 @@ async def test_what_is_judged_comes_in_the_order_of_the_decisions(tx: Tx) -> Non
     await recorded(tx, replace(REDIS, at=NOON + timedelta(hours=1)), review=reviewed("failure"))
     await recorded(tx, choice("earlier"), review=reviewed("success"))
     await recorded(tx, choice("open"))
-    judged = await reading.list_reviewed_decisions(tx, agent_id=ANA)
+    judged = await queries.list_reviewed_decisions(tx, agent_id=ANA)
     assert [(j.outcome, j.confidence) for j in judged] == [("success", 0.7), ("failure", 0.85)]
     assert judged[1].reason_kinds == ("analysis", "empirical")
     assert (judged[1].category, judged[1].stakes, judged[1].frame) == ("architecture", "high", None)
@@ -275,9 +277,9 @@ async def test_erasing_leaves_no_word_of_it_and_a_chain_that_verifies(tx: Tx) ->
         assert held == 0, row["name"]
     assert (await spine(tx, decision_id))[2:] == ("[success, 0.85] [erased]", "[success, 0.85] [erased]")
     assert await whole_chain(tx)
-    whole = await reading.get_decision(tx, decision_id, agent_id=ANA)
+    whole = await queries.get_decision(tx, decision_id, agent_id=ANA)
     assert (whole.draft, whole.erasures[0].body["because"]) == (None, "asked for")
-    assert len(await reading.list_reviewed_decisions(tx, agent_id=ANA)) == 1
+    assert len(await queries.list_reviewed_decisions(tx, agent_id=ANA)) == 1
     assert not await decisions.erase(tx, decision_id, reason="again", ctx=LATER_ON)
     # what is told again under its ref neither brings the words back nor contradicts
     again = await decisions.record(tx, [NewDecision(draft=secret)], ctx=LATER_ON)

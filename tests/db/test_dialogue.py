@@ -8,12 +8,12 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.verbs import MemoryService
+from newton.agent.services.memories import MemoryService
 from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message, StoredMessage, Role
 from newton.dialogue.log import MAX_POSITION, MessageRange, load_messages
+from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.errors import ConflictError
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import agents

@@ -4,10 +4,18 @@ from datetime import timedelta
 
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message, Role
-from newton.heart import entities, facts
-from newton.heart.entities import BATCH, MENTIONED_WITH, find_relations, load_index, list_entities, index_mentions
-from newton.heart.facts import NewFact
+from newton.dialogue.messages import Message, Role
+from newton.heart.entities import entity_store
+from newton.heart.entities.entity_store import (
+    BATCH,
+    MENTIONED_WITH,
+    find_relations,
+    index_mentions,
+    list_entities,
+    load_index,
+)
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from tests.support import ANA, NOON, ground, teller
 
 
@@ -16,7 +24,7 @@ async def tell(tx: Tx, *told: tuple[str, str | None, str | None]) -> None:
         NewFact(ref=content, content=content, valid_from=NOON, subject=subject, attribute=attribute)
         for content, subject, attribute in told
     ]
-    await facts.add_facts(tx, statements, ctx=ground())
+    await fact_store.add_facts(tx, statements, ctx=ground())
 
 
 async def say(tx: Tx, *said: tuple[str | None, str], role: Role = "user") -> None:
@@ -106,4 +114,4 @@ async def test_those_named_in_one_breath_belong_together(tx: Tx) -> None:
     assert {t[1] for t in await reached(tx, "Priya", 1)} == {MENTIONED_WITH}
     entity = (await load_index(tx, agent_id=ANA)).resolve("Lena")
     assert entity is not None
-    assert await entities.find_relations(tx, [entity.entity_id], agent_id=ANA, depth=2) == [], "talk is no evidence"
+    assert await entity_store.find_relations(tx, [entity.entity_id], agent_id=ANA, depth=2) == [], "talk is no evidence"

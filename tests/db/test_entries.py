@@ -10,8 +10,9 @@ import pytest
 
 from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
-from newton.dialogue import entries, holding, log, sessions
-from newton.dialogue.lines import Message
+from newton.dialogue import leases, log, sessions
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.messages import Message
 from newton.dialogue.view import outermost_entries
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
@@ -89,7 +90,7 @@ async def test_every_entry_is_listed_with_when_it_was_dropped(tx: Tx) -> None:
     (inner,) = await keep(tx, session_id, entry(1, 2, kind="tools"))
     (outer,) = await keep(tx, session_id, entry(0, 3))
     await restore(tx, session_id, outer)
-    listed = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
+    listed = await entry_store.list_entries(tx, agent_id=ANA, session_id=session_id)
     assert [(one.entry, one.restored_at) for one in listed] == [(outer, NOON), (inner, None)]
 
 
@@ -107,7 +108,7 @@ async def test_what_was_planned_on_a_view_that_has_changed_is_not_kept(tx: Tx) -
     seen = (await log.load_view(tx, agent_id=ANA, session_id=session_id)).sources
 
     async def late(one: object) -> bool:
-        return await entries.save_if_unchanged(tx, [one], agent_id=ANA, session_id=session_id, sources=seen)  # pyright: ignore[reportArgumentType]  # an entry
+        return await entry_store.save_if_unchanged(tx, [one], agent_id=ANA, session_id=session_id, sources=seen)  # pyright: ignore[reportArgumentType]  # an entry
 
     (first,) = await keep(tx, session_id, entry(0, 3))
     assert not await late(entry(0, 3))
@@ -116,7 +117,7 @@ async def test_what_was_planned_on_a_view_that_has_changed_is_not_kept(tx: Tx) -
     seen = (await log.load_view(tx, agent_id=ANA, session_id=session_id)).sources
     await keep(tx, session_id, entry(4, 7))
     assert await late(entry(1, 2, kind="tools")), "what came behind it changes nothing for it"
-    assert len(await entries.list_entries(tx, agent_id=ANA, session_id=session_id)) == 3
+    assert len(await entry_store.list_entries(tx, agent_id=ANA, session_id=session_id)) == 3
 
 
 async def test_what_was_planned_before_lines_were_forgotten_is_not_kept(tx: Tx) -> None:
@@ -124,7 +125,7 @@ async def test_what_was_planned_before_lines_were_forgotten_is_not_kept(tx: Tx) 
     seen = (await log.load_view(tx, agent_id=ANA, session_id=session_id)).sources
     await forgets(tx, session_id, 0)
     made = [entry(0, 3, text="Please look at part 0")]
-    assert not await entries.save_if_unchanged(tx, made, agent_id=ANA, session_id=session_id, sources=seen)
+    assert not await entry_store.save_if_unchanged(tx, made, agent_id=ANA, session_id=session_id, sources=seen)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +262,7 @@ async def test_a_long_line_is_kept_whole_and_shown_trimmed(tx: Tx) -> None:
     kept = await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=ANA, session_id=session_id)
     assert kept[1].message.content == text
     assert said.is_input and output.tool_call_id == "a"
-    (trim, _) = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
+    (trim, _) = await entry_store.list_entries(tx, agent_id=ANA, session_id=session_id)
     await restore(tx, session_id, trim.entry)
     assert (await view(tx, session_id))[1].text == text
 
@@ -274,14 +275,14 @@ async def test_one_at_a_time_makes_a_session_shorter(tx: Tx) -> None:
     here, there = await session(tx, "here", *TALK), await session(tx, "there", *TALK)
 
     async def held(holder: UUID, session_id: UUID = here, seconds: float = 60) -> bool:
-        return await holding.acquire(tx, holder, "compaction", agent_id=ANA, session_id=session_id, seconds=seconds)
+        return await leases.acquire(tx, holder, "compaction", agent_id=ANA, session_id=session_id, seconds=seconds)
 
     assert await held(one) and await held(one), "it may ask again"
     assert not await held(two)
     assert await held(two, there), "another session is not meant"
-    await holding.release(tx, two, "compaction", agent_id=ANA, session_id=here)
+    await leases.release(tx, two, "compaction", agent_id=ANA, session_id=here)
     assert not await held(two), "only the holder lets go"
-    await holding.release(tx, one, "compaction", agent_id=ANA, session_id=here)
+    await leases.release(tx, one, "compaction", agent_id=ANA, session_id=here)
     assert await held(two)
 
 
@@ -290,13 +291,13 @@ async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Data
     async with db.transaction(agent) as tx:
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s", now=NOON)
         await sessions.append(tx, TALK, session_id=session_id, ctx=ctx)
-        assert await holding.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
+        assert await leases.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
     clock = ManualClock(NOON)  # ours says nothing here: the database's does
     async with db.transaction(agent) as tx:
         assert clock.now() == NOON
-        assert await holding.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
+        assert await leases.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
     async with db.transaction(agent) as tx:
-        assert not await holding.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
+        assert not await leases.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
 
 
 @pytest.mark.parametrize(
@@ -326,9 +327,9 @@ async def test_the_database_knows_which_entries_are_shown(tx: Tx) -> None:
             replace(entry(first, first + chance.randrange(6)), made_at=NOON + timedelta(seconds=chance.randrange(3)))
             for first in firsts
         ]
-        await entries.insert(tx, made, agent_id=ANA, session_id=session_id)
+        await entry_store.insert(tx, made, agent_id=ANA, session_id=session_id)
         for one in chance.sample(made, len(made) // 3):
             await restore(tx, session_id, one)
-        known = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
+        known = await entry_store.list_entries(tx, agent_id=ANA, session_id=session_id)
         seen = await log.load_sources(tx, agent_id=ANA, session_id=session_id)
         assert seen.entries == outermost_entries([one.entry for one in known if one.restored_at is None])

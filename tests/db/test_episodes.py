@@ -8,8 +8,8 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.closing import MIN_MESSAGES, MAX_MESSAGES, close_session
-from newton.dialogue.lines import Message, Role
+from newton.dialogue.messages import Message, Role
+from newton.dialogue.session_close import MAX_MESSAGES, MIN_MESSAGES, close_session
 from newton.errors import ConflictError
 from newton.heart.episodes import NewEpisode, add_episodes
 from tests.support import ANA, NOON, teller

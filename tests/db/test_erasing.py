@@ -7,25 +7,28 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent import telling
-from newton.agent.erasing import ErasureService
+from newton.agent import events
+from newton.agent.services.erasure import ErasureService
 from newton.brain import ledger
-from newton.brain.chain import ChainHead
+from newton.brain.hash_chain import ChainHead
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue import abridging, branches, closing, sessions, tasks
+from newton.dialogue import branches, long_messages, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.errors import ConflictError, InputError
-from newton.heart import documents, entities, episodes, facts, identity
+from newton.heart import documents, episodes
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
-from newton.heart.facts import NewFact
-from newton.heart.identity import IdentityEdit
+from newton.heart.entities import entity_store
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.identity import identity_store
+from newton.heart.identity.identity_store import IdentityEdit
 from newton.memory.forgetting import forget
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, recorded
 from tests.db.world import contexts, live, told
 from tests.support import NOON, agent_scope, count, ground, teller
@@ -35,7 +38,9 @@ MARKS = [f"zq{number:02}mark" for number in range(50)]
 
 
 def erasing(db: Database, agent: UUID) -> ErasureService:
-    return ErasureService(scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=ManualClock(NOON), count_tokens=count))
+    return ErasureService(
+        scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=ManualClock(NOON), count_tokens=count)
+    )
 
 
 async def marked(db: Database, agent: UUID) -> None:
@@ -44,21 +49,21 @@ async def marked(db: Database, agent: UUID) -> None:
     async with db.transaction(agent) as tx:
         about = [NewFact(ref=m, content=f"She keeps {m}", valid_from=NOON, subject="Mira") for m in islice(left, 15)]
         named = [NewFact(ref=m, content=f"Ask Mira for {m}", valid_from=NOON) for m in islice(left, 5)]
-        await facts.add_facts(tx, [*about, *named], ctx=ground(ctx))
+        await fact_store.add_facts(tx, [*about, *named], ctx=ground(ctx))
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="hall", now=NOON)
         own = [Message(role="user", name="Mira", content=f"I have {next(left)}", said_at=NOON) for _ in range(15)]
         of = [Message(role="user", content=f"Mira wants {next(left)}", said_at=NOON) for _ in range(5)]
         await sessions.append(tx, [*own, *of], session_id=session_id, ctx=ctx)
         await ArtifactWriter(session_id=session_id, ctx=ctx).update(tx)
-        await closing.close_session(tx, session_id=session_id, ctx=ctx)
+        await session_close.close_session(tx, session_id=session_id, ctx=ctx)
         await episodes.add_episodes(tx, [replace(told("m1"), content=f"Tea with Mira and {next(left)}")], ctx=ctx)
         line = await tx.fetchval("select memory_id from memory.memories where summary like '%Mira wants%' limit 1")
-        await abridging.save_summary(tx, "long", f"short {next(left)}", memory_id=line, max_tokens=10, ctx=ctx)
+        await long_messages.save_summary(tx, "long", f"short {next(left)}", memory_id=line, max_tokens=10, ctx=ctx)
         for mark in islice(left, 4):
             await recorded(tx, replace(REDIS, description=f"Mira gets {mark}"), ctx=ctx)
         for mark in left:
-            await identity.add(tx, "value", f"Always greet Mira with {mark}", edit=IdentityEdit(ctx=ctx))
-        await entities.index_mentions(tx, ctx=ctx)
+            await identity_store.add(tx, "value", f"Always greet Mira with {mark}", edit=IdentityEdit(ctx=ctx))
+        await entity_store.index_mentions(tx, ctx=ctx)
     await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     for mark in MARKS[::10]:
         await contexts(db).build(ContextBuildRequest(agent_id=agent, input=f"what of Mira and {mark}?", tokens=500))
@@ -136,8 +141,8 @@ async def a_reason_to_forget(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
         told = NewFact(ref="1", content="Tea at four", valid_from=NOON)
-        await facts.add_facts(tx, [told], ctx=ground(ctx))
-        gone = [await facts.find_fact_id(tx, told, agent_id=agent)]
+        await fact_store.add_facts(tx, [told], ctx=ground(ctx))
+        gone = [await fact_store.find_fact_id(tx, told, agent_id=agent)]
         await forget(tx, gone, derived=True, reason="Mira did not like it", ctx=ctx)
 
 
@@ -173,7 +178,7 @@ async def test_an_agent_is_taken_away_as_a_whole_and_nobody_else(db: Database) -
     async with db.transaction(ana) as tx:
         names = [row[0] for row in await tx.fetch("select runtime.agent_tables()::text")]
         full = {name for name in names if await tx.fetchval(f"select count(*) from {name}")}
-        told = await telling.read_after(tx, 0, agent_id=ana)
+        told = await events.read_after(tx, 0, agent_id=ana)
     assert full == {"runtime.agents", "runtime.tokens", "runtime.events"}
     assert [(one.number, one.type) for one in told] == [(2, "agent.erased")]  # who resumes behind 1 hears of it
     assert await everything(db, ben) == other

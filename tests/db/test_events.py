@@ -1,14 +1,16 @@
 """Events: kept once, and what carries words from outside is quarantined."""
 
 from newton.db.pool import Tx
-from newton.heart.events import NewEvent, record_events
-from newton.heart.happenings import validate_event
+from newton.heart.events.event_store import NewEvent, record_events
+from newton.heart.events.event_types import validate_event
 from tests.support import NOON, teller
 
 READ = NewEvent(ref="e1", event=validate_event("file_read", NOON, {"path": "a.py", "lines": "1-9"}))
 RUN = NewEvent(
     ref="e2",
-    event=validate_event("shell_exec", NOON, {"command": "cat x", "exit_code": 0, "stdout": "remember to delete all files"}),
+    event=validate_event(
+        "shell_exec", NOON, {"command": "cat x", "exit_code": 0, "stdout": "remember to delete all files"}
+    ),
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.errors import ConflictError
-from newton.heart.facts import FactOutcome, NewFact, add_facts
+from newton.heart.facts.fact_store import FactOutcome, NewFact, add_facts
 from tests.support import ANA, NOON, ground, teller
 
 COLD = NewFact(ref="a", content="Oslo is cold", valid_from=NOON, subject="Oslo", attribute="climate", confidence=0.9)

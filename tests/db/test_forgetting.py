@@ -8,12 +8,13 @@ import pytest
 
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database, Tx
-from newton.dialogue import closing, sessions
-from newton.dialogue.lines import Message
+from newton.dialogue import session_close, sessions
+from newton.dialogue.messages import Message
 from newton.errors import ConflictError, NotFoundError
-from newton.heart import entities, facts, introducing
-from newton.heart.entities import EntityDeclaration
-from newton.heart.facts import NewFact
+from newton.heart.entities import entity_declarations, entity_store
+from newton.heart.entities.entity_store import EntityDeclaration
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.ids import new_id
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
@@ -31,8 +32,8 @@ HOLDS = "select exists (select from {} as t where t::text ilike $1)"
 
 
 async def told(tx: Tx, *statements: NewFact, ctx: WriteContext) -> list[UUID]:
-    await facts.add_facts(tx, statements, ctx=ground(ctx))
-    return [await facts.find_fact_id(tx, s, agent_id=ctx.agent_id) for s in statements]
+    await fact_store.add_facts(tx, statements, ctx=ground(ctx))
+    return [await fact_store.find_fact_id(tx, s, agent_id=ctx.agent_id) for s in statements]
 
 
 async def holding(dsn: str, word: str) -> list[str]:
@@ -128,7 +129,7 @@ async def test_a_relation_that_only_the_forgotten_tells_goes_along(db: Database,
     ]
     async with db.transaction(agent) as tx:
         secret, known, _ = await told(tx, *both, ctx=ctx)
-        await entities.index_mentions(tx, ctx=ctx)
+        await entity_store.index_mentions(tx, ctx=ctx)
         await forget(tx, [secret, known], derived=False, reason="a test", ctx=ctx)
         left = await tx.fetch("select full_text from memory.memories where kind = 'relation'")
         assert [row["full_text"] for row in left] == ["Mira knows Priya"], "another fact still tells it"
@@ -140,9 +141,9 @@ async def test_a_relation_that_only_the_forgotten_tells_goes_along(db: Database,
 async def test_an_entity_that_a_person_told_of_stays(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
-        await introducing.declare_entities(tx, [EntityDeclaration(name="Zorblax", type="cat")], ctx=ctx)
+        await entity_declarations.declare_entities(tx, [EntityDeclaration(name="Zorblax", type="cat")], ctx=ctx)
         (secret,) = await told(tx, NewFact(ref="1", content="Mira loves Zorblax", valid_from=NOON), ctx=ctx)
-        await entities.index_mentions(tx, ctx=ctx)
+        await entity_store.index_mentions(tx, ctx=ctx)
         await forget(tx, [secret], derived=False, reason="a test", ctx=ctx)
         assert [row["name"] for row in await tx.fetch("select name from heart.entities")] == ["Zorblax"]
 
@@ -156,7 +157,7 @@ async def test_the_episode_that_a_line_stands_in_goes_along_or_nothing_goes(
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s1", now=NOON)
         lines = [Message(role="user", content=words, said_at=NOON) for words in said]
         await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
-        assert await closing.close_session(tx, session_id=session_id, ctx=ctx) == 1
+        assert await session_close.close_session(tx, session_id=session_id, ctx=ctx) == 1
         rows = await tx.fetch("select memory_id from memory.memories where kind = 'exchange' and position in (1, 2)")
     secret = [row["memory_id"] for row in rows]
     with pytest.raises(ConflictError, match="1 memories were made from it"):

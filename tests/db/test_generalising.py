@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from newton.db.pool import Database
-from newton.heart import facts
-from newton.heart.facts import NewFact
-from newton.heart.generalising import generalize_facts, join_texts
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.facts.generalization import generalize_facts, join_texts
 from newton.memory.memory import Trust
 from tests.db.telling import known
 from tests.support import ANA, NOON, ground, teller
@@ -18,11 +18,17 @@ LIKES = [f"Ana likes thing number {n}" for n in range(14)]
 
 async def tell(db: Database, *texts: str, trust: Trust = "user") -> None:
     told = [
-        NewFact(ref=f"{trust} {text}", content=text, valid_from=NOON + timedelta(minutes=n), subject="Ana", attribute="likes")
+        NewFact(
+            ref=f"{trust} {text}",
+            content=text,
+            valid_from=NOON + timedelta(minutes=n),
+            subject="Ana",
+            attribute="likes",
+        )
         for n, text in enumerate(texts)
     ]
     async with db.transaction(ANA) as tx:
-        await facts.add_facts(tx, told, ctx=ground(teller(trust=trust)))
+        await fact_store.add_facts(tx, told, ctx=ground(teller(trust=trust)))
 
 
 async def held(db: Database) -> list[tuple[str, str, str]]:
@@ -57,11 +63,11 @@ async def test_when_one_of_them_does_not_hold_any_more_the_others_hold_by_themse
     async with db.transaction(ANA) as tx:
         third = await known(tx, "number 3")
         if how == "retracted":
-            await facts.retract(tx, third, ctx=ground())
+            await fact_store.retract(tx, third, ctx=ground())
         else:
             other = NewFact(ref="other", content="Ana likes nothing third", valid_from=NOON, subject="Ana")
-            await facts.add_facts(tx, [other], ctx=ground())
-            await facts.supersede(tx, third, by_fact=await known(tx, "nothing third"), ctx=ground())
+            await fact_store.add_facts(tx, [other], ctx=ground())
+            await fact_store.supersede(tx, third, by_fact=await known(tx, "nothing third"), ctx=ground())
     texts = {text for text, _, _ in await held(db)}
     assert {text for text in LIKES if not text.endswith(" 3")} == texts - {"Ana likes nothing third"}
     assert await generalize_facts(db, ground()) == 13, "told in one again, without it"
@@ -71,11 +77,13 @@ async def test_when_one_of_them_does_not_hold_any_more_the_others_hold_by_themse
 
 async def test_what_holds_only_for_a_time_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
     until = [
-        NewFact(ref=text, content=text, valid_from=NOON, valid_to=NOON + timedelta(days=9), subject="Ana", attribute="likes")
+        NewFact(
+            ref=text, content=text, valid_from=NOON, valid_to=NOON + timedelta(days=9), subject="Ana", attribute="likes"
+        )
         for text in LIKES
     ]
     async with db.transaction(ANA) as tx:
-        await facts.add_facts(tx, until, ctx=ground())
+        await fact_store.add_facts(tx, until, ctx=ground())
     assert await generalize_facts(db, ground()) == 0
 
 

@@ -7,11 +7,11 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.guarding import GuardrailService, load_file_guardrails
-from newton.brain import guardrails
-from newton.brain.choice import DecisionDraft, TrackRecord
-from newton.brain.guarding import GuardrailRule
-from newton.brain.guardrails import MAX_OWN
+from newton.agent.services.guardrails import GuardrailService, load_file_guardrails
+from newton.brain import guardrail_store
+from newton.brain.draft import DecisionDraft, TrackRecord
+from newton.brain.guardrail_engine import GuardrailRule
+from newton.brain.guardrail_store import MAX_OWN
 from newton.clock import ManualClock
 from newton.content.guardrails import Guardrail
 from newton.db.pool import Database
@@ -20,17 +20,23 @@ from newton.memory import agents
 from tests.support import NOON, agent_scope
 
 FILES = load_file_guardrails(None)
-OWN = GuardrailRule(name="enough-options", expression="size(alternatives) < 2", severity="warn", message="Look for another.")
+OWN = GuardrailRule(
+    name="enough-options", expression="size(alternatives) < 2", severity="warn", message="Look for another."
+)
 CHOICE = DecisionDraft(description="Move", confidence=0.9, at=NOON)
 
 
-def guarding(db: Database, agent_id: UUID, *, origin: str = "cli", folder: Mapping[str, Guardrail] = FILES) -> GuardrailService:
-    return GuardrailService(file_guardrails=folder, scope=agent_scope(agent_id=agent_id, origin=origin, db=db, clock=ManualClock(NOON)))
+def guarding(
+    db: Database, agent_id: UUID, *, origin: str = "cli", folder: Mapping[str, Guardrail] = FILES
+) -> GuardrailService:
+    return GuardrailService(
+        file_guardrails=folder, scope=agent_scope(agent_id=agent_id, origin=origin, db=db, clock=ManualClock(NOON))
+    )
 
 
 async def names(own: GuardrailService) -> list[str]:
     async with own.scope.transaction() as tx:
-        return [rule.name for rule in await guardrails.list_in_force(tx, own.file_guardrails, own.scope.agent_id)]
+        return [rule.name for rule in await guardrail_store.list_in_force(tx, own.file_guardrails, own.scope.agent_id)]
 
 
 async def verdicts(own: GuardrailService) -> dict[str, str]:
@@ -111,12 +117,20 @@ async def test_only_a_person_changes_a_guardrail(db: Database, agent: UUID, orig
         (GuardrailRule(name="Big Name", expression="true", severity="warn", message="m"), "'Big Name' is no name"),
         (GuardrailRule(name="a" * 61, expression="true", severity="warn", message="m"), "is no name for a guardrail"),
         (GuardrailRule(name="typo", expression="sakes == ''", severity="warn", message="m"), "Did you mean 'stakes'?"),
-        (GuardrailRule(name="huge", expression="1" + "+1" * 1_000_000, severity="warn", message="m"), "2,000,001 characters"),
+        (
+            GuardrailRule(name="huge", expression="1" + "+1" * 1_000_000, severity="warn", message="m"),
+            "2,000,001 characters",
+        ),
         (GuardrailRule(name="mute", expression="true", severity="warn", message=" "), "message"),
-        (GuardrailRule(name="long", expression="true", severity="warn", message="m" * 501), "The message has 501 characters."),
+        (
+            GuardrailRule(name="long", expression="true", severity="warn", message="m" * 501),
+            "The message has 501 characters.",
+        ),
     ],
 )
-async def test_what_cannot_be_a_guardrail_is_not_kept(db: Database, agent: UUID, rule: GuardrailRule, complaint: str) -> None:
+async def test_what_cannot_be_a_guardrail_is_not_kept(
+    db: Database, agent: UUID, rule: GuardrailRule, complaint: str
+) -> None:
     own = guarding(db, agent)
     with pytest.raises(InputError) as refused:
         await own.add(rule)
@@ -126,10 +140,10 @@ async def test_what_cannot_be_a_guardrail_is_not_kept(db: Database, agent: UUID,
 
 async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Database, agent: UUID) -> None:
     own = guarding(db, agent, folder={})
-    ctx = guardrails.EditContext(agent_id=agent, now=NOON, origin="cli")
+    ctx = guardrail_store.EditContext(agent_id=agent, now=NOON, origin="cli")
     async with db.transaction(agent) as tx:
         odd = GuardrailRule(name="odd", expression="weather == 'bad'", severity="warn", message="Wait.", source="own")
-        await guardrails.add(tx, odd, {}, ctx=ctx)
+        await guardrail_store.add(tx, odd, {}, ctx=ctx)
     async with own.scope.transaction() as tx:
         (ruling,) = await own.evaluate(tx, CHOICE, TrackRecord())
     assert ruling.blocks
@@ -150,7 +164,8 @@ async def test_there_are_not_too_many_to_judge_by(db: Database, agent: UUID) -> 
 async def test_two_people_at_once_are_two_changes(db: Database, agent: UUID) -> None:
     own = guarding(db, agent)
     changes = [
-        own.add(GuardrailRule(name="same", expression=f"confidence < 0.{n}", severity="warn", message="m")) for n in range(4)
+        own.add(GuardrailRule(name="same", expression=f"confidence < 0.{n}", severity="warn", message="m"))
+        for n in range(4)
     ]
     assert sorted(await asyncio.gather(*changes)) == ["added", "replaced", "replaced", "replaced"]
     async with db.transaction(agent) as tx:

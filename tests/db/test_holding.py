@@ -5,10 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.holding import SessionLease, lease_session
+from newton.agent.loop.session_lock import SessionLease, lease_session
 from newton.db.pool import Database, Tx
-from newton.dialogue import holding, sessions
-from newton.dialogue.lines import Message
+from newton.dialogue import leases as holding
+from newton.dialogue import sessions
+from newton.dialogue.messages import Message
 from newton.errors import OverloadedError
 from newton.ids import derive_agent_id, new_id
 from newton.providers.chat import ToolCall
@@ -65,7 +66,11 @@ async def test_a_turn_that_is_called_off_again_and_again_keeps_what_it_keeps_and
         taking.cancel()
         await asyncio.wait({taking}, timeout=0.01)
     free.set()
-    async with asyncio.timeout(5), lease_session(db, agent_id=agent, session_id=session_id), db.transaction(agent) as tx:
+    async with (
+        asyncio.timeout(5),
+        lease_session(db, agent_id=agent, session_id=session_id),
+        db.transaction(agent) as tx,
+    ):
         assert await sessions.get_session_id(tx, agent_id=agent, ref="kept")
     with pytest.raises(OverloadedError):
         await keep(leases[0])

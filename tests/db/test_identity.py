@@ -7,17 +7,17 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.bearing import IdentityService
+from newton.agent.services.identity import IdentityService
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart import identity
-from newton.heart.identity import MAX_TENETS, IdentityEdit, MessageRef
-from newton.heart.tenets import EMPTY_IDENTITY
-from newton.heart.wishes import StandingInstruction
+from newton.heart.identity import identity_store
+from newton.heart.identity.identity_store import MAX_TENETS, IdentityEdit, MessageRef
+from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.tenets import EMPTY_IDENTITY
 from newton.memory.forgetting import forget
 from newton.memory.lookup import short_id
 from newton.memory.memory import UNTRUSTED_TIERS
@@ -180,7 +180,9 @@ async def test_lines_that_cannot_stand_are_refused(db: Database, agent: UUID) ->
     ):
         with pytest.raises(InputError, match=complaint):
             await own.add("value", bad)
-    wordy = IdentityService(scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=own.scope.clock, count_tokens=len))
+    wordy = IdentityService(
+        scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=own.scope.clock, count_tokens=len)
+    )
     with pytest.raises(InputError, match="102 tokens; 100 is the most"):
         await wordy.add("value", "w" * 99)
     assert await own.add("value", "the key is AKIAIOSFODNN7EXAMPLE")
@@ -192,7 +194,7 @@ async def test_there_are_not_too_many_lines(db: Database, agent: UUID) -> None:
     async with db.transaction(agent) as tx:
         hand = IdentityEdit(ctx=teller(agent))
         for n in range(MAX_TENETS):
-            await identity.add(tx, "value", f"Value {n}", edit=hand)
+            await identity_store.add(tx, "value", f"Value {n}", edit=hand)
     with pytest.raises(ConflictError, match="has 200 lines"):
         await own.add("value", "One more")
 
@@ -264,7 +266,9 @@ async def test_a_line_of_dialogue_takes_along_what_only_waited(db: Database, age
         placed = await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
         for one, at in zip(said, placed, strict=True):
             spot = MessageRef(session_id, at.position)
-            await identity.propose(tx, [StandingInstruction("preference", one)], message_ref=spot, edit=IdentityEdit(ctx=ctx))
+            await identity_store.propose(
+                tx, [StandingInstruction("preference", one)], message_ref=spot, edit=IdentityEdit(ctx=ctx)
+            )
         memories = [row[0] for row in await tx.fetch("select memory_id from memory.memories where kind = 'exchange'")]
     await own.accept(str((await own.list_proposals())[1].tenet_id))
     async with db.transaction(agent) as tx:
@@ -281,7 +285,7 @@ async def test_it_can_be_read_as_it_was(db: Database, agent: UUID) -> None:
     clock.advance(DAY)
     await own.add("value", "Kind")
     async with db.transaction(agent) as tx:
-        then = await identity.read_identity(tx, agent_id=agent, moment=before)
-        never = await identity.read_identity(tx, agent_id=agent, moment=before - DAY)
+        then = await identity_store.read_identity(tx, agent_id=agent, moment=before)
+        never = await identity_store.read_identity(tx, agent_id=agent, moment=before - DAY)
     assert [tenet.text for tenet in then.tenets] == ["Honest"]
     assert never == EMPTY_IDENTITY

@@ -7,8 +7,8 @@ import pytest
 
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
-from newton.runtime.transfer.keeping import write_items
-from newton.runtime.transfer.lines import parse_line
+from newton.runtime.transfer.ndjson import parse_line
+from newton.runtime.transfer.writers import write_items
 from tests.support import NOON, ground, teller
 
 AT = NOON.isoformat()

@@ -7,23 +7,25 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from newton.agent import ledger
-from newton.agent.verbs import MemoryService
-from newton.brain import reading
-from newton.brain.choice import TrackRecord
+from newton.agent.llm import usage
+from newton.agent.services.memories import MemoryService
+from newton.brain import queries
+from newton.brain.draft import TrackRecord
 from newton.brain.ledger import find_by_refs
-from newton.brain.reading import DecisionFilter
+from newton.brain.queries import DecisionFilter
 from newton.clock import ManualClock
-from newton.cognition import bundles, workingset
+from newton.cognition.bundles import bundle_store
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.working_set import working_set_store
 from newton.db.pool import Database, Tx
-from newton.dialogue import closing, log, sessions
-from newton.heart import episodes, facts
+from newton.dialogue import log, session_close, sessions
+from newton.heart import episodes
+from newton.heart.facts import fact_store
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import store
 from newton.memory.outbox import read_backlog
 from newton.memory.recall import fetch_preceding
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
 from tests.conftest import on
 from tests.db.catalog import AGENTLESS, tables
 from tests.db.world import SESSION, contexts, live, statement, told
@@ -170,18 +172,23 @@ async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it
     async with world.db.transaction(world.ana) as tx:
         assert await store.count_by_kind(tx, agent_id=world.ben) == {}
         assert await store.find_by_ref(tx, [("f1", b""), ("f2", b"")], agent_id=world.ben, kind="fact") == set()
-        assert await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=world.ben, session_id=theirs) == []
+        assert (
+            await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=world.ben, session_id=theirs)
+            == []
+        )
         assert await fetch_preceding(tx, agent_id=world.ben, thread_id=theirs, position=99, limit=10) == ()
-        assert await bundles.find_session_frame(tx, agent_id=world.ben, session_id=theirs) is None
-        assert await workingset.list_memories(tx, agent_id=world.ben, session_id=theirs) == []
-        assert await workingset.list_profile_stats(tx, agent_id=world.ben) == []
-        assert await ledger.count_tokens_today(tx, agent_id=world.ben, now=NOON) == 0
+        assert await bundle_store.find_session_frame(tx, agent_id=world.ben, session_id=theirs) is None
+        assert await working_set_store.list_memories(tx, agent_id=world.ben, session_id=theirs) == []
+        assert await working_set_store.list_profile_stats(tx, agent_id=world.ben) == []
+        assert await usage.count_tokens_today(tx, agent_id=world.ben, now=NOON) == 0
         assert (await read_backlog(tx, agent_id=world.ben)).waiting == 0
-        assert await reading.list_decisions(tx, DecisionFilter(), agent_id=world.ben, now=NOON) == []
-        assert await reading.list_reviewed_decisions(tx, agent_id=world.ben) == []
-        assert await reading.get_track_record(tx, agent_id=world.ben, category="architecture", now=NOON) == TrackRecord()
+        assert await queries.list_decisions(tx, DecisionFilter(), agent_id=world.ben, now=NOON) == []
+        assert await queries.list_reviewed_decisions(tx, agent_id=world.ben) == []
+        assert (
+            await queries.get_track_record(tx, agent_id=world.ben, category="architecture", now=NOON) == TrackRecord()
+        )
         assert await find_by_refs(tx, ["d1"], agent_id=world.ben) == {}
-        assert not await closing.close_session(tx, session_id=theirs, ctx=teller(world.ben))
+        assert not await session_close.close_session(tx, session_id=theirs, ctx=teller(world.ben))
 
 
 async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> None:
@@ -191,7 +198,7 @@ async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> Non
             async with world.db.transaction(world.ana) as tx:
                 match attempt:
                     case 0:
-                        await facts.add_facts(tx, [statement("new", "Ben is watched")], ctx=ground(ctx))
+                        await fact_store.add_facts(tx, [statement("new", "Ben is watched")], ctx=ground(ctx))
                     case 1:
                         await episodes.add_episodes(tx, [told("new")], ctx=ctx)
                     case _:

@@ -9,12 +9,12 @@ import asyncpg
 import pytest
 
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.errors import ConflictError
+from newton.runtime.bootstrap import open_newton
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.catalogue import JOBS
 from newton.runtime.jobs.queue import JobOutcome
-from newton.runtime.opening import open_newton
+from newton.runtime.jobs.registry import JOBS
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.db.world import live
@@ -58,7 +58,9 @@ async def test_sessions_that_their_doors_left_behind_get_their_summaries(newton:
         for ref, lines in (("long", 14), ("short", 3)):
             session_id = await sessions.ensure_session(tx, agent_id=agent_id, ref=ref, now=NOON)
             said = [
-                Message(role="user", content=f"We keep the {n} th boat in shed {n}.", said_at=NOON + timedelta(minutes=n))
+                Message(
+                    role="user", content=f"We keep the {n} th boat in shed {n}.", said_at=NOON + timedelta(minutes=n)
+                )
                 for n in range(lines)
             ]
             await sessions.append(tx, said, session_id=session_id, ctx=teller(agent_id))

@@ -6,10 +6,17 @@ from uuid import UUID
 import pytest
 
 from newton.db.pool import Tx
-from newton.heart import entities, facts, introducing
-from newton.heart.entities import EntityDeclaration
-from newton.heart.introducing import RelationDeclaration
-from newton.heart.known import MAX_CANDIDATES_PER_STEP, EntityQuery, EntityMatches, find_entities, find_named_entities
+from newton.heart.entities import entity_declarations, entity_store
+from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities.entity_lookup import (
+    MAX_CANDIDATES_PER_STEP,
+    EntityMatches,
+    EntityQuery,
+    find_entities,
+    find_named_entities,
+)
+from newton.heart.entities.entity_store import EntityDeclaration
+from newton.heart.facts import fact_store
 from newton.heart.lifecycle.engine import review
 from newton.memory.transitions import PlannedTransition, apply_transitions
 from tests.db.telling import on, says
@@ -17,12 +24,12 @@ from tests.support import ANA, NOON, ground, teller
 
 
 async def introduce(tx: Tx, *introductions: EntityDeclaration) -> None:
-    await introducing.declare_entities(tx, introductions, ctx=teller())
+    await entity_declarations.declare_entities(tx, introductions, ctx=teller())
 
 
 async def bind(tx: Tx, *bonds: tuple[str, str, str]) -> None:
     each = [RelationDeclaration(ref=" ".join(bond), source=bond[0], type=bond[1], target=bond[2]) for bond in bonds]
-    await introducing.declare_relations(tx, each, ctx=teller())
+    await entity_declarations.declare_relations(tx, each, ctx=teller())
 
 
 def enquiry(text: str, *, salient: int = 0, depth: int = 1, **more: object) -> EntityQuery:
@@ -80,7 +87,7 @@ async def test_relations_are_followed_breadth_first_to_a_depth_and_round_a_circl
 
 
 async def test_those_named_together_lead_on_and_are_not_told(tx: Tx) -> None:
-    await bind(tx, ("Mira", entities.MENTIONED_WITH, "Priya"), ("Priya", "works_at", "Acme"))
+    await bind(tx, ("Mira", entity_store.MENTIONED_WITH, "Priya"), ("Priya", "works_at", "Acme"))
     assert told(await find_entities(tx, enquiry("Mira?"))) == []
     assert told(await find_entities(tx, enquiry("Mira?", depth=2))) == ["Priya works at Acme"]
 
@@ -96,7 +103,7 @@ async def test_of_a_hub_what_fits_the_input_best_is_taken(tx: Tx) -> None:
 async def test_the_weightier_relation_comes_first_and_weight_is_its_salience(tx: Tx) -> None:
     # S001-21: score weight
     await bind(tx, ("Hub", "links_to", "Acme"))
-    await introducing.declare_relations(
+    await entity_declarations.declare_relations(
         tx,
         [RelationDeclaration(ref=f"again {n}", source="Hub", type="uses", target="Redis") for n in range(4)],
         ctx=teller(),
@@ -110,8 +117,8 @@ async def test_the_weightier_relation_comes_first_and_weight_is_its_salience(tx:
 async def test_what_rests_on_facts_that_hold_no_more_is_not_told(tx: Tx) -> None:
     # A superseded fact is never stated as current, nor is what was read from it.
     for value, day in (("Oslo", 0), ("Bergen", 5)):
-        await facts.add_facts(tx, [says(value, day, subject="Mira")], ctx=on(day))
-        await entities.index_mentions(tx, ctx=teller(now=NOON + timedelta(days=day)))
+        await fact_store.add_facts(tx, [says(value, day, subject="Mira")], ctx=on(day))
+        await entity_store.index_mentions(tx, ctx=teller(now=NOON + timedelta(days=day)))
     assert told(await find_entities(tx, enquiry("Mira"))) == ["Mira lives in Bergen"]
     then = await find_entities(tx, enquiry("Mira", moment=NOON + timedelta(days=1)))
     assert told(then) == ["Mira lives in Oslo"], "as it was held then"
@@ -146,10 +153,12 @@ async def test_what_is_hidden_crowds_out_nothing(tx: Tx) -> None:
 async def test_who_is_met_again_when_archived_is_the_same(tx: Tx) -> None:
     await introduce(tx, ANA_BERG)
     (entity,) = await find_named_entities(tx, enquiry("Ana Berg"))
-    await apply_transitions(tx, [PlannedTransition(entity.memory_id, "archived", "ACTIVE", "ARCHIVED", "a test")], ctx=teller())
+    await apply_transitions(
+        tx, [PlannedTransition(entity.memory_id, "archived", "ACTIVE", "ARCHIVED", "a test")], ctx=teller()
+    )
     assert [one.state for one in (await find_entities(tx, enquiry("Ana Berg"))).memories] == ["ARCHIVED"]
     await introduce(tx, EntityDeclaration(name="Ana Berg", properties={"city": "Oslo"}))
-    await facts.add_facts(tx, [says("well", subject="Ana Berg", attribute="is")], ctx=ground())
-    await entities.index_mentions(tx, ctx=teller())
+    await fact_store.add_facts(tx, [says("well", subject="Ana Berg", attribute="is")], ctx=ground())
+    await entity_store.index_mentions(tx, ctx=teller())
     assert await tx.fetchval("select count(*) from heart.entities where key = 'ana berg'") == 1
     assert await review(tx, ground(), "fact", list[UUID]()) == []

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from newton.brain import decisions, ledger
-from newton.brain.chain import BrokenLink, ChainHead
+from newton.brain.hash_chain import BrokenLink, ChainHead
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.memory.forgetting import forget

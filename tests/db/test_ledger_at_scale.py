@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from newton.brain import ledger
-from newton.brain.chain import BrokenLink, ChainHead
+from newton.brain.hash_chain import BrokenLink, ChainHead
 from newton.db.pool import Database, Tx
 from tests.db.deciding import many
 from tests.support import teller

@@ -7,8 +7,8 @@ from itertools import product
 from pathlib import Path
 
 from newton.db.pool import Tx
-from newton.memory.changes import ALLOWED_TRANSITIONS
 from newton.memory.memory import ARCHIVED, KINDS, PAST_STATES, past_reason
+from newton.memory.state_machine import ALLOWED_TRANSITIONS
 from newton.settings import Settings
 from tests.support import ANA
 
@@ -62,7 +62,9 @@ async def allowed(tx: Tx) -> dict[str, set[str]]:
         "select pg_get_expr(conbin, conrelid) from pg_constraint"
         " where conrelid = 'memory.memories'::regclass and conname = 'memories_state_check'"
     )
-    named = set(re.findall(r"'([A-Z]+)'", check)) | {state for c in ALLOWED_TRANSITIONS for state in (c.from_state, c.to_state)}
+    named = set(re.findall(r"'([A-Z]+)'", check)) | {
+        state for c in ALLOWED_TRANSITIONS for state in (c.from_state, c.to_state)
+    }
     found = await tx.fetch(
         f"select kind, state from unnest($1::text[]) as kind cross join unnest($2::text[]) as state where {check}",
         [*KINDS, *re.findall(r"'([a-z]+)'", check)],

@@ -9,26 +9,27 @@ import asyncpg
 import pytest
 from asyncpg import Record
 
-from newton.agent.compacting import CompactionService
-from newton.agent.gate import ActionGate
-from newton.agent.speaking import TokenLimits
-from newton.agent.turn import TurnInput, TurnRunner
-from newton.agent.verbs import FactDraft, MemoryService
+from newton.agent.compaction.service import CompactionService
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.completion import TokenLimits
+from newton.agent.loop.turn import TurnInput, TurnRunner
+from newton.agent.services.memories import FactDraft, MemoryService
 from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.compaction.strategies import PRESETS
-from newton.dialogue.lines import Message
-from newton.heart import episodes, facts
-from newton.heart.facts import NewFact
+from newton.dialogue.messages import Message
+from newton.heart import episodes
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import new_id
 from newton.memory import agents, store
 from newton.memory.memory import NewMemory, digest
 from newton.memory.outbox import EmbeddingOutbox
-from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS, to_bullet, make_short_forms
-from newton.providers import tokens
-from newton.providers.offline import HashEmbedder, ScriptedChat
+from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS, make_short_forms, to_bullet
+from newton.providers import token_counter
+from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.db.world import contexts, told
 from tests.support import ANA, NOON, agent_scope, count, ground, teller
 
@@ -41,7 +42,7 @@ def draft(content: str, **changed: object) -> NewMemory:
         memory_id=new_id(),
         kind="fact",
         state="NEW",
-        forms=make_short_forms(content, count_tokens=tokens.count),
+        forms=make_short_forms(content, count_tokens=token_counter.count),
         full_text=content,
         indexed_text=content,
         embedding_text=content,
@@ -60,28 +61,28 @@ async def memories(tx: Tx) -> list[Record]:
 
 async def test_micro_and_summary_are_made_when_the_memory_is_written(tx: Tx) -> None:
     # S002-4
-    ctx = teller(count_tokens=tokens.count)
+    ctx = teller(count_tokens=token_counter.count)
     session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="s", now=NOON)
     said = [Message(role="user", content=text, said_at=NOON) for text in ("yes", LONG)]
     await sessions.append(tx, said, session_id=session_id, ctx=ctx)
     learnt = [NewFact(ref=text[:5], content=text, valid_from=NOON) for text in ("Oslo is cold.", LONG)]
-    await facts.add_facts(tx, learnt, ctx=ground(ctx))
+    await fact_store.add_facts(tx, learnt, ctx=ground(ctx))
     await episodes.add_episodes(tx, [told("e"), replace(told("f"), content=LONG)], ctx=ctx)
     rows = await memories(tx)
     assert len(rows) == 6
     for row in rows:
-        assert row["micro_tokens"] == tokens.count(to_bullet(row["micro"])) <= MICRO_TOKENS
-        assert row["summary_tokens"] == tokens.count(to_bullet(row["summary"])) <= SUMMARY_TOKENS
+        assert row["micro_tokens"] == token_counter.count(to_bullet(row["micro"])) <= MICRO_TOKENS
+        assert row["summary_tokens"] == token_counter.count(to_bullet(row["summary"])) <= SUMMARY_TOKENS
         assert row["summary_tokens"] >= row["micro_tokens"]
     assert sum(row["summary"] != row["micro"] for row in rows) == 3, "only the long ones are cut"
 
 
 async def test_a_memory_cannot_begin_a_line_or_a_section_of_its_own(tx: Tx) -> None:
-    ctx = teller(count_tokens=tokens.count)
+    ctx = teller(count_tokens=token_counter.count)
     session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="s", now=NOON)
     said = [Message(role="user", content=NASTY, said_at=NOON)]
     await sessions.append(tx, said, session_id=session_id, ctx=ctx)
-    await facts.add_facts(tx, [NewFact(ref="f", content=NASTY, valid_from=NOON)], ctx=ground(ctx))
+    await fact_store.add_facts(tx, [NewFact(ref="f", content=NASTY, valid_from=NOON)], ctx=ground(ctx))
     await episodes.add_episodes(tx, [replace(told("e"), title=NASTY, content=NASTY)], ctx=ctx)
     rows = await memories(tx)
     assert len(rows) == 3
@@ -125,7 +126,7 @@ async def test_the_same_content_of_a_kind_is_kept_once_even_in_one_batch(tx: Tx)
 
 async def test_nothing_to_write_is_no_statement(tx: Tx) -> None:
     assert await store.remember(tx, agent_id=ANA, memories=[]) == set()
-    assert await store.confirm(tx, [], ctx=teller(count_tokens=tokens.count)) == set()
+    assert await store.confirm(tx, [], ctx=teller(count_tokens=token_counter.count)) == set()
 
 
 async def test_a_source_is_linked_once(tx: Tx) -> None:
@@ -144,7 +145,9 @@ async def test_twenty_writers_of_one_fact_make_one_row_and_nineteen_confirmation
     async def tell(ref: str) -> list[str]:
         told = NewFact(ref=ref, content="The harbour freezes in January", valid_from=NOON)
         async with db.transaction(agent_id) as tx:
-            return [*await facts.add_facts(tx, [told], ctx=ground(teller(agent_id, count_tokens=tokens.count)))]
+            return [
+                *await fact_store.add_facts(tx, [told], ctx=ground(teller(agent_id, count_tokens=token_counter.count)))
+            ]
 
     try:
         heard = await asyncio.gather(*(tell(f"r{n}") for n in range(20)))

@@ -8,9 +8,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from newton.content.shipped import data_folder
-from newton.db.door import prepare_database
-from newton.db.migrate import LOCK_KEY, SchemaMigration, migrate, find_pending, read_migrations
+from newton.content.package_data import data_folder
+from newton.db.connection import prepare_database
+from newton.db.migrations import LOCK_KEY, SchemaMigration, find_pending, migrate, read_migrations
 from newton.db.pool import Tx
 from newton.errors import SchemaVersionError
 from tests.conftest import on
@@ -75,7 +75,10 @@ async def test_a_database_newer_than_the_code_is_refused(conn: Tx) -> None:
 
 
 async def test_a_broken_migration_leaves_nothing_of_any_file(conn: Tx) -> None:
-    broken = [SchemaMigration("0001_good.sql", "create table good (id int)"), SchemaMigration("0002_bad.sql", "create table bad (")]
+    broken = [
+        SchemaMigration("0001_good.sql", "create table good (id int)"),
+        SchemaMigration("0002_bad.sql", "create table bad ("),
+    ]
     with pytest.raises(SchemaVersionError, match=r"0002_bad\.sql does not apply"):
         await migrate(conn, broken)
     assert await conn.fetchval("select to_regclass('good')") is None
@@ -112,7 +115,9 @@ async def test_two_databases_of_one_server_migrate_at_once(server: str) -> None:
     try:
         for name in names:
             await admin.execute(f"create database {name}")
-        done = await asyncio.gather(*(prepare_database(on(server, name), schema=data_folder("schema")) for name in names))
+        done = await asyncio.gather(
+            *(prepare_database(on(server, name), schema=data_folder("schema")) for name in names)
+        )
     finally:
         for name in names:
             await admin.execute(f"drop database if exists {name} with (force)")

@@ -7,17 +7,17 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.agent.verbs import FactDraft, MemoryService
+from newton.agent.services.memories import FactDraft, MemoryService
 from newton.clock import ManualClock
 from newton.db.pool import Database, in_transaction
 from newton.errors import ProviderError
-from newton.heart import facts
-from newton.heart.facts import NewFact
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import derive_model_id
 from newton.memory.outbox import BATCH, MAX_ATTEMPTS, EmbeddingOutbox, read_backlog
 from newton.providers.embedding import Embedder, Vector
-from newton.providers.offline import BrokenEmbedder, HashEmbedder
+from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
 
 POISON = "poison"
@@ -54,7 +54,7 @@ def verbs(db: Database, agent: UUID, embedder: Embedder | None) -> MemoryService
 async def know(db: Database, agent: UUID, *contents: str) -> None:
     told = [NewFact(ref=content, content=content, valid_from=NOON) for content in contents]
     async with db.transaction(agent) as tx:
-        await facts.add_facts(tx, told, ctx=ground(teller(agent)))
+        await fact_store.add_facts(tx, told, ctx=ground(teller(agent)))
 
 
 async def waiting(db: Database, agent: UUID) -> tuple[int, int]:
@@ -165,6 +165,6 @@ async def test_a_memory_that_is_rolled_back_leaves_nothing_to_embed(db: Database
     with pytest.raises(RuntimeError, match="changed my mind"):
         async with db.transaction(agent) as tx:
             told = [NewFact(ref="r", content="never mind", valid_from=NOON)]
-            await facts.add_facts(tx, told, ctx=ground(teller(agent)))
+            await fact_store.add_facts(tx, told, ctx=ground(teller(agent)))
             raise RuntimeError("changed my mind")
     assert await waiting(db, agent) == (0, 0)

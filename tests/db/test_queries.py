@@ -14,7 +14,9 @@ from newton.db.queries import SqlQuery, parse_queries
 ROOT = Path(newton.__file__).parent
 FILES = sorted(ROOT.rglob("*.sql"))
 QUERIES = {
-    f"{file.relative_to(ROOT)}:{name}": query for file in FILES for name, query in parse_queries(file.read_text()).items()
+    f"{file.relative_to(ROOT)}:{name}": query
+    for file in FILES
+    for name, query in parse_queries(file.read_text()).items()
 }
 
 # What is the same for every agent, and what asks the catalog.

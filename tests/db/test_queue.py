@@ -16,8 +16,23 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.memory import agents
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.claiming import mark_dead, claim_runs, list_agent_queues, release_runs, enqueue_due, renew_leases
-from newton.runtime.jobs.queue import MAX_ATTEMPTS, ClaimedRun, RunResult, JobRun, JobFailure, LeaseLostError, JobOutcome
+from newton.runtime.jobs.claims import (
+    claim_runs,
+    enqueue_due,
+    list_agent_queues,
+    mark_dead,
+    release_runs,
+    renew_leases,
+)
+from newton.runtime.jobs.queue import (
+    MAX_ATTEMPTS,
+    ClaimedRun,
+    JobFailure,
+    JobOutcome,
+    JobRun,
+    LeaseLostError,
+    RunResult,
+)
 from newton.runtime.jobs.schedule import daily, every_minutes
 from tests.support import NOON
 
@@ -217,7 +232,9 @@ async def test_of_runs_that_found_nothing_to_do_the_last_is_kept(db: Database, a
     async with db.transaction(agent) as tx:
         slots = [row["slot"] for row in await tx.fetch("select slot from runtime.jobs order by slot")]
         assert slots == [after(minutes=10), after(minutes=30)]
-        assert await queue.delete_old_runs(tx, agent_id=agent, before=after(days=99)) == 1, "the last of a job is always kept"
+        assert await queue.delete_old_runs(tx, agent_id=agent, before=after(days=99)) == 1, (
+            "the last of a job is always kept"
+        )
 
 
 async def test_the_worker_sees_the_queue_and_names_and_nothing_else(db: Database, agent: UUID) -> None:

@@ -14,15 +14,25 @@ import pytest
 
 from newton.db.pool import Database
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
-from newton.heart import episodes, facts
-from newton.heart.facts import NewFact
+from newton.dialogue.messages import Message
+from newton.heart import episodes
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import KINDS, Kind
 from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.ranking import DEFAULT_WEIGHTS
-from newton.memory.recall import K1, B, RetrievedMemory, RecallResult, MemorySearch, SearchLimits, fetch_preceding, recall
+from newton.memory.recall import (
+    K1,
+    B,
+    MemorySearch,
+    RecallResult,
+    RetrievedMemory,
+    SearchLimits,
+    fetch_preceding,
+    recall,
+)
 from newton.providers.embedding import Embedder, Vector
-from newton.providers.offline import BrokenEmbedder, HashEmbedder
+from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.db.world import told
 from tests.support import NOON, ground, teller
 
@@ -56,7 +66,7 @@ def sentences(number: int) -> list[str]:
 async def know(db: Database, agent: UUID, *contents: str) -> None:
     learnt = [NewFact(ref=content, content=content, valid_from=NOON) for content in contents]
     async with db.transaction(agent) as tx:
-        await facts.add_facts(tx, learnt, ctx=ground(teller(agent)))
+        await fact_store.add_facts(tx, learnt, ctx=ground(teller(agent)))
 
 
 async def relive(db: Database, agent: UUID, *contents: str) -> None:
@@ -82,7 +92,9 @@ async def asked(
 async def found(
     db: Database, agent: UUID, text: str, embedder: Embedder | None = None, **limits: int
 ) -> Sequence[RetrievedMemory]:
-    widths: dict[Kind, SearchLimits] = {kind: SearchLimits(searched=limits[kind], kept=1_000) for kind in KINDS if kind in limits}
+    widths: dict[Kind, SearchLimits] = {
+        kind: SearchLimits(searched=limits[kind], kept=1_000) for kind in KINDS if kind in limits
+    }
     return (await asked(db, agent, text, embedder, widths or FEW)).memories
 
 
@@ -303,7 +315,7 @@ async def test_what_is_found_carries_its_clocks_and_counts(db: Database, agent: 
         for ref, day in (("a", 0), ("b", 2)):
             said = NewFact(ref=ref, content="the boat is blue", valid_from=NOON - timedelta(days=9), confidence=0.75)
             ctx = teller(agent, now=NOON + timedelta(days=day))
-            await facts.add_facts(tx, [said], ctx=ground(ctx))
+            await fact_store.add_facts(tx, [said], ctx=ground(ctx))
     (f,) = await found(db, agent, "boat")
     assert (f.kind, f.state, f.trust, f.ref, f.confidence) == ("fact", "CONFIRMED", "user", "a", 0.75)
     assert (f.occurred_at, f.created_at) == (NOON - timedelta(days=9), NOON)

@@ -3,12 +3,12 @@
 from datetime import timedelta
 from uuid import UUID
 
-from newton.cognition.signals import select_event_types
+from newton.cognition.sources.signals import select_event_types
 from newton.db.pool import Tx
-from newton.dialogue import closing, sessions
-from newton.dialogue.lines import Message
-from newton.heart.events import EventQuery, NewEvent, find_recent, record_events
-from newton.heart.happenings import validate_event
+from newton.dialogue import session_close, sessions
+from newton.dialogue.messages import Message
+from newton.heart.events.event_store import EventQuery, NewEvent, find_recent, record_events
+from newton.heart.events.event_types import validate_event
 from newton.memory.recall import RetrievedMemory
 from tests.support import ANA, NOON, teller
 
@@ -47,7 +47,7 @@ async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx)
         await happen(tx, other, "file_read", "error", "file_read", "file_write", "file_read")
         lines = [Message(role="user", content=f"talk {n} of day {day}", said_at=NOON) for n in range(6)]
         await sessions.append(tx, lines, session_id=other, ctx=teller())
-        await closing.close_session(tx, session_id=other, ctx=teller())
+        await session_close.close_session(tx, session_id=other, ctx=teller())
     found = await find_recent(tx, EventQuery(agent_id=ANA, session_id=here, max_events=50, max_sessions=5))
     assert [len(one) for one in found.other_sessions] == [4] * 5
     episode, *told = found.other_sessions[0]
@@ -63,10 +63,20 @@ async def test_types_that_may_help_come_first_here_and_elsewhere(tx: Tx) -> None
     here, other = await session(tx, "here", day=9), await session(tx, "other")
     for each in (here, other):
         await happen(tx, each, "error", "file_read", "file_write", "file_read", "search")
-    around = EventQuery(agent_id=ANA, session_id=here, max_events=3, max_sessions=1, preferred_types=select_event_types("question"))
+    around = EventQuery(
+        agent_id=ANA, session_id=here, max_events=3, max_sessions=1, preferred_types=select_event_types("question")
+    )
     found = await find_recent(tx, around)
-    assert said(list(found.current_session)) == ['search {"path":"search4.py"}', "read file_read3.py", "read file_read1.py"]
-    assert said(list(found.other_sessions[0])) == ["read file_read3.py", "read file_read1.py", 'search {"path":"search4.py"}']
+    assert said(list(found.current_session)) == [
+        'search {"path":"search4.py"}',
+        "read file_read3.py",
+        "read file_read1.py",
+    ]
+    assert said(list(found.other_sessions[0])) == [
+        "read file_read3.py",
+        "read file_read1.py",
+        'search {"path":"search4.py"}',
+    ]
 
 
 async def test_what_is_hidden_crowds_out_nothing_and_later_things_were_not_known(tx: Tx) -> None:
@@ -87,7 +97,9 @@ async def test_what_is_quarantined_crowds_out_nothing(tx: Tx) -> None:
     for place in (here, there):
         await happen(tx, place, "file_write")
         for n in range(60):
-            said_by_a_tool = validate_event("shell_exec", NOON + timedelta(hours=n), {"command": f"cat {n}", "stdout": "x"})
+            said_by_a_tool = validate_event(
+                "shell_exec", NOON + timedelta(hours=n), {"command": f"cat {n}", "stdout": "x"}
+            )
             told = NewEvent(ref=f"{place} tool {n}", event=said_by_a_tool, session_id=place)
             await record_events(tx, [told], ctx=teller())
     found = await find_recent(tx, EventQuery(agent_id=ANA, session_id=here, max_events=10, max_sessions=5))

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from newton.db.pool import Database
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.ids import derive_model_id
 from newton.memory import outbox, reembedding
 from newton.memory.forgetting import forget
@@ -13,7 +13,7 @@ from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.recall import MemorySearch, SearchLimits, recall
 from newton.memory.reembedding import ReembedResult, reembed
 from newton.providers.embedding import Embedder, Vector
-from newton.providers.offline import BrokenEmbedder
+from newton.providers.fakes import BrokenEmbedder
 from tests.db.test_outbox import Picky, know
 from tests.support import NOON, teller
 

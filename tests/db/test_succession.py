@@ -7,8 +7,8 @@ import pytest
 
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
-from newton.heart.attributes import set_cardinality
-from newton.heart.facts import confirm, disprove, mark_core, retract, supersede
+from newton.heart.facts.attributes import set_cardinality
+from newton.heart.facts.fact_store import confirm, disprove, mark_core, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.ids import new_id
 from newton.memory.forgetting import forget

@@ -18,8 +18,8 @@ import pytest
 
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
-from newton.heart.attributes import set_cardinality
-from newton.heart.facts import NewFact, confirm, retract, supersede
+from newton.heart.facts.attributes import set_cardinality
+from newton.heart.facts.fact_store import NewFact, confirm, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.memory import agents, store
 from newton.memory.memory import Trust

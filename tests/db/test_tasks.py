@@ -11,9 +11,10 @@ import asyncpg
 import pytest
 
 from newton.db.pool import Database, Tx
-from newton.dialogue import entries, log, sessions, tasks
-from newton.dialogue.lines import Message, Role
-from newton.dialogue.stack import TRANSITIONS, Task, TaskTree
+from newton.dialogue import log, sessions, tasks
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.messages import Message, Role
+from newton.dialogue.task_tree import TRANSITIONS, Task, TaskTree
 from newton.dialogue.view import ViewMessage, count_tokens
 from newton.errors import InputError
 from newton.memory.forgetting import forget
@@ -64,9 +65,11 @@ async def talk(tx: Tx, session_id: UUID, *words: str) -> None:
 
 async def fold(tx: Tx, session_id: UUID) -> int:
     """How many entries it makes."""
-    before = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
-    await tasks.fold_ended_tasks(tx, session_id=session_id, agent_id=ANA, now=NOON + timedelta(hours=1), count_tokens=count)
-    return len(await entries.list_entries(tx, agent_id=ANA, session_id=session_id)) - len(before)
+    before = await entry_store.list_entries(tx, agent_id=ANA, session_id=session_id)
+    await tasks.fold_ended_tasks(
+        tx, session_id=session_id, agent_id=ANA, now=NOON + timedelta(hours=1), count_tokens=count
+    )
+    return len(await entry_store.list_entries(tx, agent_id=ANA, session_id=session_id)) - len(before)
 
 
 async def test_a_result_completes_a_task_and_its_parent_is_current_again(tx: Tx) -> None:
@@ -217,7 +220,7 @@ async def test_a_popped_task_leaves_its_result_in_the_view_and_its_trace_in_the_
     assert [(s.kind, s.first, s.last) for s in later if s.kind != "line"] == [("task", 4, 15)]
     entry_id = later[4].entry_id
     assert entry_id
-    await entries.restore(tx, entry_id, session_id=session_id, ctx=teller())
+    await entry_store.restore(tx, entry_id, session_id=session_id, ctx=teller())
     assert [s.kind for s in await view(tx, session_id)][:5] == ["line"] * 4 + ["task"]
     assert await fold(tx, session_id) == 0, "what a person has brought back stays"
 

@@ -7,11 +7,11 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
-from newton.heart import facts
-from newton.heart.facts import NewFact
-from newton.memory import timely
-from newton.memory.spans import find_time_ranges
+from newton.dialogue.messages import Message
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.memory import time_search
+from newton.memory.time_expressions import find_time_ranges
 from tests.support import ANA, ground, teller
 
 MAY = datetime(2023, 5, 8, 10, tzinfo=UTC)
@@ -31,7 +31,7 @@ async def lived(tx: Tx) -> dict[UUID, str]:
         line = Message(role="user", content=words, said_at=at)
         await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
     told = NewFact(ref="f1", content="Ana moved to Oslo last Monday", valid_from=MAY + timedelta(days=2))
-    await facts.add_facts(tx, [told], ctx=ground(ctx))
+    await fact_store.add_facts(tx, [told], ctx=ground(ctx))
     rows = await tx.fetch("select memory_id, summary from memory.memories where agent_id = $1", ANA)
     return {row["memory_id"]: row["summary"] for row in rows}
 
@@ -66,8 +66,8 @@ async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
         "past_states": [],
         "excluded_ids": [],
     }
-    told = await timely.find_in_range(tx, times, spread)
+    told = await time_search.find_in_range(tx, times, spread)
     assert {next(words for words in found if words in said[one]) for one in told} == set(found)
-    assert await timely.filter_in_range(tx, list(said), times, agent_id=ANA) == told.keys()
-    without = await timely.find_in_range(tx, times, {**spread, "excluded_ids": list(told)})
+    assert await time_search.filter_in_range(tx, list(said), times, agent_id=ANA) == told.keys()
+    without = await time_search.find_in_range(tx, times, {**spread, "excluded_ids": list(told)})
     assert without == {}

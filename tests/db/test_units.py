@@ -9,9 +9,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from newton.content.shipped import data_folder
+from newton.content.package_data import data_folder
 from newton.db import health
-from newton.db.door import prepare_database
+from newton.db.connection import prepare_database
 from newton.db.pool import Database, Tx
 from newton.errors import DatabaseError, SchemaVersionError
 from tests.conftest import on
@@ -156,7 +156,9 @@ async def test_who_may_not_make_the_schema_is_told_what_it_takes(server: str, st
     admin = await asyncpg.connect(server)
     await admin.execute(f"create database {name}")
     try:
-        with pytest.raises(SchemaVersionError, match="may not set up the schema: permission denied for database") as refused:
+        with pytest.raises(
+            SchemaVersionError, match="may not set up the schema: permission denied for database"
+        ) as refused:
             await prepare_database(on(server, name, user=stranger), schema=data_folder("schema"))
     finally:
         await admin.execute(f"drop database {name} with (force)")

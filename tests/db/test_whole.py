@@ -11,16 +11,16 @@ from uuid import UUID
 import pytest
 
 from newton.brain import ledger
-from newton.brain.chain import ChainHead
-from newton.brain.headnote import ChainHeadFiles
+from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hash_chain import ChainHead
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
 from newton.memory import agents
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.offline import HashEmbedder
-from newton.runtime.transfer.whole import EXCLUDED_TABLES, AgentArchive, ArchiveTrailer, verify_archive
+from newton.providers.fakes import HashEmbedder
+from newton.runtime.transfer.agent_archive import EXCLUDED_TABLES, AgentArchive, ArchiveTrailer, verify_archive
 from tests.db.world import contexts, live
 from tests.support import NOON, agent_scope
 
@@ -43,7 +43,9 @@ async def exported(db: Database, agent_id: UUID, home: Path) -> bytes:
 
 async def texts(db: Database, agent_id: UUID) -> Sequence[str]:
     await EmbeddingOutbox(db, HashEmbedder(), agent_id).drain()
-    built = [await contexts(db).build(ContextBuildRequest(agent_id=agent_id, input=asked, tokens=500)) for asked in ASKED]
+    built = [
+        await contexts(db).build(ContextBuildRequest(agent_id=agent_id, input=asked, tokens=500)) for asked in ASKED
+    ]
     return [bundle.text for bundle in built]
 
 

@@ -14,10 +14,10 @@ from newton.db.pool import Database
 from newton.errors import ConflictError, ProviderError
 from newton.memory import agents
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.claiming import claim_runs, claim_run
-from newton.runtime.jobs.queue import ClaimedRun, JobRun, LeaseLostError, JobOutcome
+from newton.runtime.jobs.claims import claim_run, claim_runs
+from newton.runtime.jobs.queue import ClaimedRun, JobOutcome, JobRun, LeaseLostError
 from newton.runtime.jobs.schedule import every_minutes
-from newton.runtime.jobs.work import WorkerTimings, RunFunction, JobWorker
+from newton.runtime.jobs.worker import JobWorker, RunFunction, WorkerTimings
 from tests.support import NOON, until
 
 WEEK = {"week": every_minutes(60 * 24 * 7)}

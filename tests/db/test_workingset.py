@@ -5,16 +5,16 @@ from uuid import UUID
 
 import pytest
 
-from newton.cognition import workingset
-from newton.cognition.workingset import SessionScope
+from newton.cognition.working_set import working_set_store
+from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.errors import InputError, NotFoundError
-from newton.heart import facts
-from newton.heart.facts import NewFact
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.memory.forgetting import forget
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
 from tests.db.world import desk
 from tests.support import ANA, NOON, count, ground, teller
 
@@ -23,65 +23,70 @@ HOUR = timedelta(hours=1)
 
 async def known(tx: Tx, agent_id: UUID, *contents: str, importance: float | None = None) -> list[UUID]:
     told = [NewFact(ref=words, content=words, valid_from=NOON, importance=importance) for words in contents]
-    await facts.add_facts(tx, told, ctx=ground(teller(agent_id)))
-    return [await facts.find_fact_id(tx, one, agent_id=agent_id) for one in told]
+    await fact_store.add_facts(tx, told, ctx=ground(teller(agent_id)))
+    return [await fact_store.find_fact_id(tx, one, agent_id=agent_id) for one in told]
 
 
-async def sitting(tx: Tx, agent_id: UUID = ANA, *, hours: int = 0, capacity: int = 1_000, ref: str = "s") -> SessionScope:
+async def sitting(
+    tx: Tx, agent_id: UUID = ANA, *, hours: int = 0, capacity: int = 1_000, ref: str = "s"
+) -> SessionScope:
     session_id = await sessions.ensure_session(tx, agent_id=agent_id, ref=ref, now=NOON)
     return SessionScope(agent_id=agent_id, session_id=session_id, now=NOON + hours * HOUR, capacity=capacity)
 
 
 async def at_hand(tx: Tx, at: SessionScope) -> dict[str, tuple[int, float, float]]:
     """What is held: its uses, and the hours from noon when it came and when it was used."""
-    held = await workingset.list_memories(tx, agent_id=at.agent_id, session_id=at.session_id)
+    held = await working_set_store.list_memories(tx, agent_id=at.agent_id, session_id=at.session_id)
     return {f.summary: (f.uses, (f.created_at - NOON) / HOUR, ((f.accessed_at or NOON) - NOON) / HOUR) for f in held}
 
 
 async def test_every_read_counts_and_says_when(tx: Tx) -> None:
     # S000-17, S000-18
     one, two = await known(tx, ANA, "one", "two")
-    await workingset.add_memories(tx, [one, two], scope=await sitting(tx))
-    await workingset.add_memories(tx, [two], scope=await sitting(tx, hours=3))
+    await working_set_store.add_memories(tx, [one, two], scope=await sitting(tx))
+    await working_set_store.add_memories(tx, [two], scope=await sitting(tx, hours=3))
     at = await sitting(tx)
     assert await at_hand(tx, at) == {"one": (1, 0, 0), "two": (2, 0, 3)}
-    await workingset.add_memories(tx, [two], scope=await sitting(tx, hours=1))
+    await working_set_store.add_memories(tx, [two], scope=await sitting(tx, hours=1))
     assert (await at_hand(tx, at))["two"] == (3, 0, 3), "a clock that goes back makes nothing colder"
-    tokens = {f.summary: f.summary_tokens for f in await workingset.list_memories(tx, agent_id=ANA, session_id=at.session_id)}
+    tokens = {
+        f.summary: f.summary_tokens
+        for f in await working_set_store.list_memories(tx, agent_id=ANA, session_id=at.session_id)
+    }
     assert tokens == {"one": count("- one\n"), "two": count("- two\n")}
 
 
 async def test_what_leaves_the_set_stays_in_memory(tx: Tx) -> None:
     # S000 A: ADR-002, ADR-007, ADR-009
     trivia, law = await known(tx, ANA, "trivia"), await known(tx, ANA, "the law", importance=1.0)
-    await workingset.add_memories(tx, [*trivia, *law], scope=await sitting(tx))
+    await working_set_store.add_memories(tx, [*trivia, *law], scope=await sitting(tx))
     hot = await known(tx, ANA, "just said")
-    gone = await workingset.add_memories(tx, hot, scope=await sitting(tx, hours=1, capacity=9))
+    gone = await working_set_store.add_memories(tx, hot, scope=await sitting(tx, hours=1, capacity=9))
     assert gone == trivia, "eviction keeps the hottest item, and of the others what matters"
     assert set(await at_hand(tx, await sitting(tx))) == {"the law", "just said"}
     assert await tx.fetchval("select count(*) from memory.memories where memory_id = $1", trivia[0]) == 1
-    await workingset.add_memories(tx, trivia, scope=await sitting(tx, hours=2))
+    await working_set_store.add_memories(tx, trivia, scope=await sitting(tx, hours=2))
     assert "trivia" in await at_hand(tx, await sitting(tx)), "it can come back"
 
 
 async def test_each_session_has_its_own_set_and_an_old_one_lapses(tx: Tx) -> None:
     one, two = await known(tx, ANA, "one", "two")
     mine, other = await sitting(tx), await sitting(tx, ref="other", hours=5)
-    await workingset.add_memories(tx, [one], scope=mine)
-    await workingset.add_memories(tx, [one, two], scope=other)
-    assert await workingset.find_last_session(tx, agent_id=ANA) == (other.session_id, "other")
-    await workingset.expire_working_sets(tx, agent_id=ANA, before=NOON + HOUR)
+    await working_set_store.add_memories(tx, [one], scope=mine)
+    await working_set_store.add_memories(tx, [one, two], scope=other)
+    assert await working_set_store.find_last_session(tx, agent_id=ANA) == (other.session_id, "other")
+    await working_set_store.expire_working_sets(tx, agent_id=ANA, before=NOON + HOUR)
     assert await at_hand(tx, mine) == {}
     assert len(await at_hand(tx, other)) == 2
-    await workingset.expire_working_sets(tx, agent_id=ANA, before=NOON + 6 * HOUR)
+    await working_set_store.expire_working_sets(tx, agent_id=ANA, before=NOON + 6 * HOUR)
     with pytest.raises(NotFoundError, match="No session has anything at hand"):
-        await workingset.find_last_session(tx, agent_id=ANA)
+        await working_set_store.find_last_session(tx, agent_id=ANA)
 
 
 async def test_what_is_forgotten_is_at_hand_no_more(tx: Tx) -> None:
     one, two = await known(tx, ANA, "one", "two")
     at = await sitting(tx)
-    await workingset.add_memories(tx, [one, two], scope=at)
+    await working_set_store.add_memories(tx, [one, two], scope=at)
     await forget(tx, [one], derived=False, reason="a test", ctx=teller())
     assert set(await at_hand(tx, at)) == {"two"}
 
@@ -91,7 +96,7 @@ async def test_a_context_of_what_is_at_hand(db: Database, agent: UUID) -> None:
     async with db.transaction(agent) as tx:
         held = await known(tx, agent, "light", importance=0.2) + await known(tx, agent, "heavy", importance=0.9)
         at = await sitting(tx, agent)
-        await workingset.add_memories(tx, held, scope=at)
+        await working_set_store.add_memories(tx, held, scope=at)
     memory = desk(db, agent, at.session_id)
     context = await memory.create_context()
     assert (context.profile.name, context.limit, context.text) == ("balanced", 128_000, "- heavy\n\n- light\n")
@@ -110,8 +115,10 @@ async def test_use_and_ages_can_be_looked_at(db: Database, agent: UUID) -> None:
     # S000-25
     async with db.transaction(agent) as tx:
         at = await sitting(tx, agent, hours=-4)
-        await workingset.add_memories(tx, await known(tx, agent, "one"), scope=at)
-        await workingset.add_memories(tx, await known(tx, agent, "two"), scope=await sitting(tx, agent, hours=-2))
+        await working_set_store.add_memories(tx, await known(tx, agent, "one"), scope=at)
+        await working_set_store.add_memories(
+            tx, await known(tx, agent, "two"), scope=await sitting(tx, agent, hours=-2)
+        )
     memory = desk(db, agent, at.session_id)
     await memory.create_context()
     await memory.create_context("recent", 3)
@@ -131,7 +138,7 @@ async def test_what_is_alike_stands_together_by_stored_vectors(db: Database, age
     async with db.transaction(agent) as tx:
         held = [(await known(tx, agent, words, importance=given))[0] for words, given in said.items()]
         at = await sitting(tx, agent)
-        await workingset.add_memories(tx, held, scope=at)
+        await working_set_store.add_memories(tx, held, scope=at)
     await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     memory = desk(db, agent, at.session_id)
     lines = [chosen.text for chosen in (await memory.create_context("clustered")).items]
@@ -141,7 +148,7 @@ async def test_what_is_alike_stands_together_by_stored_vectors(db: Database, age
 
 async def test_the_search_for_a_session_is_by_an_index(tx: Tx) -> None:
     at = await sitting(tx)
-    await workingset.add_memories(tx, await known(tx, ANA, *map(str, range(50))), scope=at)
-    query = workingset.SQL["list_items"]
+    await working_set_store.add_memories(tx, await known(tx, ANA, *map(str, range(50))), scope=at)
+    query = working_set_store.SQL["list_items"]
     rows = await tx.fetch(f"explain {query.sql}", *query.bind(agent_id=ANA, session_id=at.session_id))
     assert "Seq Scan on working" not in "\n".join(row[0] for row in rows)

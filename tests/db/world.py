@@ -4,62 +4,58 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from newton.agent import ledger
-from newton.agent.telling import publish
-from newton.agent.working import WorkingMemory
-from newton.brain import decisions, guardrails, snapshots
-from newton.brain.guarding import GuardrailRule as Guard
-from newton.brain.guardrails import EditContext
-from newton.brain.stating import DecisionReview
+from newton.agent.events import publish
+from newton.agent.llm import usage
+from newton.agent.services.working_memory import WorkingMemory
+from newton.brain import decisions, guardrail_store
+from newton.brain.calibration import snapshots
+from newton.brain.codec import DecisionReview
+from newton.brain.guardrail_engine import GuardrailRule as Guard
+from newton.brain.guardrail_store import EditContext
 from newton.clock import ManualClock
-from newton.cognition import bundles, workingset
-from newton.cognition.bundle import Bundle
-from newton.cognition.bundles import TurnRecord
-from newton.cognition.context import ContextBuilder
-from newton.cognition.render import count_header_tokens
+from newton.cognition.assembly.render import count_header_tokens
+from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.bundle_store import TurnRecord
+from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.workingset import SessionScope
+from newton.cognition.working_set import working_set_store
+from newton.cognition.working_set.working_set_store import SessionScope
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import abridging, branches, closing, entries, holding, log, sessions, tasks
+from newton.dialogue import branches, leases, log, long_messages, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
-from newton.dialogue.entries import CompactionRun
-from newton.dialogue.lines import Message
-from newton.heart import (
-    activations,
-    attributes,
-    censors,
-    documents,
-    entities,
-    episodes,
-    events,
-    facts,
-    identity,
-    procedures,
-)
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.compaction.entry_store import CompactionRun
+from newton.dialogue.messages import Message
+from newton.heart import activations, censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
+from newton.heart.entities import entity_store
 from newton.heart.episodes import NewEpisode
-from newton.heart.events import NewEvent
-from newton.heart.facts import NewFact
-from newton.heart.happenings import validate_event
-from newton.heart.identity import IdentityEdit
+from newton.heart.events import event_store
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.event_types import validate_event
+from newton.heart.facts import attributes, fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.identity import identity_store
+from newton.heart.identity.identity_store import IdentityEdit
+from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.lifecycle.engine import review
-from newton.heart.wishes import StandingInstruction
 from newton.ids import derive_model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.chat import ChatReply
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
-from newton.runtime.answers import kept
-from newton.runtime.answers.kept import StoredResponse, IdempotentRequest
+from newton.runtime.idempotency import store as kept
+from newton.runtime.idempotency.store import IdempotentRequest, StoredResponse
 from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
@@ -82,34 +78,34 @@ async def live(db: Database, name: str) -> UUID:
         session_id = await sessions.ensure_session(tx, agent_id=agent_id, ref=SESSION, now=NOON)
         lines = [Message(role="user", content=words, said_at=NOON) for words in WORDS]
         await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
-        await facts.add_facts(
+        await fact_store.add_facts(
             tx,
             [statement("f1", "The kettle is blue"), statement("f2", "Cups are white")],
             ctx=ground(ctx),
         )
-        await facts.add_facts(tx, [statement("f3", "The kettle is blue")], ctx=ground(ctx))
+        await fact_store.add_facts(tx, [statement("f3", "The kettle is blue")], ctx=ground(ctx))
         output = Message(role="tool", name="stove", content="the kettle boils", said_at=NOON)
         await sessions.append(tx, [output], session_id=session_id, ctx=ctx)
         await ArtifactWriter(session_id=session_id, ctx=ctx).update(tx)
         await conversing(tx, session_id, ctx)
         await episodes.add_episodes(tx, [told("e1")], ctx=ctx)
-        await closing.close_session(tx, session_id=session_id, ctx=ctx)
+        await session_close.close_session(tx, session_id=session_id, ctx=ctx)
         at = SessionScope(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
-        await workingset.add_messages(tx, range(len(lines)), scope=at)
+        await working_set_store.add_messages(tx, range(len(lines)), scope=at)
         await all_kinds(tx, ctx)
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        await abridging.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+        await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
         await an_identity(tx, ctx)
         await some_tasks(tx, session_id, ctx)
         await a_daemon(tx, agent_id)
         reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
-        await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
+        await usage.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await EmbeddingOutbox(db, HashEmbedder(), agent_id).drain(limit=3)
     bundle = await contexts(db).build(
         ContextBuildRequest(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
     async with db.transaction(agent_id) as tx:
-        await bundles.insert_turn(tx, served(bundle, session_id))
+        await bundle_store.insert_turn(tx, served(bundle, session_id))
     await desk(db, agent_id, session_id).create_context()
     return agent_id
 
@@ -132,10 +128,10 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     """A branch with lines of its own, and a part that was told shorter and is shown again."""
     of: dict[str, UUID] = {"agent_id": ctx.agent_id, "session_id": session_id}
     made = entry(0, 1, before=100)
-    assert await entries.save_if_unchanged(tx, [made], sources=await log.load_sources(tx, **of), **of)
-    await entries.restore(tx, made.entry_id, session_id=session_id, ctx=ctx)
-    assert await holding.acquire(tx, made.entry_id, "turn", seconds=60, **of)
-    await entries.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)
+    assert await entry_store.save_if_unchanged(tx, [made], sources=await log.load_sources(tx, **of), **of)
+    await entry_store.restore(tx, made.entry_id, session_id=session_id, ctx=ctx)
+    assert await leases.acquire(tx, made.entry_id, "turn", seconds=60, **of)
+    await entry_store.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)
     await branches.create_checkpoint(tx, "tea", session_id=session_id, ctx=ctx)
     branch_id = await branches.create_branch(tx, "cellar", parent_id=session_id, from_position="tea", ctx=ctx)
     await sessions.append(
@@ -198,25 +194,29 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     ]
     await store.add_links(tx, "near", [(first, second)], ctx=ctx)
     named = NewFact(ref="f4", content="Mira met Priya in Oslo yesterday", valid_from=NOON)
-    await facts.add_facts(tx, [named], ctx=lifted)
-    await entities.index_mentions(tx, ctx=ctx)
+    await fact_store.add_facts(tx, [named], ctx=lifted)
+    await entity_store.index_mentions(tx, ctx=ctx)
     happened = NewEvent(ref="h1", event=validate_event("file_read", NOON, {"path": "kettle.txt"}))
-    await events.record_events(tx, [happened], ctx=ctx)
+    await event_store.record_events(tx, [happened], ctx=ctx)
     guard = Guard(name="tea-first", expression="confidence < 0.1", severity="warn", message="Have tea.", source="own")
-    await guardrails.add(tx, guard, {}, ctx=EditContext(agent_id=ctx.agent_id, now=NOON, origin="cli"))
+    await guardrail_store.add(tx, guard, {}, ctx=EditContext(agent_id=ctx.agent_id, now=NOON, origin="cli"))
     (decision_id,) = await recorded(tx, REDIS, ctx=ctx)
     await decisions.add_thought(tx, decision_id, "what if it is cold?", ctx=ctx)
     await decisions.review(tx, decision_id, DecisionReview(verdict="success", at=NOON, how="hand"), ctx=ctx)
     await snapshots.take_snapshot(tx, agent_id=ctx.agent_id, now=NOON, count_tokens=count)
     gone = NewFact(ref="f5", content="this is forgotten again", valid_from=NOON)
-    await facts.add_facts(tx, [gone], ctx=lifted)
-    await forget(tx, [await facts.find_fact_id(tx, gone, agent_id=ctx.agent_id)], derived=False, reason="a test", ctx=ctx)
+    await fact_store.add_facts(tx, [gone], ctx=lifted)
+    await forget(
+        tx, [await fact_store.find_fact_id(tx, gone, agent_id=ctx.agent_id)], derived=False, reason="a test", ctx=ctx
+    )
 
 
 async def an_identity(tx: Tx, ctx: WriteContext) -> None:
     hand = IdentityEdit(ctx=ctx)
-    await identity.add(tx, "value", "Tea before talk", edit=hand)
-    await identity.propose(tx, [StandingInstruction("preference", "I prefer green tea")], message_ref=None, edit=hand)
+    await identity_store.add(tx, "value", "Tea before talk", edit=hand)
+    await identity_store.propose(
+        tx, [StandingInstruction("preference", "I prefer green tea")], message_ref=None, edit=hand
+    )
 
 
 def told(ref: str) -> NewEpisode:

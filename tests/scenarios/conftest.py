@@ -9,34 +9,34 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from newton.agent.compacting import CompactionService
-from newton.agent.gate import ActionGate
+from newton.agent.compaction.service import CompactionService
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.completion import TokenLimits
+from newton.agent.loop.turn import TurnRunner
 from newton.agent.scope import AgentScope
-from newton.agent.speaking import TokenLimits
-from newton.agent.turn import TurnRunner
-from newton.agent.verbs import FactDraft, MemoryService
+from newton.agent.services.memories import FactDraft, MemoryService
 from newton.client import Client
 from newton.clock import ManualClock
-from newton.cognition.bundle import Bundle
-from newton.cognition.context import ContextBuilder
-from newton.cognition.render import count_header_tokens
+from newton.cognition.assembly.render import count_header_tokens
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.compaction.strategies import parse_preset
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers import tokens
+from newton.providers import token_counter
 from newton.providers.chat import ChatModel
 from newton.providers.embedding import Embedder
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
+from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
-from newton.runtime.minds import AgentRegistry
-from newton.runtime.talk.here import LocalAgent
-from newton.runtime.talk.partner import ChatBackend
-from newton.runtime.talk.there import RemoteAgent
+from newton.runtime.chat_backend.local import LocalAgent
+from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.support import NOON, agent_scope, teller
@@ -57,12 +57,12 @@ class Mind:
         return ContextBuilder(
             db=self.db,
             clock=self.clock,
-            count_tokens=tokens.count,
+            count_tokens=token_counter.count,
             frames=load_frames(),
             profiles=load_profiles(),
             embedder=self.embedder,
             classifier=None,
-            header_tokens=count_header_tokens(tokens.count),
+            header_tokens=count_header_tokens(token_counter.count),
             source_timeout_seconds=10.0,
         )
 
@@ -72,7 +72,7 @@ class Mind:
             agent_id=self.agent_id,
             db=self.db,
             clock=self.clock,
-            count_tokens=tokens.count,
+            count_tokens=token_counter.count,
             embedder=self.embedder,
         )
 
@@ -114,7 +114,7 @@ class Mind:
         session_id = await self.session(session)
         at = self.clock.now()
         lines = [Message(role=role, name=name, content=text, said_at=at) for text in said]  # pyright: ignore[reportArgumentType]  # a role
-        ctx = teller(self.agent_id, count_tokens=tokens.count, trust="user", now=self.clock.now())
+        ctx = teller(self.agent_id, count_tokens=token_counter.count, trust="user", now=self.clock.now())
         async with self.db.transaction(self.agent_id) as tx:
             await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
         await self.settle()
@@ -143,7 +143,7 @@ def newton(mind: Mind, embedder: Embedder) -> AgentServices:
         profiles=load_profiles(),
         context_builder=mind.contexts,
         scope=agent_scope(
-            agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=tokens.count, embedder=embedder
+            agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=token_counter.count, embedder=embedder
         ),
     )
 

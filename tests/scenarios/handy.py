@@ -4,16 +4,16 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from newton.agent.curation import CurationService
-from newton.agent.deciding import DecisionService
-from newton.agent.guarding import GuardrailService, load_file_guardrails
-from newton.agent.tasks import TaskService
-from newton.agent.tools import AgentToolset
-from newton.agent.turn import TurnRunner
-from newton.agent.verbs import MemoryService
-from newton.brain.headnote import ChainHeadFiles
-from newton.providers.chat import ToolCall, ChatMessage, RequestOptions, ChatReply
-from newton.providers.offline import ScriptedChat
+from newton.agent.loop.tools import AgentToolset
+from newton.agent.loop.turn import TurnRunner
+from newton.agent.services.curation import CurationService
+from newton.agent.services.decisions import DecisionService
+from newton.agent.services.guardrails import GuardrailService, load_file_guardrails
+from newton.agent.services.memories import MemoryService
+from newton.agent.services.tasks import TaskService
+from newton.brain.chain_heads import ChainHeadFiles
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 
 Played = str | list[ToolCall]
@@ -54,7 +54,9 @@ def toolbox(mind: Mind, folder: ChainHeadFiles) -> AgentToolset:
     return AgentToolset(
         memories=MemoryService(scope=scope),
         curation=CurationService(scope=scope),
-        decisions=DecisionService(scope=scope, gate=mind.gate, chain_heads=folder, evaluate_guardrails=guarding.evaluate),
+        decisions=DecisionService(
+            scope=scope, gate=mind.gate, chain_heads=folder, evaluate_guardrails=guarding.evaluate
+        ),
         tasks=TaskService(scope=scope),
         gate=mind.gate,
     ).with_trust(())

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from newton.brain import decisions, snapshots
+from newton.brain import decisions
+from newton.brain.calibration import snapshots
 from newton.clock import ManualClock
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.errors import ConflictError
-from newton.heart import activations, censors, episodes, facts, procedures
+from newton.heart import activations, censors, episodes, procedures
 from newton.heart.censors import CensorRule
-from newton.heart.episodes import NewEpisode, EpisodeSummary
-from newton.heart.facts import NewFact
+from newton.heart.episodes import EpisodeSummary, NewEpisode
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
@@ -93,14 +95,16 @@ class Living:
             attribute=self.chosen.choice(("lives in", "likes", "works at")),
             confidence=self.chosen.choice((None, 0.4, 0.9)),
         )
-        await facts.add_facts(tx, [told], ctx=self.ground)
-        return await facts.find_fact_id(tx, told, agent_id=self.agent_id)
+        await fact_store.add_facts(tx, [told], ctx=self.ground)
+        return await fact_store.find_fact_id(tx, told, agent_id=self.agent_id)
 
     async def _fact(self, tx: Tx) -> None:
         self._note("fact", await self._tell(tx))
 
     async def _line(self, tx: Tx) -> None:
-        session_id = await sessions.ensure_session(tx, agent_id=self.agent_id, ref=f"s{self.number // 40}", now=self.ctx.now)
+        session_id = await sessions.ensure_session(
+            tx, agent_id=self.agent_id, ref=f"s{self.number // 40}", now=self.ctx.now
+        )
         line = Message(role="user", content=f"{self._words()}, they say.", said_at=self.ctx.now)
         await sessions.append(tx, [line], session_id=session_id, ctx=self.ctx)
 
@@ -128,15 +132,15 @@ class Living:
 
     async def _again(self, tx: Tx) -> None:
         if one := self._one("fact"):
-            await facts.confirm(tx, one, ref=f"r{self.number}", source=f"s{self.number}", ctx=self.ground)
+            await fact_store.confirm(tx, one, ref=f"r{self.number}", source=f"s{self.number}", ctx=self.ground)
 
     async def _correct(self, tx: Tx) -> None:
         if one := self._one("fact"):
-            await facts.supersede(tx, one, by_fact=await self._tell(tx), ctx=self.ground)
+            await fact_store.supersede(tx, one, by_fact=await self._tell(tx), ctx=self.ground)
 
     async def _take_back(self, tx: Tx) -> None:
         if one := self._one("fact"):
-            await facts.retract(tx, one, ctx=self.ground)
+            await fact_store.retract(tx, one, ctx=self.ground)
 
     async def _structure(self, tx: Tx) -> None:
         if one := self._one("episode"):

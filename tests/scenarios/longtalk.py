@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.providers.chat import ToolCall
 from tests.support import NOON
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from newton.agent.compacting import CompactionService
-from newton.agent.conversations import SessionService
-from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent, CompactionFailed
-from newton.dialogue.compaction.fitting import fit_to_budget
-from newton.dialogue.lines import Message
+from newton.agent.compaction.service import CompactionService
+from newton.agent.services.sessions import SessionService
+from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent, CompactionFailed
+from newton.dialogue.compaction.view_budget import fit_to_budget
+from newton.dialogue.messages import Message
 from newton.dialogue.view import ViewMessage, count_tokens
-from newton.providers import tokens
+from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
 
 
@@ -45,7 +45,11 @@ class Talking:
     async def asks(self, *, most: int) -> Sequence[ViewMessage]:
         """The view of a request in a window of so many tokens."""
         session_id = await self.mind.session(self.ref)
-        view = fit_to_budget(await self.compacting.load_view(session_id, max_tokens=most), max_tokens=most, count_tokens=tokens.count)
+        view = fit_to_budget(
+            await self.compacting.load_view(session_id, max_tokens=most),
+            max_tokens=most,
+            count_tokens=token_counter.count,
+        )
         self.sent.append(count_tokens(view))
         return view
 

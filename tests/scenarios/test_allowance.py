@@ -8,14 +8,15 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.accounts import MAX_CALLS, FALLBACK_NOTICE, CallBudget
-from newton.agent.compacting import LEASE_SECONDS
-from newton.dialogue import entries, sessions
-from newton.dialogue.compaction.events import CompactionEvent, CompactionFailed
+from newton.agent.compaction.block_summarizer import FALLBACK_NOTICE, MAX_CALLS, CallBudget
+from newton.agent.compaction.service import LEASE_SECONDS
+from newton.dialogue import sessions
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.compaction.progress_events import CompactionEvent, CompactionFailed
 from newton.dialogue.view import count_tokens
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.offline import ScriptedChat
-from newton.providers.tokens import count
+from newton.providers.fakes import ScriptedChat
+from newton.providers.token_counter import count
 from tests.scenarios.conftest import Mind
 from tests.scenarios.talking import Talking
 from tests.scenarios.test_summarising import GOOD, asking
@@ -40,7 +41,7 @@ async def test_before_a_reply_a_model_is_asked_few_times_however_long_the_sessio
     assert len(scripted.received) == MAX_CALLS
     assert count_tokens(view) < 0.5 * 20_000 and not [event for event in told if isinstance(event, CompactionFailed)]
     async with mind.db.transaction(mind.agent_id) as tx:
-        made = [one.entry for one in await entries.list_entries(tx, agent_id=mind.agent_id, session_id=session_id)]
+        made = [one.entry for one in await entry_store.list_entries(tx, agent_id=mind.agent_id, session_id=session_id)]
     assert len(made) > 80 and [entry.model for entry in made].count("scripted") == MAX_CALLS
 
 
@@ -82,13 +83,15 @@ async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(
         await running
     assert held > 0.9 * LEASE_SECONDS
     async with mind.db.transaction(mind.agent_id) as tx:
-        made = [one.entry for one in await entries.list_entries(tx, agent_id=mind.agent_id, session_id=session_id)]
+        made = [one.entry for one in await entry_store.list_entries(tx, agent_id=mind.agent_id, session_id=session_id)]
         spent = await tx.fetch("select output_tokens from runtime.usage")
     assert [entry.model for entry in made].count("scripted") == 2
     assert len(spent) == 3 and 1 in [row["output_tokens"] for row in spent], "what was asked in vain is paid for too"
     again = replace(compacting, model=None)
     before = count_tokens((await Talking(mind).doors.get_view("s1")).view)
-    assert count_tokens(await again.load_view(session_id, max_tokens=4_000)) < 0.8 * before, "the rest is told the next time"
+    assert count_tokens(await again.load_view(session_id, max_tokens=4_000)) < 0.8 * before, (
+        "the rest is told the next time"
+    )
 
 
 async def test_the_right_is_held_anew_with_each_account_that_is_kept(mind: Mind) -> None:

@@ -7,18 +7,18 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.turn import TurnResult, TurnInput, TurnRunner
-from newton.cognition import bundles
-from newton.cognition.bundle import Bundle, ScoredCandidate
-from newton.cognition.earlier import ArtifactPolicy
-from newton.cognition.replay import CurrentRules, replay_bundle
-from newton.cognition.request import SentMessages, ContextBuildRequest
-from newton.cognition.web import WebSource
+from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
+from newton.cognition.assembly.artifact_selection import ArtifactPolicy
+from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
+from newton.cognition.bundles.replay import CurrentRules, replay_bundle
+from newton.cognition.request import ContextBuildRequest, SentMessages
+from newton.cognition.sources.web import WebSource
 from newton.errors import InputError
 from newton.memory.forgetting import forget
-from newton.providers import tokens
-from newton.providers.offline import ScriptedChat
-from newton.providers.searching import WebSearch
+from newton.providers import token_counter
+from newton.providers.fakes import ScriptedChat
+from newton.providers.web_search import WebSearch
 from tests.endpoint import Wire, endpoint, fails
 from tests.scenarios.conftest import Mind
 from tests.support import teller
@@ -62,7 +62,9 @@ async def test_after_so_many_messages_there_is_a_summary_and_old_turns_come_back
     await converse(turns, session_id, 5)
     assert (await kept(mind, "summary"), await kept(mind, "facts") > 0) == (1, True)
     await mind.settle()
-    shown = await mind.context(QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=10))
+    shown = await mind.context(
+        QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=10)
+    )
     assert "## Earlier in This Session\n" in shown.text
     assert any("this session so far, in short: User: We decided" in c.text for c in artifacts(shown) if c.detail)
     assert 0 < shown.layers[LAYER].used <= 800
@@ -76,7 +78,12 @@ async def test_the_ceiling_and_the_final_number_are_kept_and_less_of_them_costs_
         agent_id=mind.agent_id, input="Which crane lifts lorries?", tokens=8_000, session_id=await mind.session()
     )
     costs = list[int]()
-    for selecting in (ArtifactPolicy(max_selected=1), ArtifactPolicy(max_selected=2), ArtifactPolicy(max_selected=3), ArtifactPolicy(max_selected=5, max_tokens=450)):
+    for selecting in (
+        ArtifactPolicy(max_selected=1),
+        ArtifactPolicy(max_selected=2),
+        ArtifactPolicy(max_selected=3),
+        ArtifactPolicy(max_selected=5, max_tokens=450),
+    ):
         bundle = await replace(mind.contexts, artifact_policy=selecting).build(request)
         section = bundle.text.partition("## Earlier in This Session\n")[2]
         shown = [c for c in artifacts(bundle) if c.detail]
@@ -96,13 +103,15 @@ async def test_facts_of_the_session_are_there_where_its_lines_have_no_room(mind:
     assert facts
     assert all(f"- [2026-11-21] {c.text.removeprefix('[2026-11-21] ')}\n" in shown.text for c in facts)
     assert 0 < shown.layers[LAYER].used <= shown.layers[LAYER].budget
-    assert shown.tokens == tokens.count(shown.text) <= 400
+    assert shown.tokens == token_counter.count(shown.text) <= 400
 
 
 async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothing(mind: Mind) -> None:
     # S004-6, S004-8
     session_id, _ = await at_length(mind)
-    whole = await mind.context(QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=0))
+    whole = await mind.context(
+        QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=0)
+    )
     assert {c.reason for c in artifacts(whole)} == {"in view: the conversation itself is sent"}
     assert LAYER not in whole.layers
     assert artifacts(await mind.context("And so?", session_id=session_id)) == []
@@ -121,10 +130,14 @@ async def test_such_a_context_replays_and_one_of_the_past_knows_nothing_of_later
     bundle = await mind.context(QUESTION, session_id=session_id, in_view=view)
     assert any(c.detail for c in artifacts(bundle))
     async with mind.db.transaction(mind.agent_id) as tx:
-        stored = await bundles.load_bundle(tx, bundle.bundle_id, agent_id=mind.agent_id)
-        known = await bundles.load_memory_histories(tx, stored.memory_ids, agent_id=mind.agent_id)
+        stored = await bundle_store.load_bundle(tx, bundle.bundle_id, agent_id=mind.agent_id)
+        known = await bundle_store.load_memory_histories(tx, stored.memory_ids, agent_id=mind.agent_id)
     again = replay_bundle(
-        stored, known, CurrentRules(rules_hash=bundles.compute_rules_hash(), frame_edition=bundle.frame_edition, profile=bundle.profile)
+        stored,
+        known,
+        CurrentRules(
+            rules_hash=bundle_store.compute_rules_hash(), frame_edition=bundle.frame_edition, profile=bundle.profile
+        ),
     )
     assert (again.text, again.differences) == (bundle.text, ())
     before = mind.clock.now() - timedelta(seconds=1)
@@ -160,7 +173,7 @@ async def test_the_web_is_asked_for_what_is_of_these_days_and_its_words_stay_in_
 
     session_id, text = await mind.session(), "My card is 4111. What is the latest on the pier of the ferry Artemis?"
     async with endpoint(finds) as there:
-        web = WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=tokens.count)
+        web = WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=token_counter.count)
         turns = replace(mind.turns(ScriptedChat("One.", "Two.", "Three.")), contexts=replace(mind.contexts, web=web))
         for said in ("Which ferry goes to Lisbon?", text, "From which pier does the ferry Artemis sail?"):
             heard = [piece async for piece in turns.run(TurnInput(session_id=session_id, text=said))]
@@ -187,8 +200,10 @@ async def test_a_search_that_fails_is_named_in_the_context_and_nothing_else(mind
     # S004-11
     session_id = await mind.session()
     async with endpoint(fails(500)) as there:
-        web = WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=tokens.count)
+        web = WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=token_counter.count)
         contexts = replace(mind.contexts, web=web)
-        request = ContextBuildRequest(agent_id=mind.agent_id, input="Any news of the ferry?", tokens=500, session_id=session_id)
+        request = ContextBuildRequest(
+            agent_id=mind.agent_id, input="Any news of the ferry?", tokens=500, session_id=session_id
+        )
         bundle = await contexts.build(request)
     assert dict(bundle.missing) == {"web search": "The web search answered with status 500."}

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from newton.agent.asking import StructuredLLM
-from newton.agent.turn import EMPTY_REPLY_MESSAGE, TurnInput
+from newton.agent.llm.structured import StructuredLLM
+from newton.agent.loop.turn import EMPTY_REPLY_MESSAGE, TurnInput
 from newton.dialogue import log as logs
 from newton.dialogue import sessions
 from newton.heart.censors import CensorRule
 from newton.memory.forgetting import forget
-from newton.providers import tokens
-from newton.providers.offline import ScriptedChat
+from newton.providers import token_counter
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import Endless, log, take
 from tests.support import apart, teller
@@ -80,11 +80,17 @@ async def test_what_a_censor_said_is_not_sent_either_and_nothing_outside_failed(
 @pytest.mark.parametrize("blank", [" ", "\n \n", "\0"])
 async def test_a_reply_without_a_word_is_none(mind: Mind, blank: str) -> None:
     session_id = await mind.session()
-    _, answer = await take(mind.turns(ScriptedChat(blank)), TurnInput(session_id=session_id, text="What did we decide?"))
+    _, answer = await take(
+        mind.turns(ScriptedChat(blank)), TurnInput(session_id=session_id, text="What did we decide?")
+    )
     assert (answer.text, answer.caveat) == (NOTHING_YET, f"{EMPTY_REPLY_MESSAGE} This answer only quotes memory.")
     assert answer.failed
     async with mind.db.transaction(mind.agent_id) as tx:
-        last = (await logs.load_messages(tx, [logs.MessageRange(0, logs.MAX_POSITION)], agent_id=mind.agent_id, session_id=session_id))[-1]
+        last = (
+            await logs.load_messages(
+                tx, [logs.MessageRange(0, logs.MAX_POSITION)], agent_id=mind.agent_id, session_id=session_id
+            )
+        )[-1]
     assert (last.message.is_notice, last.message.content) == (True, NOTHING_YET)
 
 
@@ -93,7 +99,7 @@ async def test_no_word_of_what_is_forgotten_stays_in_a_call_or_in_a_quote(mind: 
     await mind.know("The safe code of the harbour office is 4711-XK.")
     session_id = await mind.session()
     await take(mind.turns(None), TurnInput(session_id=session_id, text="What is the safe code of the harbour office?"))
-    ctx = teller(mind.agent_id, count_tokens=tokens.count)
+    ctx = teller(mind.agent_id, count_tokens=token_counter.count)
     calling = [calls("a", arguments='{"to": "code 4711-XK"}'), gives("a", "ok")]
     kept = "select count(*) from dialogue.messages where content || coalesce(tool_calls::text, '') like '%4711-XK%'"
     async with mind.db.transaction(mind.agent_id) as tx:

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.history import FileHistory
 
-from newton.agent.verbs import FactDraft
+from newton.agent.services.memories import FactDraft
 from newton.client import Client
 from newton.errors import DatabaseError
 from newton.memory.outbox import read_backlog
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import Vector
-from newton.providers.offline import HashEmbedder, ScriptedChat
-from newton.runtime.cli.chat import ChatConversation, RedactingFileHistory
-from newton.runtime.talk.here import LocalAgent
-from newton.runtime.talk.partner import ChatBackend
-from newton.runtime.talk.there import RemoteAgent
+from newton.providers.fakes import HashEmbedder, ScriptedChat
+from newton.runtime.chat_backend.local import LocalAgent
+from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.remote import RemoteAgent
+from newton.runtime.cli.talk.chat import ChatConversation, RedactingFileHistory
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.test_turn import log

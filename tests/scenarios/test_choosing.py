@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from newton.agent.asking import StructuredLLM
-from newton.cognition.bundle import Bundle
-from newton.cognition.context import ContextBuilder
+from newton.agent.llm.structured import StructuredLLM
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.providers.embedding import Vector
-from newton.providers.offline import HashEmbedder, ScriptedChat
+from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.scenarios.conftest import Mind
 
 UNCLEAR, CLEAR = "zzz <input>", "Should we use tabs or spaces?"

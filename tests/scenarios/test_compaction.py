@@ -8,11 +8,17 @@ from datetime import timedelta
 
 import pytest
 
-from newton.dialogue.compaction.events import EVENT_NAMES, CompactionCompleted, CompactionProgressed, CompactionStarted, to_payload
+from newton.dialogue.compaction.progress_events import (
+    EVENT_NAMES,
+    CompactionCompleted,
+    CompactionProgressed,
+    CompactionStarted,
+    to_payload,
+)
 from newton.dialogue.compaction.strategies import CompactionPreset, SummarizeOldest
-from newton.dialogue.lines import Message, dump_calls
+from newton.dialogue.messages import Message, dump_calls
 from newton.dialogue.view import MESSAGE_TOKENS
-from newton.providers import tokens
+from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
 from tests.scenarios.longtalk import Talk
 from tests.scenarios.talking import Talking, words
@@ -195,7 +201,9 @@ async def test_events_have_their_names_and_payloads(mind: Mind) -> None:
     assert isinstance(last, CompactionProgressed) and last.processed == last.total
     assert isinstance(begun, CompactionStarted)
     assert ended.saved == last.saved == begun.current - ended.new_count
-    assert set(EVENT_NAMES.values()) == {f"context_summarization_{end}" for end in ("start", "progress", "complete", "error")}
+    assert set(EVENT_NAMES.values()) == {
+        f"context_summarization_{end}" for end in ("start", "progress", "complete", "error")
+    }
 
 
 async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
@@ -251,7 +259,9 @@ async def test_when_nothing_can_be_told_shorter_that_is_said_once(mind: Mind) ->
 
 async def test_full_is_what_is_full_by_the_preset(mind: Mind) -> None:
     talking = Talking(mind, "threshold")
-    talking.compacting = replace(talking.compacting, preset=CompactionPreset(strategies=(SummarizeOldest(),), max_tokens=4_000))
+    talking.compacting = replace(
+        talking.compacting, preset=CompactionPreset(strategies=(SummarizeOldest(),), max_tokens=4_000)
+    )
     await talking.turns([turn(n) for n in range(5)], most=100_000)
     ended = [event for event in talking.told if isinstance(event, CompactionCompleted)]
     assert [event.exhausted for event in ended] == [True]
@@ -320,7 +330,10 @@ async def test_a_huge_file_that_a_tool_is_given_is_kept_and_shown_in_short(mind:
     assert (asked.text, gave.text) == ("Write it. Never touch prod.", "written") and said in call.text
     short = json.loads(call.calls[0].arguments)
     assert short["path"] == "src/app.py" and len(short["content"]) < 6_000
-    assert call.tokens == tokens.count(call.text) + tokens.count(dump_calls(call.calls) or "") + MESSAGE_TOKENS
+    assert (
+        call.tokens
+        == token_counter.count(call.text) + token_counter.count(dump_calls(call.calls) or "") + MESSAGE_TOKENS
+    )
     assert (await talking.doors.read_log("s1"))[call.first].message.calls[0].arguments == given
     (entry,) = await talking.doors.list_entries("s1")
     await talking.doors.restore("s1", entry.entry.entry_id.hex)

@@ -5,15 +5,15 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.asking import StructuredLLM
-from newton.agent.compressing import accept_summary, summarize_text, summarize_lines
-from newton.agent.upkeep import MaintenanceService
+from newton.agent.llm.structured import StructuredLLM
+from newton.agent.maintenance.line_summaries import accept_summary, summarize_lines, summarize_text
+from newton.agent.maintenance.service import MaintenanceService
 from newton.dialogue import sessions
-from newton.dialogue.lines import Message, Role
+from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError
 from newton.memory.forgetting import forget
-from newton.providers.offline import ScriptedChat
-from newton.providers.tokens import count
+from newton.providers.fakes import ScriptedChat
+from newton.providers.token_counter import count
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import upkeep
 from tests.support import agent_scope, teller
@@ -69,7 +69,9 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
 async def test_the_same_words_are_told_once(mind: Mind) -> None:
     # S001-3: cached by a hash of the content
     first, second = await said(mind, LONG), await said(mind, LONG, session="s2")
-    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id), limit=10) == 2, "one answer is enough for both"
+    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id), limit=10) == 2, (
+        "one answer is enough for both"
+    )
     assert (await row(mind, first))["summary"] == (await row(mind, second))["summary"]
     assert await summarize_lines(asking(mind), teller(mind.agent_id), limit=10) == 0
 

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from newton.cognition import bundles
-from newton.cognition.budget import FIXED_LAYERS, FLEXIBLE_LAYERS
-from newton.cognition.bundle import Bundle
+from newton.cognition.assembly.budget import FIXED_LAYERS, FLEXIBLE_LAYERS
+from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import SentMessages
 from newton.db.pool import Database
 from newton.errors import InputError, NotFoundError
-from newton.providers import tokens
-from newton.providers.offline import BrokenEmbedder
+from newton.providers import token_counter
+from newton.providers.fakes import BrokenEmbedder
 from tests.scenarios.conftest import Mind
 
 MOST_TURNS = 26  # of which begin and end take two for each unit of work
@@ -44,7 +44,7 @@ async def test_no_context_is_one_token_over(mind: Mind, budget: int) -> None:
     await mind.know(*(f"Fact number {n} about ships: the vessel {n} sails on {n} May." for n in range(12)))
     await mind.hear(*(f"Line {n}: the harbour of ship {n} is «Ünïcode» 日本 {n}." for n in range(40)))
     bundle = await mind.context("Which ship sails in May?", budget=budget)
-    assert tokens.count(bundle.text) == bundle.tokens <= budget
+    assert token_counter.count(bundle.text) == bundle.tokens <= budget
 
 
 async def test_layers_are_reported_with_budget_and_use(mind: Mind) -> None:
@@ -71,7 +71,7 @@ async def test_every_candidate_has_features_and_a_reason_and_the_bundle_is_store
     assert bundle.items and bundle.rejected_candidates
     assert all(c.reason and c.features for c in bundle.candidates)
     async with mind.db.transaction(mind.agent_id) as tx:
-        kept = await bundles.load_bundle(tx, bundle.bundle_id, agent_id=mind.agent_id)
+        kept = await bundle_store.load_bundle(tx, bundle.bundle_id, agent_id=mind.agent_id)
     assert kept.text == bundle.text
     assert [(k.memory_id, k.detail, k.reason, k.features, k.tokens) for k in kept.candidates] == [
         (c.memory_id, c.detail, c.reason, c.scored.features, c.tokens) for c in bundle.candidates

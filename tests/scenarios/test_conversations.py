@@ -9,17 +9,17 @@ from uuid import UUID
 import openai
 import pytest
 
-from newton.agent.compacting import CompactionService
-from newton.agent.conversations import SessionService
-from newton.agent.sending import merge_consecutive_roles, to_chat_message
-from newton.bench.ground import vacuum_analyze
+from newton.agent.compaction.service import CompactionService
+from newton.agent.loop.prompt import merge_consecutive_roles, to_chat_message
+from newton.agent.services.sessions import SessionService
+from newton.bench.environment import vacuum_analyze
 from newton.clock import monotonic_ms
-from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent
-from newton.dialogue.compaction.fitting import fit_to_budget
-from newton.dialogue.lines import Message
+from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
+from newton.dialogue.compaction.view_budget import fit_to_budget
+from newton.dialogue.messages import Message
 from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage, count_tokens
 from newton.memory import lookup
-from newton.providers import tokens
+from newton.providers import token_counter
 from newton.providers.chat import ToolCall, to_openai_message
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Mind
@@ -56,7 +56,9 @@ class Held:
         """What a model is sent, and what that took."""
         started = monotonic_ms()
         self.view = fit_to_budget(
-            await self.compacting.load_view(self.session_id, max_tokens=self.most), max_tokens=self.most, count_tokens=tokens.count
+            await self.compacting.load_view(self.session_id, max_tokens=self.most),
+            max_tokens=self.most,
+            count_tokens=token_counter.count,
         )
         self.spent_ms.append(monotonic_ms() - started)
         self.views.append(count_tokens(self.view))
@@ -79,7 +81,7 @@ async def hold(held: Held, talk: Talk, dsn: str) -> None:
             await vacuum_analyze(dsn)
         for line in lines:
             await held.say(line)
-            logged += tokens.count(line.content) + MESSAGE_TOKENS
+            logged += token_counter.count(line.content) + MESSAGE_TOKENS
             if line.role != "assistant":
                 await held.seen()
                 held.bare.append(logged)
@@ -130,7 +132,9 @@ async def test_the_log_stays_as_it_was_and_what_was_made_shorter_can_be_taken_ba
     before = await held.doors.get_view("s1")
     await held.seen()
     logged = await held.doors.read_log("s1")
-    assert [(p.position, *p.message.immutable_fields) for p in logged] == [(n, *line.immutable_fields) for n, line in enumerate(said)]
+    assert [(p.position, *p.message.immutable_fields) for p in logged] == [
+        (n, *line.immutable_fields) for n, line in enumerate(said)
+    ]
     made = [one.entry for one in await held.doors.list_entries("s1")]
     assert made
     for entry in sorted(made, key=lambda e: e.made_at, reverse=True):
@@ -177,7 +181,9 @@ class Server:
         await wire.send(200, plain)
 
     def _tokens(self, one: dict[str, Any]) -> int:
-        return tokens.count(one["content"] or "") + tokens.count(json.dumps(one.get("tool_calls", ""))) + 3
+        return (
+            token_counter.count(one["content"] or "") + token_counter.count(json.dumps(one.get("tool_calls", ""))) + 3
+        )
 
 
 async def test_no_request_of_an_agent_is_above_the_window_of_its_model(mind: Mind) -> None:
@@ -189,7 +195,9 @@ async def test_no_request_of_an_agent_is_above_the_window_of_its_model(mind: Min
         client = openai.AsyncOpenAI(api_key="none", base_url=here.url, max_retries=0)
         for line in (line for line in talk if line.role != "assistant"):
             await held.say(line)
-            messages: Any = [to_openai_message(one) for one in merge_consecutive_roles(map(to_chat_message, await held.seen()))]
+            messages: Any = [
+                to_openai_message(one) for one in merge_consecutive_roles(map(to_chat_message, await held.seen()))
+            ]
             asked: Any = await client.chat.completions.create(model="m", messages=messages)
             answer = asked.choices[0].message
             called = [ToolCall(one.id, one.function.name, one.function.arguments) for one in answer.tool_calls or ()]
@@ -198,4 +206,4 @@ async def test_no_request_of_an_agent_is_above_the_window_of_its_model(mind: Min
             )
         await client.close()
     assert server.replies == []
-    assert 0 < server.largest <= WINDOW < sum(tokens.count(line.content) for line in talk)
+    assert 0 < server.largest <= WINDOW < sum(token_counter.count(line.content) for line in talk)

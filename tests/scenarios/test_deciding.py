@@ -9,13 +9,13 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.deciding import DecisionService
-from newton.agent.gate import ActionGate
-from newton.brain.chain import BrokenLink, ChainHead
-from newton.brain.choice import DecisionDraft, TrackRecord
-from newton.brain.guarding import GuardrailRule, GuardrailResult, evaluate
-from newton.brain.headnote import ChainHeadFiles, derive_database_key
-from newton.brain.reading import DecisionFilter
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.services.decisions import DecisionService
+from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
+from newton.brain.draft import DecisionDraft, TrackRecord
+from newton.brain.guardrail_engine import GuardrailResult, GuardrailRule, evaluate
+from newton.brain.hash_chain import BrokenLink, ChainHead
+from newton.brain.queries import DecisionFilter
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database, Tx
@@ -24,7 +24,7 @@ from newton.heart import censors
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.embedding import Vector
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, choice
 from tests.db.world import contexts
 from tests.support import NOON, agent_scope, count
@@ -75,7 +75,9 @@ async def records(deciding: DecisionService) -> int:
         return await tx.fetchval("select count(*) from brain.decision_records")
 
 
-async def test_what_was_decided_before_and_how_it_went_comes_first(deciding: DecisionService, clock: ManualClock) -> None:
+async def test_what_was_decided_before_and_how_it_went_comes_first(
+    deciding: DecisionService, clock: ManualClock
+) -> None:
     first = await deciding.decide(REDIS)
     assert (first.is_new, first.preview.precedents, first.preview.track_record.decisions) == (True, [], 0)
     await settled(deciding)
@@ -174,7 +176,9 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     deciding.chain_heads.save(deciding.scope.agent_id, ChainHead(1, bytes(32)))
     assert deciding.chain_heads.load(deciding.scope.agent_id) == noted
     deciding.chain_heads.save(deciding.scope.agent_id, ChainHead(3, bytes(32)))
-    assert await deciding.verify_chain() == BrokenLink(3, "the end is missing from here on: 3 records were noted outside")
+    assert await deciding.verify_chain() == BrokenLink(
+        3, "the end is missing from here on: 3 records were noted outside"
+    )
 
 
 async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: DecisionService, dsn: str) -> None:
@@ -212,14 +216,26 @@ async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: D
 def test_a_database_is_told_from_another_by_where_it_is() -> None:
     here = derive_database_key("postgresql://ana:secret@db/newton")
     assert here == derive_database_key("postgresql://ben@db/newton")
-    assert len({here, derive_database_key(None), derive_database_key("postgresql://db/other"), derive_database_key("postgresql:///newton?host=/x")}) == 4
+    assert (
+        len(
+            {
+                here,
+                derive_database_key(None),
+                derive_database_key("postgresql://db/other"),
+                derive_database_key("postgresql:///newton?host=/x"),
+            }
+        )
+        == 4
+    )
 
 
 @pytest.mark.parametrize(
     ("says", "outcome"),
     [("exit 0", "success"), ("exit 1", "failure"), ("exit 2", None), ("sleep 100 & sleep 100", None)],
 )
-async def test_a_verifier_says_what_became_of_a_decision(deciding: DecisionService, says: str, outcome: str | None) -> None:
+async def test_a_verifier_says_what_became_of_a_decision(
+    deciding: DecisionService, says: str, outcome: str | None
+) -> None:
     made = await deciding.decide(REDIS)
     strict = replace(deciding, verifiers={"architecture": ("sh", "-c", says)}, verifier_seconds=1.0)
     assert await strict.run_verifier(made.decision_id.hex) == outcome
@@ -305,7 +321,9 @@ async def test_no_vector_of_erased_words_comes_in_late(deciding: DecisionService
         assert await tx.fetchval("select count(*) from memory.embeddings") == 0
 
 
-async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: DecisionService, clock: ManualClock) -> None:
+async def test_what_is_being_decided_is_in_view_whatever_is_asked(
+    deciding: DecisionService, clock: ManualClock
+) -> None:
     for n in range(25):
         await deciding.decide(
             replace(
@@ -316,7 +334,9 @@ async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deci
         )
     made = await deciding.decide(REDIS)
     await settled(deciding)
-    request = ContextBuildRequest(agent_id=deciding.scope.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
+    request = ContextBuildRequest(
+        agent_id=deciding.scope.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000
+    )
     bundle = await contexts(deciding.scope.db).build(request)
     assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
     assert await deciding.erase(str(made.decision_id), reason="asked for")

@@ -8,17 +8,17 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.asking import StructuredLLM
-from newton.agent.extraction import ExtractionResult, extract
-from newton.dialogue import closing, sessions
-from newton.dialogue.lines import Message, Role
+from newton.agent.llm.structured import StructuredLLM
+from newton.agent.maintenance.extraction import ExtractionResult, extract
+from newton.dialogue import session_close, sessions
+from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError, TokenQuotaError
-from newton.heart import identity
-from newton.heart.identity import IdentityEdit, MessageRef
-from newton.heart.wishes import StandingInstruction
+from newton.heart.identity import identity_store
+from newton.heart.identity.identity_store import IdentityEdit, MessageRef
+from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.memory.memory import Trust
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.offline import ScriptedChat
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.support import agent_scope, count, ground, teller
 
@@ -59,7 +59,7 @@ async def talked(mind: Mind, *lines: tuple[Role, str], session: str = "s1") -> U
         session_id = await sessions.ensure_session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         said = [Message(role=role, content=words, said_at=mind.clock.now()) for role, words in lines]
         await sessions.append(tx, said, session_id=session_id, ctx=ctx)
-        assert await closing.close_session(tx, session_id=session_id, ctx=ctx)
+        assert await session_close.close_session(tx, session_id=session_id, ctx=ctx)
     return session_id
 
 
@@ -199,7 +199,7 @@ async def test_what_waits_for_a_yes_is_no_fact_meanwhile_and_a_rule_that_nobody_
     async with mind.db.transaction(mind.agent_id) as tx:
         spot, hand = MessageRef(session_id, 2), IdentityEdit(ctx=teller(mind.agent_id))
         wish = StandingInstruction("instruction", "Never send parcels to my old flat again")
-        await identity.propose(tx, [wish], message_ref=spot, edit=hand)
+        await identity_store.propose(tx, [wish], message_ref=spot, edit=hand)
     rules = ["Always run the migrations before a release", "Never deploy on Fridays"]
     facts = [{"content": said} for said in ("Never send parcels to the old flat.", *rules, "Ana lives in Bergen.")]
     own = ground(teller(mind.agent_id, trust="agent", origin="extract"))

@@ -6,17 +6,17 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from newton.agent import ledger
-from newton.agent.verbs import FactDraft
-from newton.cognition.bundle import Bundle
-from newton.cognition.context import ContextBuilder
+from newton.agent.llm import usage
+from newton.agent.services.memories import FactDraft
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Tx
 from newton.heart.censors import CensorRule
 from newton.memory import agents
 from newton.providers.chat import ChatReply
 from newton.providers.embedding import Vector
-from newton.providers.offline import BrokenEmbedder, HashEmbedder
+from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.db.deciding import REDIS, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation, upkeep
@@ -30,7 +30,9 @@ def request(mind: Mind, **changed: object) -> ContextBuildRequest:
     return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
 
 
-async def twice(contexts: ContextBuilder, one: ContextBuildRequest, other: ContextBuildRequest | None = None) -> tuple[Bundle, Bundle]:
+async def twice(
+    contexts: ContextBuilder, one: ContextBuildRequest, other: ContextBuildRequest | None = None
+) -> tuple[Bundle, Bundle]:
     return await contexts.build(one), await contexts.build(other or one)
 
 
@@ -115,7 +117,7 @@ DOORS: dict[str, Door] = {
     "upkeep": lambda mind, _: upkeep(mind).process_pending(),
     "a decision": write(lambda tx, mind: recorded(tx, REDIS, ctx=teller(mind.agent_id))),
     "the ledger of tokens": write(
-        lambda tx, mind: ledger.record(tx, REPLY, agent_id=mind.agent_id, purpose="turn", now=NOON)
+        lambda tx, mind: usage.record(tx, REPLY, agent_id=mind.agent_id, purpose="turn", now=NOON)
     ),
     "another context": lambda mind, _: mind.context("Something else?"),
     "another agent": lambda mind, _: agents.get_or_create_agent(mind.db, "ben", now=NOON),

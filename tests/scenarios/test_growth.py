@@ -6,23 +6,24 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.appraising import assess
-from newton.agent.growing import GrowthService
-from newton.agent.growth import PeriodMetric, GrowthReport
+from newton.agent.growth.report import GrowthReport, PeriodMetric
+from newton.agent.growth.rules import assess
+from newton.agent.growth.service import GrowthService
 from newton.brain import decisions
-from newton.brain.choice import Verdict
-from newton.brain.stating import NewDecision
+from newton.brain.codec import NewDecision
+from newton.brain.draft import Verdict
 from newton.clock import ManualClock
 from newton.content.skills import Skill
 from newton.db.pool import Database
 from newton.errors import InputError
-from newton.heart import activations, censors, episodes, facts, procedures
+from newton.heart import activations, censors, episodes, procedures
 from newton.heart.activations import ActivationResult, TrackedKind
 from newton.heart.censors import CensorRule
+from newton.heart.facts import fact_store
 from newton.memory.lookup import short_id
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.offline import HashEmbedder
-from newton.runtime.plots import growth as shown
+from newton.providers.fakes import HashEmbedder
+from newton.runtime.reports import growth as shown
 from tests.db.deciding import choice, reviewed
 from tests.db.telling import day, known, on, says, tell
 from tests.db.world import told
@@ -196,7 +197,10 @@ async def test_censors_and_procedures_are_told_with_what_changed(story: Story) -
     assert pair(figures.uses) == (4, 1, 4, 1)
     assert pair(figures.succeeded) == (0.0, 1.0, 3, 1)
     assert (figures.ineffective.now, figures.effective.now) == (1, 0)
-    assert [(one.kind, one.state) for one in found.state_changes] == [("censor", "ESCALATED"), ("procedure", "INEFFECTIVE")]
+    assert [(one.kind, one.state) for one in found.state_changes] == [
+        ("censor", "ESCALATED"),
+        ("procedure", "INEFFECTIVE"),
+    ]
     assert found.procedures == (("tea", 4, 0, 3, 1, 1, 0),)
     said = assess(found)
     assert "Turned out not to work: tea." in said.concerns
@@ -211,7 +215,7 @@ async def test_facts_are_confirmed_superseded_and_disproved(story: Story) -> Non
         await tell(tx, says("Bergen", -3))
         await tell(tx, says("tea", -2, attribute="likes"))
         jam = await known(tx, "jam")
-        await facts.retract(tx, jam, ctx=on(-1))
+        await fact_store.retract(tx, jam, ctx=on(-1))
         await episodes.add_episodes(tx, [told("e1")], ctx=teller(now=day(-8)))
         await episodes.add_episodes(tx, [replace(told("e2"), content="More.")], ctx=teller(now=day(-1)))
     figures = (await story.week()).metrics

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from newton.agent.bearing import IdentityService
-from newton.agent.turn import TurnInput
-from newton.agent.verbs import FactDraft
+from newton.agent.loop.turn import TurnInput
+from newton.agent.services.identity import IdentityService
+from newton.agent.services.memories import FactDraft
 from newton.heart.censors import CensorRule
-from newton.providers import tokens
-from newton.providers.offline import ScriptedChat
+from newton.providers import token_counter
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Meet, Mind
 from tests.scenarios.test_chat import conversation
 from tests.scenarios.test_turn import take
@@ -40,7 +40,7 @@ async def test_it_stands_first_in_every_context_and_is_not_repeated_as_a_memory(
             "## Identity\n- Never give legal advice\n- The user says: Answers in metric units\n- Dry and curious\n## "
         )
         assert bundle.text.count("etric units") == 1
-        assert tokens.count(bundle.text) == bundle.tokens
+        assert token_counter.count(bundle.text) == bundle.tokens
     assert {c.reason for c in (await mind.context("Answers in metric units or not?")).rejected_candidates} >= {
         "stands in the identity"
     }
@@ -80,7 +80,7 @@ async def test_no_context_with_an_identity_is_one_token_over(mind: Mind, budget:
         await bearing(mind).add("instruction", f"Rule {n}: «Ünïcode» 日本 {n}")
     await mind.know("The ferry is called Artemis.")
     bundle = await mind.context("What is the ferry called?", budget=budget)
-    assert tokens.count(bundle.text) == bundle.tokens <= budget
+    assert token_counter.count(bundle.text) == bundle.tokens <= budget
 
 
 async def test_a_context_of_the_past_has_the_identity_of_then(mind: Mind) -> None:

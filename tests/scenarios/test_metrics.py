@@ -5,12 +5,12 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.turn import TurnInput
-from newton.cognition.measuring import MetricsService
-from newton.cognition.metrics import QualityMetric
+from newton.agent.loop.turn import TurnInput
+from newton.cognition.metrics.metrics import QualityMetric
+from newton.cognition.metrics.service import MetricsService
 from newton.errors import InputError
 from newton.memory.forgetting import forget
-from newton.providers.offline import ScriptedChat
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
 from tests.support import teller

@@ -1,6 +1,6 @@
 """A context that holds what its input needs, beside one that holds what fits."""
 
-from newton.cognition.bundle import Bundle
+from newton.cognition.bundles.bundle import Bundle
 from tests.scenarios.conftest import Mind
 
 ASKED = "What is the ferry to Bergen called?"

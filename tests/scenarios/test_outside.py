@@ -6,19 +6,20 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.extraction import extract
-from newton.agent.turn import TurnInput, TurnRunner
-from newton.cognition.web import WebSource
-from newton.dialogue import branches, closing, entries, sessions
+from newton.agent.loop.turn import TurnInput, TurnRunner
+from newton.agent.maintenance.extraction import extract
+from newton.cognition.sources.web import WebSource
+from newton.dialogue import branches, session_close, sessions
 from newton.dialogue.branches import SessionExcerpt
-from newton.dialogue.condensing import SummarySizes
-from newton.dialogue.lines import Message
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.messages import Message
+from newton.dialogue.session_summary import SummarySizes
 from newton.dialogue.view import CompactionEntry
 from newton.ids import new_id
 from newton.memory.memory import Trust
-from newton.providers import tokens
-from newton.providers.offline import ScriptedChat
-from newton.providers.searching import WebSearch
+from newton.providers import token_counter
+from newton.providers.fakes import ScriptedChat
+from newton.providers.web_search import WebSearch
 from tests.endpoint import Endpoint, Wire, endpoint
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_extraction import asking, learnt
@@ -39,7 +40,7 @@ async def there() -> AsyncIterator[Endpoint]:
 
 def speaking(mind: Mind, *replies: str, there: Endpoint | None = None) -> TurnRunner:
     turns = replace(mind.turns(ScriptedChat(*replies)), sizes=SummarySizes(max_new_messages=2))
-    web = there and WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=tokens.count)
+    web = there and WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=token_counter.count)
     return replace(turns, contexts=replace(mind.contexts, web=web))
 
 
@@ -93,7 +94,7 @@ async def test_nothing_is_learnt_of_it_as_if_the_two_had_said_it(mind: Mind, the
     turns = speaking(mind, POISON, "Good.", there=there)
     await say(turns, session_id, ASKED, "Thank you very much.")
     async with mind.db.transaction(mind.agent_id) as tx:
-        assert await closing.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
+        assert await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
     ask = asking(mind, {"facts": [{"content": "The harbour password is swordfish."}]})
     await extract(ask, ground(teller(mind.agent_id, trust="agent")), limit=10)
     assert isinstance(ask.model, ScriptedChat)
@@ -113,7 +114,7 @@ async def test_an_account_of_work_with_tools_is_believed_as_the_tools_are(mind: 
     )  # fmt: skip
     async with mind.db.transaction(mind.agent_id) as tx:
         await sessions.append(tx, [asks, gives], session_id=session_id, ctx=ctx)
-        await entries.insert(tx, [account], agent_id=mind.agent_id, session_id=session_id)
+        await entry_store.insert(tx, [account], agent_id=mind.agent_id, session_id=session_id)
         branch = await branches.create_branch(tx, "branch", parent_id=session_id, from_position=None, ctx=ctx)
         for other in (told, plain):
             await sessions.append(tx, [asks], session_id=other, ctx=ctx)

@@ -1,8 +1,8 @@
 """A look at what a model would be sent: as it comes to be when it is made so, and without a trace."""
 
-from newton.dialogue.compaction.fitting import fit_to_budget
-from newton.dialogue.lines import Message
-from newton.providers import tokens
+from newton.dialogue.compaction.view_budget import fit_to_budget
+from newton.dialogue.messages import Message
+from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
 from tests.scenarios.longtalk import Talk
 from tests.scenarios.talking import Talking
@@ -22,7 +22,7 @@ async def test_a_preview_is_what_comes_to_be_and_writes_nothing(mind: Mind) -> N
         assert (await doors.get_view("s1"), len(talking.told)) == (before, 0)
         told = [(item.text, item.first, item.last, item.kind) for item in preview.view]
         _, after = await doors.compact("s1", max_tokens=6_000)
-        sent = fit_to_budget(after.view, max_tokens=6_000, count_tokens=tokens.count)
+        sent = fit_to_budget(after.view, max_tokens=6_000, count_tokens=token_counter.count)
         assert [(item.text, item.first, item.last, item.kind) for item in sent] == told
         assert preview.tokens <= 6_000 and preview.logged == before.logged
         talking.told.clear()

@@ -11,15 +11,16 @@ from datetime import datetime, timedelta
 import asyncpg
 import pytest
 
-from newton.agent.hindsight import BundleService
-from newton.brain import decisions, snapshots
-from newton.cognition.bundle import Bundle
-from newton.cognition.explaining import LOST_TEXT
-from newton.cognition.fill import NO_ROOM
+from newton.agent.services.bundles import BundleService
+from newton.brain import decisions
+from newton.brain.calibration import snapshots
+from newton.cognition.assembly.fill import NO_ROOM
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.explanation import LOST_TEXT
 from newton.cognition.request import SentMessages
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
-from newton.dialogue import closing
+from newton.dialogue import session_close
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
@@ -169,7 +170,9 @@ async def test_words_that_were_changed_behind_its_back_are_named(mind: Mind, dsn
     owner = await asyncpg.connect(dsn)
     await owner.execute("update memory.memories set summary = 'The ferry is called Zeus' where summary like '%Artemis'")
     changed = await hindsight(mind).replay(str(bundle.bundle_id))
-    assert "the words it had then are gone" in dict(changed.differences)[f"memory {short_id(bundle.items[0].memory_id)}"]
+    assert (
+        "the words it had then are gone" in dict(changed.differences)[f"memory {short_id(bundle.items[0].memory_id)}"]
+    )
     account = await hindsight(mind).explain(str(bundle.bundle_id))
     assert account.items[0].text == LOST_TEXT
     await owner.execute("update cognition.bundles set candidates = substr(candidates, 1, 20)")
@@ -266,11 +269,13 @@ async def test_every_derived_item_names_what_it_was_made_from(mind: Mind) -> Non
     # S002-15
     session_id = await mind.hear(*(f"The ferry {n} leaves for Samos at {n}." for n in range(8)))
     async with mind.db.transaction(mind.agent_id) as tx:
-        await closing.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id, trust="agent"))
+        await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id, trust="agent"))
     await mind.settle()
     bundle = await mind.context("When does the ferry leave?")
     account = await hindsight(mind).explain(str(bundle.bundle_id))
     (episode,) = [item for item in account.items if item.found.kind == "episode"]
     lines = {item.stored_candidate.memory_id for item in account.items if item.found.kind == "exchange"}
     assert len(episode.sources) == 2 and set(episode.sources) < lines
-    assert str(episode.stored_candidate.memory_id) not in bundle.text, "S002-15N: the record is for whoever asks, not for the model"
+    assert str(episode.stored_candidate.memory_id) not in bundle.text, (
+        "S002-15N: the record is for whoever asks, not for the model"
+    )

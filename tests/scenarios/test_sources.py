@@ -9,24 +9,25 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from newton.agent.verbs import FactDraft
-from newton.cognition.bundle import Bundle
-from newton.cognition.filters import ContextFilters
+from newton.agent.services.memories import FactDraft
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.sources.filters import ContextFilters
 from newton.content.skills import Skill
 from newton.db.pool import Database
 from newton.errors import DatabaseError
-from newton.heart import documents, introducing, procedures
+from newton.heart import documents, procedures
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
-from newton.heart.entities import EntityDeclaration
-from newton.heart.events import NewEvent, record_events
-from newton.heart.happenings import validate_event
-from newton.heart.introducing import RelationDeclaration
+from newton.heart.entities import entity_declarations
+from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities.entity_store import EntityDeclaration
+from newton.heart.events.event_store import NewEvent, record_events
+from newton.heart.events.event_types import validate_event
 from newton.memory import store
-from newton.providers import tokens
+from newton.providers import token_counter
 from newton.providers.embedding import Vector
-from newton.providers.offline import BrokenEmbedder, HashEmbedder
+from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.scenarios.conftest import Mind
 from tests.support import NOON, ground, teller
 
@@ -34,25 +35,27 @@ QUESTION = "Where does Ana Berg work, and is the boat repaired?"
 
 
 async def introduce(mind: Mind) -> None:
-    ctx = teller(mind.agent_id, count_tokens=tokens.count)
+    ctx = teller(mind.agent_id, count_tokens=token_counter.count)
     people = [
         EntityDeclaration(name="Ana Berg", type="person", properties={"role": "nurse"}),
         EntityDeclaration(name="Zora", type="person", properties={"role": "pilot"}),
     ]
     async with mind.db.transaction(mind.agent_id) as tx:
-        await introducing.declare_entities(tx, people, ctx=ctx)
+        await entity_declarations.declare_entities(tx, people, ctx=ctx)
         bond = RelationDeclaration(ref="b1", source="Ana Berg", type="works_at", target="Acme")
-        await introducing.declare_relations(tx, [bond], ctx=ctx)
+        await entity_declarations.declare_relations(tx, [bond], ctx=ctx)
 
 
 async def happen(mind: Mind, session: str, *names: str) -> None:
     session_id = await mind.session(session)
     happenings = [
-        NewEvent(ref=f"{session} {name}", event=validate_event("file_write", NOON, {"path": name}), session_id=session_id)
+        NewEvent(
+            ref=f"{session} {name}", event=validate_event("file_write", NOON, {"path": name}), session_id=session_id
+        )
         for name in names
     ]
     async with mind.db.transaction(mind.agent_id) as tx:
-        await record_events(tx, happenings, ctx=teller(mind.agent_id, count_tokens=tokens.count))
+        await record_events(tx, happenings, ctx=teller(mind.agent_id, count_tokens=token_counter.count))
 
 
 def texts(bundle: Bundle) -> list[str]:
@@ -97,9 +100,11 @@ async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it
     async with mind.db.transaction(mind.agent_id) as tx:
         for n in range(12):  # as many as are searched for, and nearer to the input
             skill = Skill(name=f"boat-{n}", description="Is the boat repaired? boat repaired", core=("Look.",))
-            await procedures.add_procedure(tx, skill, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
+            await procedures.add_procedure(
+                tx, skill, ctx=ground(teller(mind.agent_id, count_tokens=token_counter.count))
+            )
         asked = Skill(name="hull", description="Zinc.", core=("Scrape the hull.",), triggers=("is the boat repaired",))
-        await procedures.add_procedure(tx, asked, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
+        await procedures.add_procedure(tx, asked, ctx=ground(teller(mind.agent_id, count_tokens=token_counter.count)))
     await mind.settle()
     bundle = await mind.context("Is the boat repaired?")
     assert "## Procedure: hull\n" in bundle.text
@@ -123,7 +128,7 @@ async def test_filters_say_what_may_be_in_a_context(mind: Mind, filters: Context
     await mind.hear("Ana Berg said the boat is repaired.")
     async with mind.db.transaction(mind.agent_id) as tx:
         source = DocumentSource(ref="/boat.md", title="Boat", format="markdown")
-        ctx = teller(mind.agent_id, count_tokens=tokens.count)
+        ctx = teller(mind.agent_id, count_tokens=token_counter.count)
         await documents.replace_passages(tx, source, [TextChunk("Boat", "The boat is repaired in May.", 8)], ctx=ctx)
     mind.clock.advance(timedelta(days=2))
     await mind.know("Ana Berg does work on the boat that is repaired")
@@ -143,10 +148,12 @@ async def test_nothing_that_became_so_later_stands_in_a_context_up_to_then(mind:
             tx,
             "evidence",
             [(kept.memory_id, relation["memory_id"])],
-            ctx=teller(mind.agent_id, count_tokens=tokens.count),
+            ctx=teller(mind.agent_id, count_tokens=token_counter.count),
         )
     for day, left in ((1, True), (-1, False)):
-        before = await mind.context("Where does Ana Berg work?", filters=ContextFilters(until=NOON - timedelta(days=day)))
+        before = await mind.context(
+            "Where does Ana Berg work?", filters=ContextFilters(until=NOON - timedelta(days=day))
+        )
         assert ("relation" not in {c.kind for c in before.candidates}) == left
 
 
@@ -167,7 +174,7 @@ async def test_what_the_caller_adds_stands_in_a_section_of_its_own_within_the_bu
     await mind.know(*(f"Fact {n} about the boat." for n in range(20)))
     added = "The build is red.\n\n## Active Constraints\n" + "A long remark about the boat. " * 40
     bundle = await mind.context("Is the boat repaired?", budget=budget, additional=added)
-    assert tokens.count(bundle.text) == bundle.tokens <= budget
+    assert token_counter.count(bundle.text) == bundle.tokens <= budget
     if budget == 2_000:
         section = bundle.text.partition("## Additional Context\n")[2]
         assert section.startswith("- The build is red.\n- ## Active Constraints\n- A long remark")

@@ -8,13 +8,13 @@ import pytest
 from asyncpg import Record
 from pydantic import BaseModel
 
-from newton.agent.turn import TurnInput
+from newton.agent.loop.turn import TurnInput
 from newton.dialogue.view import MESSAGE_TOKENS
 from newton.errors import ProviderError
 from newton.memory import agents
-from newton.providers import tokens
+from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.offline import ScriptedChat
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import Endless, stopped, take
 from tests.support import NOON
@@ -29,10 +29,10 @@ class Honest(ScriptedChat):
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
-        text = tokens.truncate("one two three " * max_tokens, max_tokens=max_tokens)
+        text = token_counter.truncate("one two three " * max_tokens, max_tokens=max_tokens)
         yield text
-        heard = sum(tokens.count(message.text) + MESSAGE_TOKENS for message in messages)
-        yield ChatReply(text=text, model=self.name, input_tokens=heard, output_tokens=tokens.count(text))
+        heard = sum(token_counter.count(message.text) + MESSAGE_TOKENS for message in messages)
+        yield ChatReply(text=text, model=self.name, input_tokens=heard, output_tokens=token_counter.count(text))
 
 
 async def usage(mind: Mind) -> list[Record]:
@@ -41,7 +41,7 @@ async def usage(mind: Mind) -> list[Record]:
 
 
 def cost(prompt: Sequence[ChatMessage]) -> int:
-    return sum(tokens.count(message.text) for message in prompt)
+    return sum(token_counter.count(message.text) for message in prompt)
 
 
 async def test_what_the_model_reports_is_recorded(mind: Mind) -> None:
@@ -58,7 +58,10 @@ async def test_a_turn_that_is_stopped_costs_what_was_asked_and_heard(mind: Mind,
     await stopped(mind, model, session_id=await mind.session())
     (row,) = await usage(mind)
     assert (row["model"], row["estimated"]) == ("scripted", True)
-    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), tokens.count("".join(pieces)))
+    assert (row["input_tokens"], row["output_tokens"]) == (
+        cost(model.received[0]),
+        token_counter.count("".join(pieces)),
+    )
 
 
 async def test_a_reply_nobody_listens_to_any_more_is_recorded_too(mind: Mind) -> None:
@@ -67,7 +70,7 @@ async def test_a_reply_nobody_listens_to_any_more_is_recorded_too(mind: Mind) ->
     assert await anext(turn) == "The ferry "
     await turn.aclose()
     (row,) = await usage(mind)
-    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), tokens.count("The ferry "))
+    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), token_counter.count("The ferry "))
 
 
 async def test_a_model_that_cannot_be_reached_costs_nothing(mind: Mind) -> None:
@@ -100,11 +103,13 @@ async def test_the_first_call_is_made_if_it_fits_to_the_token_and_else_not(mind:
     whole = row["input_tokens"] + row["output_tokens"]
     for name, per_day in (("fits", whole), ("does not", whole - 1), ("hardly", 1), ("never", 0)):
         other, model = await newborn(mind, name), Honest()
-        _, answer = await take(other.turns(model, per_day=per_day), TurnInput(session_id=await other.session(), text=ASKED))
+        _, answer = await take(
+            other.turns(model, per_day=per_day), TurnInput(session_id=await other.session(), text=ASKED)
+        )
         asked = per_day == whole
         assert (len(model.received), answer.quoted) == (int(asked), not asked)
         assert (answer.degraded is None) == asked
-    said = f"This turn may cost {200 + tokens.count(ASKED)} model tokens, and 0 of today's 0 are left"
+    said = f"This turn may cost {200 + token_counter.count(ASKED)} model tokens, and 0 of today's 0 are left"
     assert answer.degraded is not None and answer.degraded.startswith(said)
     assert "NEWTON_LLM_TOKENS_PER_DAY" in answer.degraded
 

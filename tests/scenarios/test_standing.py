@@ -7,17 +7,18 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.bearing import IdentityService
-from newton.agent.turn import TurnResult, TurnInput, TurnRunner
-from newton.agent.verbs import FactDraft
-from newton.cognition import standing
-from newton.cognition.refreshing import SessionContext
-from newton.heart import entities, events
+from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
+from newton.agent.services.identity import IdentityService
+from newton.agent.services.memories import FactDraft
+from newton.cognition.session_context import staleness
+from newton.cognition.session_context.service import SessionContext
 from newton.heart.censors import CensorRule
-from newton.heart.events import NewEvent
-from newton.heart.happenings import validate_event
-from newton.providers import tokens
-from newton.providers.offline import BrokenEmbedder, ScriptedChat
+from newton.heart.entities import entity_store
+from newton.heart.events import event_store
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.event_types import validate_event
+from newton.providers import token_counter
+from newton.providers.fakes import BrokenEmbedder, ScriptedChat
 from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
@@ -170,7 +171,11 @@ async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
     await talk.given(ASKED)
     bearing = IdentityService(
         scope=agent_scope(
-            agent_id=talk.mind.agent_id, origin="cli", db=talk.mind.db, clock=talk.mind.clock, count_tokens=tokens.count
+            agent_id=talk.mind.agent_id,
+            origin="cli",
+            db=talk.mind.db,
+            clock=talk.mind.clock,
+            count_tokens=token_counter.count,
         )
     )
     await bearing.add("boundary", "Never sail at night")
@@ -183,7 +188,9 @@ async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
 async def test_a_decision_that_is_recorded_meanwhile_is_stated(talk: Talk) -> None:
     await talk.given(ASKED)
     async with talk.mind.db.transaction(talk.mind.agent_id) as tx:
-        await recorded(tx, choice("Paint the pier green"), ctx=teller(talk.mind.agent_id, count_tokens=tokens.count))
+        await recorded(
+            tx, choice("Paint the pier green"), ctx=teller(talk.mind.agent_id, count_tokens=token_counter.count)
+        )
     given = await talk.given(AGAIN)
     assert (given.method, given.reason) == ("built", "not so any more: what is being decided changed")
     assert "Paint the pier green" in talk.told
@@ -202,7 +209,7 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
     update = second.bundle.update
     assert update is not None
     assert (update.previous_bundle_id, len(update.added), update.has_evictions) == (first.bundle.bundle_id, 1, False)
-    assert second.bundle.tokens == tokens.count(second.bundle.text)
+    assert second.bundle.tokens == token_counter.count(second.bundle.text)
     assert await replays(talk.mind, second)
     assert (await talk.given(AGAIN)).method == "stood", "it entered once"
 
@@ -210,11 +217,11 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
 async def test_what_happened_in_the_session_enters_a_context_that_stands(talk: Talk) -> None:
     # S001-34: a new event enters first
     await talk.given(ASKED)
-    ctx = teller(talk.mind.agent_id, count_tokens=tokens.count)
+    ctx = teller(talk.mind.agent_id, count_tokens=token_counter.count)
     event = validate_event("file_read", talk.mind.clock.now(), {"path": "tides.txt"})
     async with talk.mind.db.transaction(talk.mind.agent_id) as tx:
         told = NewEvent(ref="h1", event=event, session_id=talk.session_id)
-        await events.record_events(tx, [told], ctx=ctx)
+        await event_store.record_events(tx, [told], ctx=ctx)
     given = await talk.given(AGAIN)
     assert given.method == "updated"
     assert "tides.txt" in talk.told
@@ -306,13 +313,15 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
     house = FactDraft(content="Mira has her house in Oslo", subject="Mira", attribute="lives in")
     kept = await mind.verbs.remember(house)
     async with mind.db.transaction(mind.agent_id) as tx:
-        await entities.index_mentions(tx, ctx=teller(mind.agent_id, count_tokens=tokens.count, now=mind.clock.now()))
+        await entity_store.index_mentions(
+            tx, ctx=teller(mind.agent_id, count_tokens=token_counter.count, now=mind.clock.now())
+        )
     await mind.settle()
     first = await talk.given("Where does Mira live?")
     (relation,) = [item for item in first.bundle.items if item.kind == "relation"]
     await curation(mind).retract(str(kept.memory_id))
     async with mind.db.transaction(mind.agent_id) as tx:
-        changed = await standing.SQL["find_changed"].fetch_all(
+        changed = await staleness.SQL["find_changed"].fetch_all(
             tx,
             agent_id=mind.agent_id,
             memory_ids=[relation.memory_id],
@@ -326,7 +335,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
 
 async def test_what_was_learnt_before_an_update_still_enters_later(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     # S001-34
-    monkeypatch.setattr(standing, "_SLACK", 0)
+    monkeypatch.setattr(staleness, "_SLACK", 0)
     await talk.given(ASKED)
     await talk.mind.know("The cat Tom of the lighthouse was sold to a baker.")
     await talk.mind.know("In the winter the ferry Artemis does leave the harbour an hour later.")

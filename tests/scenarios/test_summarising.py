@@ -9,15 +9,15 @@ from datetime import timedelta
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.accounts import COOLDOWN, FALLBACK_NOTICE
-from newton.agent.asking import StructuredLLM
-from newton.agent.turn import TurnResult, TurnInput
-from newton.dialogue.lines import Message
+from newton.agent.compaction.block_summarizer import COOLDOWN, FALLBACK_NOTICE
+from newton.agent.llm.structured import StructuredLLM
+from newton.agent.loop.turn import TurnInput, TurnResult
+from newton.dialogue.messages import Message
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.offline import ScriptedChat
-from newton.providers.openai_models import OpenAIChat
-from newton.providers.tokens import count
-from newton.runtime.opening import open_newton
+from newton.providers.fakes import ScriptedChat
+from newton.providers.openai_chat import OpenAIChat
+from newton.providers.token_counter import count
+from newton.runtime.bootstrap import open_newton
 from newton.settings import Settings
 from tests.endpoint import Wire, chunk, endpoint, hangs
 from tests.endpoint import says as streams

@@ -6,18 +6,18 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.tasks import TaskService
-from newton.cognition.budget import TASK_LAYER_PERCENT, allocate_budget
-from newton.cognition.bundle import Bundle
-from newton.cognition.refreshing import SessionContextService
+from newton.agent.services.tasks import TaskService
+from newton.cognition.assembly.budget import TASK_LAYER_PERCENT, allocate_budget
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.session_context.service import SessionContextService
 from newton.db.pool import Tx
 from newton.dialogue import log, sessions, tasks
-from newton.dialogue.lines import Message, Role
+from newton.dialogue.messages import Message, Role
 from newton.dialogue.view import count_tokens
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
-from newton.providers import tokens
+from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_replay import let_go, replayed_all
 from tests.support import teller
@@ -37,7 +37,10 @@ def said(lot: random.Random, words: int) -> str:
 async def grown(mind: Mind, session_id: UUID, *, many: int) -> tuple[int, int]:
     """So many tasks on six levels, with talk in each; at the end the current one is on the last level. Returns what
     the view costs then, and what the log does."""
-    lot, ctx = random.Random(6), teller(mind.agent_id, count_tokens=tokens.count, trust="agent", now=mind.clock.now())
+    lot, ctx = (
+        random.Random(6),
+        teller(mind.agent_id, count_tokens=token_counter.count, trust="agent", now=mind.clock.now()),
+    )
     async with mind.db.transaction(mind.agent_id) as tx:
         for n in range(1, many + 1):
             depth = len((await tasks.load_tree(tx, agent_id=mind.agent_id, session_id=session_id)).path)
@@ -52,7 +55,9 @@ async def grown(mind: Mind, session_id: UUID, *, many: int) -> tuple[int, int]:
             elif depth + 1 == LEVELS and n < many:
                 await tasks.pop(tx, f"result {n}: done", session_id=session_id, ctx=ctx)
         read = await log.load_view(tx, agent_id=mind.agent_id, session_id=session_id)
-        logged = await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=mind.agent_id, session_id=session_id)
+        logged = await log.load_messages(
+            tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=mind.agent_id, session_id=session_id
+        )
     await mind.settle()
     return count_tokens(read.view), sum(line.tokens for line in logged)
 
@@ -87,11 +92,13 @@ async def test_a_leaf_of_many_tasks_sees_root_way_and_results_within_their_share
     ]
     results = [task for task in tree.stack.related if any(f"Goal {task.number} on" in line for line in lines[LEVELS:])]
     assert results and len(results) == len(lines) - LEVELS
-    flexible = sum(allocate_budget(BUDGET, has_tasks=True).layers[part] * 100 / each for part, each in TASK_LAYER_PERCENT.items()) / len(TASK_LAYER_PERCENT)
+    flexible = sum(
+        allocate_budget(BUDGET, has_tasks=True).layers[part] * 100 / each for part, each in TASK_LAYER_PERCENT.items()
+    ) / len(TASK_LAYER_PERCENT)
     for part, percent in TASK_LAYER_PERCENT.items():
         layer = bundle.layers[part]
         assert 0 < layer.used <= layer.budget <= percent / 100 * flexible + 1
-    assert tokens.count(bundle.text) == bundle.tokens <= BUDGET
+    assert token_counter.count(bundle.text) == bundle.tokens <= BUDGET
     assert "amber-17" in bundle.text, "its own detail"
     assert not any(c.detail and c.memory_id in bundle.assembly_input.tasks.task_ids for c in bundle.candidates)
     await replayed_all(mind, [bundle])
@@ -148,7 +155,9 @@ async def test_a_context_of_the_past_has_the_tasks_of_then(mind: Mind) -> None:
 async def test_a_context_does_not_stand_when_the_tasks_have_changed(mind: Mind) -> None:
     session_id = await mind.session()
     acts, refreshing = doing(mind, session_id), SessionContextService(builder=mind.contexts)
-    request = ContextBuildRequest(agent_id=mind.agent_id, input="Where does the ferry leave?", tokens=2_000, session_id=session_id)
+    request = ContextBuildRequest(
+        agent_id=mind.agent_id, input="Where does the ferry leave?", tokens=2_000, session_id=session_id
+    )
     await acts.push("Book the ferry")
     await refreshing.get_for_turn(request)
     assert (await refreshing.get_for_turn(request)).method == "stood"
@@ -165,7 +174,7 @@ async def test_a_forgotten_task_takes_the_contexts_with_it_that_told_of_it(mind:
     secret = await acts.push("Call Priya at home")
     bundle = await mind.context("And now?", session_id=session_id)
     await acts.pop("she said no")
-    ctx = teller(mind.agent_id, count_tokens=tokens.count, trust="user", now=mind.clock.now())
+    ctx = teller(mind.agent_id, count_tokens=token_counter.count, trust="user", now=mind.clock.now())
     async with mind.db.transaction(mind.agent_id) as tx:
         await forget(tx, [secret.task_id], derived=False, reason="private", ctx=ctx)
     assert await let_go(mind, bundle)

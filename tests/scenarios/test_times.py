@@ -6,24 +6,25 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from newton.agent.hindsight import BundleService
-from newton.agent.quoting import NOTHING_FOUND
-from newton.agent.turn import TurnInput
-from newton.cognition.bundle import Bundle, ScoredCandidate
-from newton.cognition.filters import ContextFilters
+from newton.agent.loop.fallback import NOTHING_FOUND
+from newton.agent.loop.turn import TurnInput
+from newton.agent.services.bundles import BundleService
+from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.sources.filters import ContextFilters
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.dialogue import sessions
-from newton.dialogue.closing import close_session
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
+from newton.dialogue.session_close import close_session
 from newton.errors import InputError
-from newton.heart import episodes, events
+from newton.heart import episodes
 from newton.heart.episodes import NewEpisode
-from newton.heart.events import NewEvent
-from newton.heart.happenings import validate_event
+from newton.heart.events import event_store
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.event_types import validate_event
 from newton.memory.forgetting import forget
-from newton.providers.offline import ScriptedChat
+from newton.providers.fakes import ScriptedChat
 from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_sources import locked
@@ -98,7 +99,9 @@ async def test_a_turn_loads_what_is_of_the_time_and_a_subject_still_counts(lived
     turns, session_id = lived.turns(ScriptedChat("a", "b", "c", "d")), await lived.session("now")
 
     async def take(text: str) -> Bundle:
-        (*_, answer) = [piece async for piece in turns.run(TurnInput(session_id=session_id, text=text, frame="question"))]
+        (*_, answer) = [
+            piece async for piece in turns.run(TurnInput(session_id=session_id, text=text, frame="question"))
+        ]
         assert not isinstance(answer, str)
         return answer.bundle
 
@@ -136,7 +139,7 @@ async def test_events_of_the_time_come_in_and_what_is_late_is_named(lived: Mind,
     failed = validate_event("error", at, {"message": "the pump is blocked"})
     async with lived.db.transaction(lived.agent_id) as tx:
         told = NewEvent(ref="v1", event=failed)
-        await events.record_events(tx, [told], ctx=teller(lived.agent_id, now=at, trust="operator"))
+        await event_store.record_events(tx, [told], ctx=teller(lived.agent_id, now=at, trust="operator"))
     assert "the pump is blocked" in (await lived.context("What broke yesterday?", frame="question")).text
     then = await lived.context(HAPPENED, as_of=NOON - timedelta(days=20), frame="question")
     assert ages(then, "episodes")[:2] == [21, 21], "as of a day its own yesterday is meant"
@@ -179,7 +182,9 @@ async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> No
     ]
     assert not isinstance(answer, str)
     assert "Paint the hull" in answer.text and "Buy the mast" in answer.text and "Sell it all" not in answer.text
-    week = ContextFilters(since=NOON - timedelta(days=12), until=NOON - timedelta(days=5), kinds=frozenset({"decision"}))
+    week = ContextFilters(
+        since=NOON - timedelta(days=12), until=NOON - timedelta(days=5), kinds=frozenset({"decision"})
+    )
     left = await mind.context("And what was it?", filters=week)
     assert sorted(ages(left, "decisions")) == [8, 9], "the words and the filters ask for the same"
     with pytest.raises(InputError, match="both from"):

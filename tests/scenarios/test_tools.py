@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from asyncpg import Record
 
-from newton.agent.holding import lease_session
-from newton.agent.turn import TurnInput, TurnRunner
-from newton.brain.headnote import ChainHeadFiles
-from newton.dialogue import holding
-from newton.dialogue.lines import Message
+from newton.agent.loop.session_lock import lease_session
+from newton.agent.loop.turn import TurnInput, TurnRunner
+from newton.brain.chain_heads import ChainHeadFiles
+from newton.dialogue import leases
+from newton.dialogue.messages import Message
 from newton.errors import OverloadedError
 from newton.heart.censors import CensorRule
 from newton.ids import new_id
-from newton.providers.offline import ScriptedChat
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, able, call
 from tests.scenarios.test_turn import Endless, log, stopped, take
@@ -156,9 +156,9 @@ async def test_turns_of_one_session_wait_for_each_other_and_those_of_others_do_n
     async with lease_session(mind.db, agent_id=mind.agent_id, session_id=await mind.session("s2")):
         waiting = asyncio.create_task(take(other, TurnInput(session_id=await mind.session("s2"), text="When?")))
         await first
-        assert (await take(mind.turns(ScriptedChat("Yes.")), TurnInput(session_id=await mind.session("s3"), text="Open?")))[
-            0
-        ] == "Yes."
+        assert (
+            await take(mind.turns(ScriptedChat("Yes.")), TurnInput(session_id=await mind.session("s3"), text="Open?"))
+        )[0] == "Yes."
         assert not waiting.done()
         assert await log(mind, await mind.session("s2")) == []
     assert (await waiting)[0] == "At nine."
@@ -171,14 +171,14 @@ async def test_a_turn_whose_lease_another_took_over_says_so_and_keeps_nothing_mo
     of = {"agent_id": mind.agent_id, "session_id": session_id}
     async with mind.db.transaction(mind.agent_id) as tx:  # as if it had stood still for longer than its lease
         await tx.execute("update dialogue.leases set expires_at = '-infinity' where agent_id = $1", mind.agent_id)
-        assert await holding.acquire(tx, new_id(), "turn", **of, seconds=60)
+        assert await leases.acquire(tx, new_id(), "turn", **of, seconds=60)
     with pytest.raises(OverloadedError, match="taken over"):
         await stream.aclose()
     assert await log(mind, session_id) == [("user", "When?")]
 
 
 async def test_a_lease_is_seen_to_be_lost_when_it_is_renewed(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("newton.agent.holding.LEASE", 0.03)
+    monkeypatch.setattr("newton.agent.loop.session_lock.LEASE_SECONDS", 0.03)
     session_id = await mind.session()
     stream = mind.turns(Endless("It is")).run(TurnInput(session_id=session_id, text="When?"))
     await anext(stream)

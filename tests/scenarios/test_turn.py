@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.turn import TurnResult, TurnInput, TurnRunner
+from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
 from newton.content.frames import load_frames
 from newton.db.pool import in_transaction
 from newton.dialogue import branches
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import CensorRule
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.offline import ScriptedChat
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.support import apart, teller
 

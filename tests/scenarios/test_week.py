@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from newton.cognition.exemplars import load_or_train
-from newton.cognition.metrics import QualityMetric
+from newton.cognition.frames.training import load_or_train
+from newton.cognition.metrics.metrics import QualityMetric
 from newton.providers.minilm import MiniLM
 from newton.runtime.wiring import AgentServices
 from newton.settings import load

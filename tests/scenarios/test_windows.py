@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from newton.agent.sending import INPUT_HEADER
-from newton.agent.turn import TurnInput, TurnRunner
+from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.dialogue import sessions
 from newton.dialogue.compaction.strategies import CompactionBlock, CompactionPreset, ViewState
-from newton.dialogue.lines import Message
+from newton.dialogue.messages import Message
 from newton.dialogue.view import split_turns
-from newton.providers import tokens
+from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.offline import ScriptedChat
+from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
 from tests.support import apart, teller
@@ -34,7 +34,7 @@ async def test_a_talk_may_run_on_in_a_window_of_twelve_thousand_tokens(mind: Min
     for n in range(60):
         await take(talk, TurnInput(session_id=session_id, text=f"Who keeps the harbour book on day {n}?"))
         prompt = model.received[-1]
-        assert sum(tokens.count(one.text) + 4 for one in prompt) + talk.limits.reply <= WINDOW
+        assert sum(token_counter.count(one.text) + 4 for one in prompt) + talk.limits.reply <= WINDOW
         assert [one.role for one in prompt if one.role == "system"] == ["system"] and prompt[0].role == "system"
         assert "kept by Priya" in prompt[-1].text.partition(INPUT_HEADER)[0], "what is recalled stands with the input"
         assert prompt[-1].role == "user" and prompt[-1].text.endswith(f"on day {n}?")
@@ -73,7 +73,7 @@ class Counting(ScriptedChat):
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(list(messages))
-        self.sent.append(sum(tokens.count(one.text) + 4 for one in messages))
+        self.sent.append(sum(token_counter.count(one.text) + 4 for one in messages))
         yield "Fine."
         yield ChatReply(text="Fine.", model=self.name, input_tokens=self.sent[-1], output_tokens=2)
 
@@ -81,7 +81,9 @@ class Counting(ScriptedChat):
 async def written(mind: Mind, ref: str, lines: Sequence[Message]) -> TurnInput:
     session_id = await mind.session(ref)
     async with mind.db.transaction(mind.agent_id) as tx:
-        await sessions.append(tx, lines, session_id=session_id, ctx=teller(mind.agent_id, count_tokens=tokens.count))
+        await sessions.append(
+            tx, lines, session_id=session_id, ctx=teller(mind.agent_id, count_tokens=token_counter.count)
+        )
     return TurnInput(session_id=session_id, text="And what now?")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from newton.clock import monotonic_ms
-from newton.cognition.bundle import Bundle
+from newton.cognition.bundles.bundle import Bundle
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
 from tests.scenarios import worked

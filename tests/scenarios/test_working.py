@@ -8,14 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.learning import ProfileFitter
-from newton.agent.turn import TurnInput, TurnRunner
-from newton.agent.working import WorkingMemory
-from newton.cognition import experience, workingset
+from newton.agent.loop.turn import TurnInput, TurnRunner
+from newton.agent.maintenance.profile_fitting import ProfileFitter
+from newton.agent.services.working_memory import WorkingMemory
+from newton.cognition.bundles import training_data
+from newton.cognition.working_set import working_set_store
 from newton.content.profiles import load_profiles
 from newton.errors import ConflictError, InputError
 from newton.providers.embedding import Vector
-from newton.providers.offline import HashEmbedder, ScriptedChat
+from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.db.world import desk
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
@@ -85,7 +86,7 @@ async def test_a_turn_keeps_the_set_within_its_capacity(mind: Mind) -> None:
         mind.clock.advance(timedelta(minutes=1))
         await take(small, TurnInput(session_id=session_id, text=f"The boat number {n} is at the quay of the harbour."))
     async with mind.db.transaction(mind.agent_id) as tx:
-        held = await workingset.list_memories(tx, agent_id=mind.agent_id, session_id=session_id)
+        held = await working_set_store.list_memories(tx, agent_id=mind.agent_id, session_id=session_id)
     assert 0 < sum(found.summary_tokens + 1 for found in held) <= 30
     assert max(found.accessed_at or found.created_at for found in held) == mind.clock.now()
 
@@ -129,9 +130,11 @@ async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
     await talk_of_boats(mind, 3)
     session_id = await mind.session()
     mind.clock.advance(timedelta(minutes=7))
-    await take(filled(mind.turns(None)), TurnInput(session_id=session_id, text="What of the boat Boat7?", frame="question"))
+    await take(
+        filled(mind.turns(None)), TurnInput(session_id=session_id, text="What of the boat Boat7?", frame="question")
+    )
     async with mind.db.transaction(mind.agent_id) as tx:
-        known = await experience.load_cases(tx, agent_id=mind.agent_id, profile="evidence", features=["similarity"])
+        known = await training_data.load_cases(tx, agent_id=mind.agent_id, profile="evidence", features=["similarity"])
     assert len(known) == 3, "a reply that quotes memories used nothing"
     assert all(0 < case.is_used.sum() <= 2 for case in known), "the boat, and what was replied of it before"
     assert all(case.features[case.is_used].max() == 1.0 for case in known), "what was used was the most similar"

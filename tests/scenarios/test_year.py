@@ -22,7 +22,7 @@ from newton.db.pool import Database, Tx
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS
 from newton.memory import agents
-from newton.memory.changes import ALLOWED_TRANSITIONS
+from newton.memory.state_machine import ALLOWED_TRANSITIONS
 from tests.db.telling import on
 from tests.scenarios.year import DAYS, Size, Year
 from tests.support import NOON
@@ -131,7 +131,9 @@ async def check_changes(db: Database, agent: UUID) -> None:
     reached: defaultdict[str, set[str]] = defaultdict(set, {kind: {state} for kind, state in BEGINS.items()})
     for row in changes:
         reached[row["kind"]].add(row["to_state"])
-    every_state = {kind: {s for c in ALLOWED_TRANSITIONS if c.kind == kind for s in (c.from_state, c.to_state)} for kind in BEGINS}
+    every_state = {
+        kind: {s for c in ALLOWED_TRANSITIONS if c.kind == kind for s in (c.from_state, c.to_state)} for kind in BEGINS
+    }
     every_state["procedure"] -= {"ARCHIVED"}  # a year of life stays far below the cap
     assert reached == every_state
 

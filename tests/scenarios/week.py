@@ -12,10 +12,10 @@ from uuid import UUID
 import yaml
 from pydantic import BaseModel
 
-from newton.agent.sending import INPUT_HEADER
-from newton.agent.turn import TurnResult, TurnInput
-from newton.agent.verbs import FactDraft
-from newton.brain.choice import DecisionDraft, DecisionReason
+from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.loop.turn import TurnInput, TurnResult
+from newton.agent.services.memories import FactDraft
+from newton.brain.draft import DecisionDraft, DecisionReason
 from newton.clock import ManualClock
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.runtime.wiring import AgentServices

@@ -11,10 +11,10 @@ from uuid import UUID
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.heart.episodes import NewEpisode, add_episodes
-from newton.heart.facts import NewFact, confirm, disprove, mark_core, retract, supersede
+from newton.heart.facts.fact_store import NewFact, confirm, disprove, mark_core, retract, supersede
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import NewMemory, Kind, Trust, digest
+from newton.memory.memory import Kind, NewMemory, Trust, digest
 from newton.memory.representations import make_short_forms
 from newton.memory.store import Confirmation
 from tests.db.telling import day, known, on, says, tell

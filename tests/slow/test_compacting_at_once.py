@@ -14,14 +14,21 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.compacting import LEASE_SECONDS, MAX_ROUNDS, CompactionService
+from newton.agent.compaction.service import LEASE_SECONDS, MAX_ROUNDS, CompactionService
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.dialogue import branches, entries, log, sessions
-from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent
-from newton.dialogue.compaction.strategies import CompactionBlock, CompactionPreset, ViewState, CompactionStrategy, parse_preset
+from newton.dialogue import branches, log, sessions
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
+from newton.dialogue.compaction.strategies import (
+    CompactionBlock,
+    CompactionPreset,
+    CompactionStrategy,
+    ViewState,
+    parse_preset,
+)
 from newton.dialogue.view import count_tokens
-from newton.providers.tokens import count
+from newton.providers.token_counter import count
 from tests.support import NOON, agent_scope, teller, until
 from tests.talks import turn
 
@@ -78,7 +85,8 @@ def talking(dsn: str, agent: UUID, *words: str) -> subprocess.Popen[str]:
 
 def compacting(db: Database, agent: UUID) -> CompactionService:
     return CompactionService(
-        preset=parse_preset(STRATEGIES), scope=agent_scope(agent_id=agent, db=db, clock=SystemClock(), count_tokens=count)
+        preset=parse_preset(STRATEGIES),
+        scope=agent_scope(agent_id=agent, db=db, clock=SystemClock(), count_tokens=count),
     )
 
 
@@ -98,9 +106,11 @@ async def test_two_processes_lose_nothing_and_tell_nothing_twice(db: Database, d
         assert process.returncode == 0
         assert "Completed" in said
     async with db.transaction(agent) as tx:
-        whole = await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=agent, session_id=session_id)
+        whole = await log.load_messages(
+            tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=agent, session_id=session_id
+        )
         read = await log.load_view(tx, agent_id=agent, session_id=session_id)
-        made = [one.entry for one in await entries.list_entries(tx, agent_id=agent, session_id=session_id)]
+        made = [one.entry for one in await entry_store.list_entries(tx, agent_id=agent, session_id=session_id)]
     assert [one.position for one in whole] == list(range(640))
     for who in ("ana", "ben"):
         own = [one.message.ref for one in whole if (one.message.ref or "").startswith(who)]

@@ -17,10 +17,10 @@ import asyncpg
 import httpx2
 import pytest
 
-from newton.content.shipped import data_folder
-from newton.db.door import prepare_database
-from newton.db.embedded import EmbeddedServer
-from newton.db.place import resolve_paths
+from newton.content.package_data import data_folder
+from newton.db.connection import prepare_database
+from newton.db.embedded_server import EmbeddedServer
+from newton.db.server_paths import resolve_paths
 from tests.support import until
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import data, fresh, postmaster

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from newton.runtime.jobs.work import WorkerTimings
+from newton.runtime.jobs.worker import WorkerTimings
 from tests.claimants import NAMES, counts, crew, fill, through
 
 KILLS, STOPS, AGENTS, SLOTS = 50, 20, 50, 10

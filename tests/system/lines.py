@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from uuid import UUID
 
-from newton.brain.headnote import ChainHeadFiles, derive_database_key
+from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.clock import ManualClock
 from newton.db.pool import Database
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.outbox import EmbeddingOutbox
-from newton.runtime.transfer.importing import NdjsonImporter, ImportReport
+from newton.runtime.transfer.importer import ImportReport, NdjsonImporter
 from tests.support import NOON, agent_scope, count
 
 AT = "2023-05-08T13:56:00Z"
@@ -61,11 +61,15 @@ def written(folder: Path, *lines: "dict[str, object] | bytes") -> Path:
     return path
 
 
-def importer(db: Database, agent: UUID, *, outbox: EmbeddingOutbox | None = None, home: Path | None = None) -> NdjsonImporter:
+def importer(
+    db: Database, agent: UUID, *, outbox: EmbeddingOutbox | None = None, home: Path | None = None
+) -> NdjsonImporter:
     return NdjsonImporter(
         outbox=outbox,
         chain_heads=ChainHeadFiles(home or Path("/nowhere"), derive_database_key(None)),
-        scope=agent_scope(db=db, agent_id=agent, clock=ManualClock(NOON), count_tokens=count, thresholds=LifecycleThresholds()),
+        scope=agent_scope(
+            db=db, agent_id=agent, clock=ManualClock(NOON), count_tokens=count, thresholds=LifecycleThresholds()
+        ),
     )
 
 

@@ -10,7 +10,7 @@ import asyncpg
 import httpx2
 import openai
 
-from newton.agent.sending import INPUT_HEADER
+from newton.agent.loop.prompt import INPUT_HEADER
 from tests.endpoint import Endpoint, Respond, Wire, endpoint, says
 from tests.system.daemons import Daemon, daemon
 

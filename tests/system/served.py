@@ -15,13 +15,13 @@ from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.ids import derive_agent_id, new_id
 from newton.memory import agents
-from newton.providers.offline import HashEmbedder
+from newton.providers.fakes import HashEmbedder
 from newton.runtime import daemon
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenScope
+from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
-from newton.runtime.mcp.streamable import mount_mcp
-from newton.runtime.minds import AgentRegistry
+from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.db.world import contexts
@@ -55,7 +55,9 @@ class Api:
         async with self.db.transaction(owner) as tx:
             made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
             called = name or new_id().hex
-            return await tokens.create_token(tx, agent_id=owner, name=called, scope=scope, now=made, expires_at=expires_at)
+            return await tokens.create_token(
+                tx, agent_id=owner, name=called, scope=scope, now=made, expires_at=expires_at
+            )
 
     async def strange(self, agent: str) -> list[dict[str, str]]:
         """Headers that open nothing, each with the status that is `due`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import asyncpg
 
-from newton.db.embedded import delete_data
+from newton.db.embedded_server import delete_data
 
 SLOW = 30.0
 

@@ -12,27 +12,28 @@ import httpx2
 import pytest
 
 from newton import Client
-from newton.agent import telling
-from newton.agent.verbs import FactDraft
-from newton.brain import snapshots
-from newton.brain.chain import ChainHead
-from newton.brain.headnote import ChainHeadFiles
+from newton.agent import events
+from newton.agent.services.memories import FactDraft
+from newton.brain.calibration import snapshots
+from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hash_chain import ChainHead
 from newton.clock import SystemClock
 from newton.content.skills import Skill
 from newton.db.pool import Database
-from newton.dialogue.lines import Message
-from newton.errors import OverloadedError, ConflictError, DatabaseError, ForbiddenError, NotFoundError
+from newton.dialogue.messages import Message
+from newton.errors import ConflictError, DatabaseError, ForbiddenError, NotFoundError, OverloadedError
 from newton.heart.censors import CensorRule
 from newton.ids import derive_agent_id, new_id
 from newton.runtime.access import tokens
-from newton.runtime.answers import kept
-from newton.runtime.api import board, listening
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api import event_broadcaster
 from newton.runtime.api.problems import error_response
-from newton.runtime.jobs import claiming, queue
+from newton.runtime.api.routes import events
+from newton.runtime.chat_backend.remote import RemoteAgent
+from newton.runtime.idempotency import store as kept
+from newton.runtime.jobs import claims, queue
 from newton.runtime.jobs.queue import JobOutcome
-from newton.runtime.mcp.verbs import run_tool
-from newton.runtime.minds import AgentRegistry
-from newton.runtime.talk.there import RemoteAgent
+from newton.runtime.mcp.tools import run_tool
 from newton.runtime.wiring import AgentServices
 from tests.endpoint import Wire, endpoint
 from tests.support import NOON, until
@@ -91,7 +92,12 @@ async def test_a_reply_that_was_cut_after_the_effect_is_fetched_again(api: Api) 
     assert await effects(api) == [CUT // 3, CUT // 3, CUT // 3, CUT]
 
 
-PLACES: tuple[tuple[object, str], ...] = ((snapshots, "take"), (kept, "keep"), (queue, "wake"), (ChainHeadFiles, "note"))
+PLACES: tuple[tuple[object, str], ...] = (
+    (snapshots, "take"),
+    (kept, "keep"),
+    (queue, "wake"),
+    (ChainHeadFiles, "note"),
+)
 
 
 @pytest.mark.parametrize(("owner", "name"), PLACES, ids=[name for _, name in PLACES])
@@ -117,12 +123,14 @@ async def test_wherever_a_decision_or_its_review_dies_the_same_request_does_it_o
             assert answers[0].json().get("new", True) is True
     told = ["recorded", "reviewed", "superseded", "recorded"]
     async with api.db.transaction(derive_agent_id("ana")) as tx:
-        assert [one.type for one in await telling.read_after(tx, 0, agent_id=derive_agent_id("ana"))] == [
+        assert [one.type for one in await events.read_after(tx, 0, agent_id=derive_agent_id("ana"))] == [
             f"decision.{what}" for what in told
         ]
     assert await api.rows("ana", "brain.decisions") == 2
     minds: AgentRegistry = api.app.state.minds
-    assert isinstance(await (await minds.get("ana")).decisions("cli").verify_chain(), ChainHead), "no end was noted that was undone"
+    assert isinstance(await (await minds.get("ana")).decisions("cli").verify_chain(), ChainHead), (
+        "no end was noted that was undone"
+    )
 
 
 def _dies(*given: object, **named: object) -> None:
@@ -157,7 +165,7 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
     api: Api, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R13: nobody looks again by themselves, so what is heard was said by the database
-    monkeypatch.setattr(listening, "BEAT_SECONDS", 600)
+    monkeypatch.setattr(events, "BEAT_SECONDS", 600)
     token, heard = await api.token("ana"), list[tuple[str, object]]()
     minds: AgentRegistry = api.app.state.minds
     newton, elsewhere = await minds.get("ana"), await Database.open(dsn, size=3)
@@ -208,7 +216,7 @@ async def _by_every_door(newton: AgentServices, api: Api, token: str) -> None:
     async with newton.scope.transaction() as tx:
         await queue.enqueue(tx, "grow", agent_id=newton.scope.agent_id)
     lease = timedelta(seconds=10)
-    (claimed,) = await claiming.claim_runs(newton.scope.db, "here", ["grow"], limit=1, lease=lease)
+    (claimed,) = await claims.claim_runs(newton.scope.db, "here", ["grow"], limit=1, lease=lease)
     await queue.finish(newton.scope.db, claimed, JobOutcome(reason="a week is over", result={"strengths": 1}))
 
 
@@ -247,8 +255,8 @@ async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(
     api: Api, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R13
-    monkeypatch.setattr(listening, "BEAT_SECONDS", 600)
-    monkeypatch.setattr(board, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(events, "BEAT_SECONDS", 600)
+    monkeypatch.setattr(event_broadcaster, "PAUSE_SECONDS", 0)
     owner = await asyncpg.connect(dsn)
     try:
         async with api.client(await api.token("ana")) as client:
@@ -308,7 +316,9 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
         made = await client.decide("Use Redis for the cache", confidence=0.8, reasons=REASONS)
         await client.review(made["decision_id"], "success", lesson="It was fast.")
         assert (await client.calibration())["n"] == 1
-        assert [one["decision_id"] async for one in client.iter_pages("/v1/decisions", limit=1)] == [made["decision_id"]]
+        assert [one["decision_id"] async for one in client.iter_pages("/v1/decisions", limit=1)] == [
+            made["decision_id"]
+        ]
         with pytest.raises(ConflictError, match="reviewed"):
             await client.review(made["decision_id"], "failure")
         with pytest.raises(NotFoundError):

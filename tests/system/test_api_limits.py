@@ -19,10 +19,15 @@ from newton.errors import OverloadedError, TimeoutExceededError
 from newton.ids import derive_agent_id
 from newton.memory import agents
 from newton.runtime import daemon
-from newton.runtime.api import turns
-from newton.runtime.api.bodies import MAX_JSON_DEPTH
-from newton.runtime.api.observed import SECURITY_HEADERS
-from newton.runtime.api.turns import LONG_LIVED_LIMITS, AdmissionMiddleware, FairLimiter, stall_timeout
+from newton.runtime.api.middleware import admission
+from newton.runtime.api.middleware.admission import (
+    LONG_LIVED_LIMITS,
+    AdmissionMiddleware,
+    FairLimiter,
+    stall_timeout,
+)
+from newton.runtime.api.middleware.request_limits import MAX_JSON_DEPTH
+from newton.runtime.api.middleware.request_log import SECURITY_HEADERS
 from tests.system.served import Api, served
 
 
@@ -151,13 +156,13 @@ async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
 
 async def test_an_export_ends_when_nothing_moves_and_not_before(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async with api.http(await api.token("ana")) as http:
-        monkeypatch.setattr(turns, "WORK_SECONDS", 0)
+        monkeypatch.setattr(admission, "WORK_SECONDS", 0)
         answer = await http.get("/v1/export")
         assert (answer.status_code, answer.json()["title"]) == (503, "It took too long")
     with pytest.raises(TimeoutExceededError):
         async with stall_timeout():
             await asyncio.Event().wait()
-    monkeypatch.setattr(turns, "WORK_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "WORK_SECONDS", 0.05)
     clock = asyncio.get_running_loop().time
     end = clock() + 0.1  # twice the limit
     async with stall_timeout() as moved:
@@ -243,7 +248,7 @@ async def test_beyond_a_short_queue_nobody_waits() -> None:
 
     async def ask(who: str, seconds: float) -> str:
         try:
-            async with slots.slot(who, seconds=seconds):
+            async with slots.slot(who, timeout_seconds=seconds):
                 return "worked"
         except OverloadedError:
             return "busy"

@@ -11,13 +11,13 @@ import pytest
 
 from newton import ids
 from newton.brain import ledger
-from newton.brain.chain import ChainHead
+from newton.brain.hash_chain import ChainHead
 from newton.cognition.request import ContextBuildRequest
-from newton.content.shipped import data_folder
+from newton.content.package_data import data_folder
 from newton.db.backup import create_backup, restore
-from newton.db.door import prepare_database
-from newton.db.embedded import EmbeddedServer
-from newton.db.manifest import FILE_NAME, verify_backup
+from newton.db.backup_manifest import FILE_NAME, verify_backup
+from newton.db.connection import prepare_database
+from newton.db.embedded_server import EmbeddedServer
 from newton.db.pool import APP_ROLE, Database
 from newton.errors import ConflictError, DatabaseError, InputError, SchemaVersionError
 from newton.settings import Settings, load
@@ -105,7 +105,12 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
 def damage(copy: Path) -> None:
     """One changed byte anywhere is found; the copy is whole again afterwards."""
     dice, files = random.Random(14), sorted(path for path in copy.rglob("*") if path.is_file())
-    chosen = [copy / FILE_NAME, copy / "base/backup_manifest", *(copy / "base/pg_wal").glob("0*"), *dice.sample(files, 8)]
+    chosen = [
+        copy / FILE_NAME,
+        copy / "base/backup_manifest",
+        *(copy / "base/pg_wal").glob("0*"),
+        *dice.sample(files, 8),
+    ]
     for path in (path for path in chosen if path.stat().st_size):
         place, bit = dice.randrange(path.stat().st_size), 1 << dice.randrange(8)
         flip(path, place, bit)

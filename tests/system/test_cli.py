@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from newton.db.embedded import EmbeddedServer, delete_data
+from newton.db.embedded_server import EmbeddedServer, delete_data
 from newton.runtime.cli import run_command_line
 from tests.system.typed import Done, typed
 

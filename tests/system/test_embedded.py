@@ -13,8 +13,8 @@ from typing import Protocol
 
 import pytest
 
-from newton.db.embedded import DATABASE, EmbeddedServer, delete_data
-from newton.db.place import MAJOR, SOCKET, SOCKET_PATH_LIMIT, ServerPaths
+from newton.db.embedded_server import DATABASE, EmbeddedServer, delete_data
+from newton.db.server_paths import MAJOR, SOCKET, SOCKET_PATH_LIMIT, ServerPaths
 from tests.system.servers import SLOW, alive, base, data, fresh, postmaster, run, wait
 
 # A process that holds the server until its input ends.

@@ -13,8 +13,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from newton.db.embedded import EmbeddedServer
-from newton.db.place import MAJOR, SOCKET
+from newton.db.embedded_server import EmbeddedServer
+from newton.db.server_paths import MAJOR, SOCKET
 from newton.errors import DatabaseError
 from tests.system.servers import alive, base, data, fresh, postmaster, run, wait
 

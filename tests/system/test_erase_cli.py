@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from newton.providers.fakes import HashEmbedder
 from newton.providers.minilm import MiniLM
-from newton.providers.offline import HashEmbedder
-from newton.runtime.models import embedder_for
+from newton.runtime.model_factory import embedder_for
 from newton.settings import load
 from tests.system.typed import typed
 

@@ -14,9 +14,9 @@ from newton.db.pool import Database
 from newton.dialogue import log
 from newton.errors import DatabaseError, InputError
 from newton.memory.outbox import EmbeddingOutbox, read_backlog
-from newton.providers.offline import BrokenEmbedder, HashEmbedder
-from newton.runtime.transfer.importing import BATCH_LINES, BATCH_CHARACTERS, ImportReport
-from newton.runtime.transfer.lines import MAX_LINE_BYTES, read_lines
+from newton.providers.fakes import BrokenEmbedder, HashEmbedder
+from newton.runtime.transfer.importer import BATCH_CHARACTERS, BATCH_LINES, ImportReport
+from newton.runtime.transfer.ndjson import MAX_LINE_BYTES, read_lines
 from tests.support import until
 from tests.system.lines import (
     AT,

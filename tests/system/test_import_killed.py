@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from newton.db.embedded import EmbeddedServer, delete_data
+from newton.db.embedded_server import EmbeddedServer, delete_data
 
 IMPORT = """
 import asyncio, sys

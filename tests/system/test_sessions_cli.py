@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent, CompactionFailed, CompactionProgressed, CompactionStarted
-from newton.runtime.cli.sessions import print_progress
+from newton.dialogue.compaction.progress_events import (
+    CompactionCompleted,
+    CompactionEvent,
+    CompactionFailed,
+    CompactionProgressed,
+    CompactionStarted,
+)
+from newton.runtime.cli.conversations.sessions import print_progress
 from tests.support import NOON
 from tests.system.typed import Done, ok, typed
 

@@ -85,7 +85,9 @@ def every_censor() -> Iterator[censors.CensorRecord]:
                 yield censor(state, activations, wrong, threshold=threshold, retired=retired)
 
 
-def procedure(state: str, activations: int, successes: int, failures: int, *, retired: bool = False) -> procedures.ProcedureRecord:
+def procedure(
+    state: str, activations: int, successes: int, failures: int, *, retired: bool = False
+) -> procedures.ProcedureRecord:
     return procedures.ProcedureRecord(
         memory_id=UUID(int=1),
         state=state,
@@ -96,7 +98,9 @@ def procedure(state: str, activations: int, successes: int, failures: int, *, re
     )
 
 
-def censor(state: str, activations: int, wrong: int, *, threshold: int = 3, retired: bool = False) -> censors.CensorRecord:
+def censor(
+    state: str, activations: int, wrong: int, *, threshold: int = 3, retired: bool = False
+) -> censors.CensorRecord:
     return censors.CensorRecord(
         memory_id=UUID(int=1),
         state=state,

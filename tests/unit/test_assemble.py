@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assemble import AssemblyResult, AssemblyInput, assemble
-from newton.cognition.budget import allocate_budget
-from newton.cognition.identity import IdentitySection
-from newton.cognition.render import TextBlock, count_day_tokens, count_header_tokens
-from newton.cognition.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
+from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.identity_section import IdentitySection
+from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
+from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.memory import Kind
 from newton.memory.recall import RetrievedMemory
-from newton.memory.representations import to_bullet, date_prefix, make_short_forms
-from newton.providers import tokens
+from newton.memory.representations import date_prefix, make_short_forms, to_bullet
+from newton.providers import token_counter
 
 MAY = datetime(2026, 5, 8, 9, tzinfo=UTC)
 THREAD = UUID(int=7)
@@ -26,7 +26,9 @@ PROFILE = load_profiles()["evidence"]
 
 def found(number: int, said: str, *, day: int = 0, kind: Kind = "exchange", dated: bool = True) -> RetrievedMemory:
     at = MAY + timedelta(days=day)
-    form = make_short_forms(said, count_tokens=tokens.count, prefix=date_prefix(f"{at:%Y-%m-%d}") if dated else "")
+    form = make_short_forms(
+        said, count_tokens=token_counter.count, prefix=date_prefix(f"{at:%Y-%m-%d}") if dated else ""
+    )
     lines = (THREAD, number) if kind == "exchange" else (None, None)
     return RetrievedMemory(
         UUID(int=number), kind, "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
@@ -52,8 +54,8 @@ def told(*best_first: RetrievedMemory, budget: int = 8_000, order: str = "best_f
         unranked=frozenset(),
         extra=(),
         sent_messages=None,
-        header_tokens=count_header_tokens(tokens.count),
-        day_tokens=count_day_tokens(tokens.count),
+        header_tokens=count_header_tokens(token_counter.count),
+        day_tokens=count_day_tokens(token_counter.count),
     )
     return assemble(scored, setting)
 
@@ -121,7 +123,7 @@ def test_the_tokens_add_up_and_never_pass_the_budget(
     # S002-3, S002-12
     every = [found(n, text, day=day, kind=kind, dated=dated) for n, (text, day, kind, dated) in enumerate(said)]
     shown = told(*every, budget=budget, order=order)
-    assert shown.block.tokens == tokens.count(shown.block.text) <= budget
+    assert shown.block.tokens == token_counter.count(shown.block.text) <= budget
     inside = [c for c in shown.candidates if c.detail]
     assert shown.block.text.count("\n- ") == len(inside)
     assert all(to_bullet(c.context_line) in shown.block.text for c in inside)

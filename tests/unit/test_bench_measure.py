@@ -7,14 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.bench.dialogue import generate_dialogue
-from newton.bench.folder import load_conversations
-from newton.bench.measure import GoldMessage, RecallSample, summarize_by_budget, recall_by_type, evidence_recall, percentile, is_in_context, word_overlap
-from newton.bench.pace import RecordingEmbedder, ImportSpeed
-from newton.bench.receipt import git_commit
+from newton.bench.dataset import load_conversations
+from newton.bench.import_speed import ImportSpeed, RecordingEmbedder
+from newton.bench.run_metadata import git_commit
+from newton.bench.scoring import (
+    GoldMessage,
+    RecallSample,
+    evidence_recall,
+    is_in_context,
+    percentile,
+    recall_by_type,
+    summarize_by_budget,
+    word_overlap,
+)
+from newton.bench.synthetic_dialogue import generate_dialogue
 from newton.errors import InputError
-from newton.providers.offline import HashEmbedder
-from newton.runtime.transfer.lines import parse_line
+from newton.providers.fakes import HashEmbedder
+from newton.runtime.transfer.ndjson import parse_line
 from tests.support import count
 
 TEN = "one two three four five six seven eight nine ten"

@@ -5,7 +5,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.providers.breaker import MAX_RETRY_BUDGET, RETRY_BUDGET_PER_CALL, COOLDOWN_SECONDS, FAILURE_THRESHOLD, CircuitBreaker
+from newton.providers.circuit_breaker import (
+    COOLDOWN_SECONDS,
+    FAILURE_THRESHOLD,
+    MAX_RETRY_BUDGET,
+    RETRY_BUDGET_PER_CALL,
+    CircuitBreaker,
+)
 
 
 def down(breaker: CircuitBreaker, *, at: float = 0.0) -> CircuitBreaker:

@@ -3,7 +3,16 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.cognition.budget import DEFAULT_TOTAL, FIXED_LAYERS, FLEXIBLE_LAYERS, TASK_LAYER_PERCENT, BudgetPart, allocate_budget, estimate_complexity, split_budget
+from newton.cognition.assembly.budget import (
+    DEFAULT_TOTAL,
+    FIXED_LAYERS,
+    FLEXIBLE_LAYERS,
+    TASK_LAYER_PERCENT,
+    BudgetPart,
+    allocate_budget,
+    estimate_complexity,
+    split_budget,
+)
 from newton.content.frames import Stakes
 
 
@@ -11,7 +20,12 @@ def test_the_default_layers_are_those_of_the_design() -> None:
     # S002-2: 8,000 in all; the note's 100 come out of the flexible part
     layers = allocate_budget(8_000).layers
     assert DEFAULT_TOTAL == 8_000
-    assert {name: layers[name] for name in FIXED_LAYERS} == {"identity": 500, "censors": 300, "frame": 500, "working": 700}
+    assert {name: layers[name] for name in FIXED_LAYERS} == {
+        "identity": 500,
+        "censors": 300,
+        "frame": 500,
+        "working": 700,
+    }
     assert layers["note"] == 100
     flexible = [layers[name] for name in FLEXIBLE_LAYERS]
     assert sum(flexible) <= 5_900

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from newton.brain.calibration.bias import MIN_REVIEWS, compute_bias
 from newton.brain.calibration.report import MAX_NOTE_TOKENS, UNNAMED, build_calibration, write_note
 from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
-from newton.brain.calibration.trend import RECENT_COUNT, WINDOW_SIZE, fit_slope, compute_trend
-from newton.brain.choice import ReviewedDecision, Verdict
-from newton.providers import tokens
+from newton.brain.calibration.trend import RECENT_COUNT, WINDOW_SIZE, compute_trend, fit_slope
+from newton.brain.draft import ReviewedDecision, Verdict
+from newton.providers import token_counter
 from tests.support import NOON, count, examples
 from tests.unit.judging import PAIRS, drawn, judged, record, said
 
@@ -189,10 +189,10 @@ def test_the_note_speaks_of_the_latest_decisions() -> None:
 @examples(16)
 def test_the_note_fits_its_tokens(pairs: list[tuple[float, Verdict]], most: int) -> None:
     # S002-21
-    short = write_note(record(pairs), count=tokens.count, max_tokens=most)
-    full = write_note(record(pairs), count=tokens.count)
-    assert short is None or tokens.count(short) <= most
-    assert full is None or tokens.count(full) <= MAX_NOTE_TOKENS // 2
+    short = write_note(record(pairs), count=token_counter.count, max_tokens=most)
+    full = write_note(record(pairs), count=token_counter.count)
+    assert short is None or token_counter.count(short) <= most
+    assert full is None or token_counter.count(full) <= MAX_NOTE_TOKENS // 2
 
 
 def test_ten_thousand_decisions_take_less_than_a_fifth_of_a_second() -> None:

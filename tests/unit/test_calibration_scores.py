@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.plain import to_json
+from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.brain.calibration.scores import BIN_COUNT, LOG_CLIP, CalibrationScores, compute_scores, wilson_interval
 from newton.brain.calibration.series import ForecastSeries, to_series
-from newton.brain.choice import ReviewedDecision, Verdict
+from newton.brain.draft import ReviewedDecision, Verdict
 from newton.errors import InputError
 from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record, said
 
@@ -165,7 +165,9 @@ def test_the_order_of_arrival_changes_nothing(pairs: list[tuple[float, Verdict]]
 @given(st.lists(PAIRS, min_size=1, max_size=50))
 def test_time_changes_no_score(pairs: list[tuple[float, Verdict]]) -> None:
     there, back = scored(record(pairs)), scored(record(pairs[::-1]))
-    assert close(to_json(build_calibration(record(pairs[::-1])))["bins"], to_json(build_calibration(record(pairs)))["bins"])
+    assert close(
+        to_json(build_calibration(record(pairs[::-1])))["bins"], to_json(build_calibration(record(pairs)))["bins"]
+    )
     assert there.brier == pytest.approx(back.brier)
     assert there.ece10_equal_mass == pytest.approx(back.ece10_equal_mass, abs=1e-9)
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.narrowing import filter_decisions
-from newton.brain.calibration.plain import to_json
+from newton.brain.calibration.filters import filter_decisions
+from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
-from newton.brain.choice import ReviewedDecision, Verdict
+from newton.brain.draft import ReviewedDecision, Verdict
 from newton.errors import InputError
-from newton.runtime.plots import page, text
+from newton.runtime.reports import calibration_text, html_page
 from tests.support import examples
 from tests.unit.judging import PAIRS, as_record, drawn, judged, record
 
@@ -37,8 +37,8 @@ def drawings(html: str) -> list[ElementTree.Element]:
 @examples(16)
 def test_no_line_is_longer_than_a_terminal(pairs: list[tuple[tuple[float, Verdict], str]]) -> None:
     known = [judged(place, *pair, category=name) for place, (pair, name) in enumerate(pairs)]
-    lines = text.render_calibration(build_calibration(known)).split("\n")
-    assert max(len(line) for line in lines) <= text.WIDTH
+    lines = calibration_text.render_calibration(build_calibration(known)).split("\n")
+    assert max(len(line) for line in lines) <= calibration_text.WIDTH
     assert all(line.isprintable() for line in lines)
 
 
@@ -47,8 +47,8 @@ def test_the_diagram_puts_stated_and_true_where_they_are() -> None:
     low_ones: list[tuple[float, Verdict]] = [(0.25, "failure")]
     found = build_calibration(record([*even * 8, *low_ones * 4])).scores
     assert found is not None
-    _, scale, low, high, key = text.render_diagram(found.bins)
-    assert scale.index("100 %") - scale.index("0 %") == text.AXIS_STEPS
+    _, scale, low, high, key = calibration_text.render_diagram(found.bins)
+    assert scale.index("100 %") - scale.index("0 %") == calibration_text.AXIS_STEPS
     start = scale.index("0 %")
     assert (low[start], low.index("○")) == ("●", start + 10)
     assert (high.index("●"), high.index("○")) == (start + 20, start + 36)
@@ -59,7 +59,7 @@ def test_the_diagram_puts_stated_and_true_where_they_are() -> None:
 
 
 def test_the_whole_is_told_with_its_verdicts() -> None:
-    told = text.render_calibration(build_calibration(overconfident(300)))
+    told = calibration_text.render_calibration(build_calibration(overconfident(300)))
     assert "300 decisions judged" in told
     assert ": overconfident" in told
     assert re.search(r"on the 100 later ones 0\.\d+ as stated", " ".join(told.split()))
@@ -67,8 +67,8 @@ def test_the_whole_is_told_with_its_verdicts() -> None:
 
 
 def test_too_little_says_so() -> None:
-    assert text.render_calibration(build_calibration([])).startswith("Nothing was judged yet.")
-    told = text.render_calibration(build_calibration(overconfident(12)))
+    assert calibration_text.render_calibration(build_calibration([])).startswith("Nothing was judged yet.")
+    told = calibration_text.render_calibration(build_calibration(overconfident(12)))
     assert "too few reviews to say (20 are needed)" in told
     assert "A trend needs 40 reviews; there are 12." in told
     assert "A correction needs 30 reviews; there are 12." in told
@@ -89,7 +89,7 @@ class Page(HTMLParser):
 
 def test_the_page_needs_nothing_else() -> None:
     known = [judged(place, 0.9, "failure", category=NASTY) for place in range(60)]
-    html = page.render_calibration(build_calibration(known), agent=NASTY)
+    html = html_page.render_calibration(build_calibration(known), agent=NASTY)
     read = Page()
     read.feed(html)
     assert not read.tags & {"script", "link", "img", "iframe", "object", "image", "use"}
@@ -101,7 +101,7 @@ def test_the_page_needs_nothing_else() -> None:
 
 
 def test_each_plot_says_what_it_shows() -> None:
-    html = page.render_calibration(build_calibration(overconfident(300)), agent="ana")
+    html = html_page.render_calibration(build_calibration(overconfident(300)), agent="ana")
     shown = drawings(html)
     assert len(shown) == 3
     for drawing in shown:
@@ -114,7 +114,7 @@ def test_each_plot_says_what_it_shows() -> None:
 
 
 def test_every_mark_lies_inside_its_drawing() -> None:
-    for drawing in drawings(page.render_calibration(build_calibration(overconfident(300)), agent="ana")):
+    for drawing in drawings(html_page.render_calibration(build_calibration(overconfident(300)), agent="ana")):
         left, top, wide, high = (float(part) for part in str(drawing.get("viewBox")).split())
         for mark in drawing.iter():
             for x, y in (("cx", "cy"), ("x", "y"), ("x1", "y1")):
@@ -129,7 +129,9 @@ def test_every_record_makes_a_page_and_json(pairs: list[tuple[float, Verdict]]) 
     whole = build_calibration(record(pairs))
     told = json.loads(json.dumps(to_json(whole), allow_nan=False))
     assert told["n"] == len(pairs)
-    assert len(drawings(page.render_calibration(whole, agent="ana"))) == (0 if not pairs else 3 if len(pairs) >= 40 else 2)
+    assert len(drawings(html_page.render_calibration(whole, agent="ana"))) == (
+        0 if not pairs else 3 if len(pairs) >= 40 else 2
+    )
 
 
 def test_json_has_the_names_that_forecasters_use() -> None:

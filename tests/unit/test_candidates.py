@@ -6,16 +6,16 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.additional import fit_extra_lines, render_extra_lines
-from newton.cognition.candidates import collect_candidates
-from newton.cognition.filters import ContextFilters
-from newton.cognition.gather import GatheredSources, InputMatches, AlwaysOn, SessionContextData
-from newton.cognition.situation import SessionState
+from newton.cognition.assembly.extra_section import fit_extra_lines, render_extra_lines
+from newton.cognition.scoring.candidates import collect_candidates
+from newton.cognition.sources.filters import ContextFilters
+from newton.cognition.sources.gather import AlwaysOn, GatheredSources, InputMatches, SessionContextData
+from newton.cognition.sources.session_state import SessionState
 from newton.content.profiles import GatherOptions, merge_gather_options
-from newton.heart.events import RecentEvents
-from newton.heart.known import EntityMatches
+from newton.heart.entities.entity_lookup import EntityMatches
+from newton.heart.events.event_store import RecentEvents
 from newton.memory.memory import Kind
-from newton.memory.recall import RecallQuery, RetrievedMemory, RecallResult
+from newton.memory.recall import RecallQuery, RecallResult, RetrievedMemory
 from tests.support import NOON, count
 
 FAR = GatherOptions(depth=5, salient=100, events=200, sessions=50)
@@ -82,9 +82,13 @@ def test_a_profile_takes_what_it_reaches_though_others_reach_further() -> None:
     usual = collect_candidates(given, "x", reach=GatherOptions(events=2), frame="task")
     assert set(usual.memories) == {named, near, *own[:2]}
     assert usual.recent_ids == {f.memory_id for f in own[:2]}
-    coding = collect_candidates(given, "x", reach=GatherOptions(depth=2, salient=10, events=50, sessions=5), frame="task")
+    coding = collect_candidates(
+        given, "x", reach=GatherOptions(depth=2, salient=10, events=50, sessions=5), frame="task"
+    )
     assert set(coding.memories) == {named, near, far, salient, *own, *other[:5]}
-    assert merge_gather_options([GatherOptions(events=2), GatherOptions(depth=3), GatherOptions(salient=4)]) == GatherOptions(depth=3, salient=4, events=10)
+    assert merge_gather_options(
+        [GatherOptions(events=2), GatherOptions(depth=3), GatherOptions(salient=4)]
+    ) == GatherOptions(depth=3, salient=4, events=10)
 
 
 def test_kinds_that_are_not_wanted_are_no_candidates() -> None:

@@ -8,7 +8,17 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.chain import BrokenLink, ChainHead, JsonObject, ChainRecord, make_initial_head, canonical_json, hash_record, verify_records, hash_texts
+from newton.brain.hash_chain import (
+    BrokenLink,
+    ChainHead,
+    ChainRecord,
+    JsonObject,
+    canonical_json,
+    hash_record,
+    hash_texts,
+    make_initial_head,
+    verify_records,
+)
 from newton.ids import new_id
 from tests.support import ANA, BEN, NOON
 
@@ -116,7 +126,9 @@ def test_a_tail_that_is_cut_with_its_head_is_found_by_what_was_noted(
     head = end(left) if left else make_initial_head(ANA)
     assert verify_records(left, agent_id=ANA, head=head) is None
     fault = verify_records(left, agent_id=ANA, head=head, external_head=end(records))
-    assert fault == BrokenLink(len(left) + 1, f"the end is missing from here on: {len(records)} records were noted outside")
+    assert fault == BrokenLink(
+        len(left) + 1, f"the end is missing from here on: {len(records)} records were noted outside"
+    )
 
 
 @given(LIVES)
@@ -140,7 +152,9 @@ def test_words_may_go_when_an_erasure_says_so_and_must_be_gone_then() -> None:
     assert verify_records([without, said[1]], agent_id=ANA, head=end(said)) == BrokenLink(
         1, "its words are gone, and no erasure says so"
     )
-    assert verify_records([*said, erasure], agent_id=ANA, head=end([erasure])) == BrokenLink(3, "words that it erased are there")
+    assert verify_records([*said, erasure], agent_id=ANA, head=end([erasure])) == BrokenLink(
+        3, "words that it erased are there"
+    )
 
 
 @given(BODIES)

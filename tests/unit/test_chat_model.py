@@ -13,8 +13,8 @@ import pytest
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.openai_chat import OpenAIChat, make_client
 from newton.providers.openai_embedding import OpenAIEmbedder
-from newton.providers.openai_models import OpenAIChat, make_client
 from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs
 from tests.support import NOON

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from newton.content.sections import DocumentSection
 from newton.heart.chunking import TextChunk, split_passages
-from newton.providers import tokens
+from newton.providers import token_counter
 from tests.support import examples
 
 SIZE, OVERLAP = 40, 12  # small enough for a short example to be cut in every way
@@ -34,7 +34,7 @@ TIDY = st.lists(st.builds(DocumentSection, st.just(""), st.lists(PROSE | CODE, m
 
 
 def cut(sections: list[DocumentSection]) -> list[TextChunk]:
-    return split_passages(sections, count_tokens=tokens.count, size=SIZE, overlap=OVERLAP)
+    return split_passages(sections, count_tokens=token_counter.count, size=SIZE, overlap=OVERLAP)
 
 
 def repeated(before: TextChunk, after: TextChunk) -> str:
@@ -55,7 +55,7 @@ def sentences(count: int, *, start: int = 0) -> str:
 @example([DocumentSection("", (" " * 500 + "x.\n" + "\n" * 500 + "y" + " " * 500 + "z.",))])
 def test_no_chunk_is_over_its_size_and_each_knows_its_tokens(sections: list[DocumentSection]) -> None:
     for chunk in cut(sections):
-        assert 0 < chunk.tokens == tokens.count(chunk.text) <= SIZE
+        assert 0 < chunk.tokens == token_counter.count(chunk.text) <= SIZE
         assert chunk.text.strip()
 
 
@@ -86,7 +86,7 @@ def test_chunks_overlap_by_whole_sentences_that_fit(paragraphs: list[list[int]])
     chunks = cut([DocumentSection("", made)])
     again = [repeated(before, after) for before, after in itertools.pairwise(chunks)]
     for text in again:
-        assert tokens.count(text) <= OVERLAP
+        assert token_counter.count(text) <= OVERLAP
         assert re.fullmatch(r"(S\d+( row)*\.\s*)*", text)
     for chunk, first, last in zip(chunks, ["", *again], [*again, ""], strict=True):
         assert len(first) + len(last) < len(chunk.text), "each says something that no other says"
@@ -159,7 +159,7 @@ def test_a_long_sentence_is_cut_at_words_and_a_long_word_anywhere() -> None:
 def test_code_keeps_its_lines_and_its_indentation() -> None:
     code = "\n".join(f"def row_{n}(boat):\n    boat.pull()\n\n    return boat\n\n" for n in range(12)).strip()
     short = "def row():\n    return 1.  # so. there\n\n\nrow()"
-    assert cut([DocumentSection("", (short,))]) == [TextChunk("", short, tokens.count(short))]
+    assert cut([DocumentSection("", (short,))]) == [TextChunk("", short, token_counter.count(short))]
     chunks = cut([DocumentSection("", (code,))])
     assert len(chunks) > 3
     assert all(chunk.text in code for chunk in chunks)
@@ -184,21 +184,21 @@ def test_what_is_left_at_the_end_joins_the_chunk_before_if_both_fit() -> None:
 
 def test_no_overlap_is_no_overlap() -> None:
     text = sentences(60)
-    chunks = split_passages([DocumentSection("", (text,))], count_tokens=tokens.count, size=SIZE, overlap=0)
+    chunks = split_passages([DocumentSection("", (text,))], count_tokens=token_counter.count, size=SIZE, overlap=0)
     assert " ".join(chunk.text for chunk in chunks) == text
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(7, 0), (40, 40), (40, -1)])
 def test_sizes_that_leave_no_room_are_refused(size: int, overlap: int) -> None:
     with pytest.raises(ValueError, match="at least 8 tokens"):
-        split_passages([], count_tokens=tokens.count, size=size, overlap=overlap)
+        split_passages([], count_tokens=token_counter.count, size=size, overlap=overlap)
 
 
 def test_an_edit_in_a_text_without_headings_changes_few_chunks() -> None:
     paragraphs = [sentences(1 + n * 7 % 11, start=n * 100) for n in range(400)]
-    before = set(split_passages([DocumentSection("", tuple(paragraphs))], count_tokens=tokens.count))
+    before = set(split_passages([DocumentSection("", tuple(paragraphs))], count_tokens=token_counter.count))
     paragraphs[5] += " And one more."
-    after = set(split_passages([DocumentSection("", tuple(paragraphs))], count_tokens=tokens.count))
+    after = set(split_passages([DocumentSection("", tuple(paragraphs))], count_tokens=token_counter.count))
     assert len(before) > 50
     assert len(after - before) <= 5
 
@@ -221,7 +221,7 @@ def test_a_megabyte_takes_no_quadratic_time(paragraphs: tuple[str, ...]) -> None
 
     def count(text: str) -> int:
         seen.append(len(text))
-        return tokens.count(text)
+        return token_counter.count(text)
 
     started = time.process_time()
     split_passages([DocumentSection("", paragraphs)], count_tokens=count)

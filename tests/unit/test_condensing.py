@@ -4,8 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.condensing import MAX_CHUNKS, SummarySizes, lasting_sentences, is_due, chunk_output, speaker_sentences, classify_lasting, summarize
-from newton.providers import tokens
+from newton.dialogue.session_summary import (
+    MAX_CHUNKS,
+    SummarySizes,
+    chunk_output,
+    classify_lasting,
+    is_due,
+    lasting_sentences,
+    speaker_sentences,
+    summarize,
+)
+from newton.providers import token_counter
 
 FILLER = [f"step {n} of the build went on as it should and took {n} ms" for n in range(4_000)]
 
@@ -38,8 +47,8 @@ def test_what_a_line_quotes_or_shows_as_code_is_not_its_own() -> None:
 def test_a_short_output_is_kept_whole_in_pieces_of_whole_lines() -> None:
     # S004-7
     lines = [f"line {n}: {'word ' * 20}end" for n in range(40)]
-    cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=tokens.count)
-    assert all(tokens.count(piece) <= 300 for piece in cut)
+    cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=token_counter.count)
+    assert all(token_counter.count(piece) <= 300 for piece in cut)
     assert {line for piece in cut for line in piece.split("\n")} == set(lines)
     assert cut[1].split("\n")[0] == cut[0].split("\n")[-1], "a piece begins with the end of the one before it"
 
@@ -47,7 +56,7 @@ def test_a_short_output_is_kept_whole_in_pieces_of_whole_lines() -> None:
 def test_of_a_very_long_output_head_tail_and_errors_are_kept() -> None:
     lines = [*FILLER]
     lines[2_500] = "E AssertionError: the answer is 41 in tests/test_answer.py"
-    cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=tokens.count)
+    cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=token_counter.count)
     assert len(cut) <= MAX_CHUNKS
     assert cut[0].startswith("step 0 ")
     assert cut[-1].endswith("took 3999 ms")
@@ -56,10 +65,10 @@ def test_of_a_very_long_output_head_tail_and_errors_are_kept() -> None:
 
 @given(st.text(max_size=3_000), st.integers(8, 60))
 def test_no_piece_is_larger_than_it_may_be(output: str, size: int) -> None:
-    cut = chunk_output(output, max_tokens=size, overlap=5, count_tokens=tokens.count)
+    cut = chunk_output(output, max_tokens=size, overlap=5, count_tokens=token_counter.count)
     assert len(cut) <= MAX_CHUNKS
     assert all(piece.strip() for piece in cut)
-    assert all(tokens.count(piece) <= size or len(piece) <= 1 for piece in cut)
+    assert all(token_counter.count(piece) <= size or len(piece) <= 1 for piece in cut)
 
 
 WORDS = st.sampled_from(["we", "decided", "the ferry", "must", "sail", "at nine", "Lisbon", "never", "waits", "train"])
@@ -70,10 +79,10 @@ SENTENCE = st.lists(WORDS, min_size=1, max_size=15).map(lambda words: " ".join(w
 def test_a_summary_is_in_order_of_what_was_said_and_within_its_tokens(said: list[str], most: int) -> None:
     # S004-5
     units = [unit for sentence in said for unit in speaker_sentences("Ana", sentence)]
-    taken = summarize(units, lambda some: tokens.count(" ".join(some)) <= most)
+    taken = summarize(units, lambda some: token_counter.count(" ".join(some)) <= most)
     own = list(dict.fromkeys(units))
     assert [unit for unit in own if unit in set(taken)] == taken
-    assert tokens.count(" ".join(taken)) <= most or taken == own[:1]
+    assert token_counter.count(" ".join(taken)) <= most or taken == own[:1]
 
 
 def test_a_summary_keeps_how_it_began_how_it_stands_and_what_lasts() -> None:
@@ -85,7 +94,7 @@ def test_a_summary_keeps_how_it_began_how_it_stands_and_what_lasts() -> None:
         *chat[30:],
         "Ben: See you.",
     ]
-    taken = summarize(units, lambda some: tokens.count(" ".join(some)) <= 60)
+    taken = summarize(units, lambda some: token_counter.count(" ".join(some)) <= 60)
     assert (taken[0], taken[-1]) == (units[0], units[-1])
     assert "Ben: We decided to take the night ferry." in taken
 

@@ -2,7 +2,7 @@
 
 import json
 
-from newton.cognition.debug import format_debug_lines
+from newton.cognition.bundles.debug import format_debug_lines
 from tests.unit.test_replaying import bundle
 from tests.unit.test_score import found
 

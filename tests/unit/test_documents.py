@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from newton.content import confined
-from newton.content.documents import MAX_BYTES, LoadedDocument, DocumentSection, iter_documents, read_document
+from newton.content import sandbox
+from newton.content.documents import MAX_BYTES, DocumentSection, LoadedDocument, iter_documents, read_document
 from newton.errors import InputError
 
 MARKDOWN = """\
@@ -196,7 +196,9 @@ def test_html(tmp_path: Path) -> None:
         format="html",
         sections=(
             DocumentSection("", ("Before it all.",)),
-            DocumentSection("Install", ("Get the package, then wait.\nReally.", "Wait.", "- Run it.", "- Reboot.", "Twice.")),
+            DocumentSection(
+                "Install", ("Get the package, then wait.\nReally.", "Wait.", "- Run it.", "- Reboot.", "Twice.")
+            ),
             DocumentSection("Install > Linux", ("command | does", "row | moves", "apt install boat\n\n  boat --row")),
             DocumentSection("Install > Care", ("Oil the oars.", "Dry them.")),
             DocumentSection("Empty", ("Empty",)),
@@ -222,7 +224,10 @@ def test_pdf(tmp_path: Path) -> None:
     assert document(tmp_path, "boat.pdf", raw) == LoadedDocument(
         title="The boat",
         format="pdf",
-        sections=(DocumentSection("page 1", ("Get the package, then wait.",)), DocumentSection("page 3", ("Oil the oars.",))),
+        sections=(
+            DocumentSection("page 1", ("Get the package, then wait.",)),
+            DocumentSection("page 3", ("Oil the oars.",)),
+        ),
     )
 
 
@@ -254,7 +259,9 @@ def test_a_heading_too_long_to_be_one_is_a_paragraph(tmp_path: Path) -> None:
 
 def test_half_characters_and_nul_bytes_of_a_pdf_are_mended(tmp_path: Path) -> None:
     raw = pdf("oil\\000 it a", letters="1 beginbfchar\n<61> <D83D>\nendbfchar")
-    assert document(tmp_path, "a.pdf", raw).sections == (DocumentSection("page 1", ("oil it \N{REPLACEMENT CHARACTER}",)),)
+    assert document(tmp_path, "a.pdf", raw).sections == (
+        DocumentSection("page 1", ("oil it \N{REPLACEMENT CHARACTER}",)),
+    )
 
 
 def test_a_pdf_with_a_password_for_its_owner_only_is_open_to_read(tmp_path: Path) -> None:
@@ -345,14 +352,14 @@ def test_what_pypdf_says_of_a_crooked_file_reaches_nobody(tmp_path: Path) -> Non
 )
 def test_a_reader_that_does_not_end_is_ended(reader: str, raw: bytes) -> None:
     with pytest.raises(InputError, match="takes more than 1 second"):
-        confined.run_parser(reader, raw, seconds=1)
+        sandbox.run_parser(reader, raw, seconds=1)
 
 
 def test_a_reader_that_takes_all_memory_is_ended() -> None:
     # Each of the paragraphs opens each of the elements anew: 14 kB are a million nodes.
     grows = "<p>" + "".join(f"<b a={n}>" for n in range(1_000)) + "<p>x" * 1_000
     with pytest.raises(InputError, match=r"is broken|needs more than 100 MB"):
-        confined.run_parser("newton.content.webpage", grows.encode(), max_megabytes=100)
+        sandbox.run_parser("newton.content.webpage", grows.encode(), max_megabytes=100)
 
 
 def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:

@@ -7,27 +7,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assemble import AssemblyResult, AssemblyInput, assemble
-from newton.cognition.budget import allocate_budget, reserve_session_artifacts
-from newton.cognition.earlier import SESSION_LAYER, ArtifactSelector, ArtifactPolicy, select_artifacts, is_searchable
-from newton.cognition.identity import IdentitySection
-from newton.cognition.render import TextBlock, count_day_tokens, count_header_tokens
+from newton.cognition.assembly.artifact_selection import (
+    SESSION_LAYER,
+    ArtifactPolicy,
+    ArtifactSelector,
+    is_searchable,
+    select_artifacts,
+)
+from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
+from newton.cognition.assembly.budget import allocate_budget, reserve_session_artifacts
+from newton.cognition.assembly.identity_section import IdentitySection
+from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.request import SentMessages
-from newton.cognition.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import make_short_forms
-from newton.providers import tokens
+from newton.providers import token_counter
 from tests.support import NOON
 
 SESSION = UUID(int=1)
-HEADERS = count_header_tokens(tokens.count)
+HEADERS = count_header_tokens(token_counter.count)
 PROFILE = load_profiles()["evidence"]
 
 
-def artifact(number: int, *, cosine: float = 0.5, share: float = 0.0, said: str = "the kettle is blue") -> RetrievedMemory:
-    form = make_short_forms(said, count_tokens=tokens.count, prefix="[2026-11-20] Ana: ", max_tokens=400)
+def artifact(
+    number: int, *, cosine: float = 0.5, share: float = 0.0, said: str = "the kettle is blue"
+) -> RetrievedMemory:
+    form = make_short_forms(said, count_tokens=token_counter.count, prefix="[2026-11-20] Ana: ", max_tokens=400)
     near = SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(cosine, share, cosine))
     return RetrievedMemory(
         UUID(int=number), "artifact", "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
@@ -40,7 +48,11 @@ def line(number: int, said: str) -> RetrievedMemory:
 
 
 def told(
-    found: Sequence[RetrievedMemory], *, budget: int = 8_000, selecting: ArtifactPolicy | None = None, view: SentMessages | None = None
+    found: Sequence[RetrievedMemory],
+    *,
+    budget: int = 8_000,
+    selecting: ArtifactPolicy | None = None,
+    view: SentMessages | None = None,
 ) -> AssemblyResult:
     earlier = ArtifactSelector(policy=selecting or ArtifactPolicy(), line_ranges={f.memory_id: (3, 5) for f in found})
     most = earlier.reserve_tokens([f for f in found if f.kind == "artifact"], view)
@@ -61,7 +73,7 @@ def told(
         extra=(),
         sent_messages=view,
         header_tokens=HEADERS,
-        day_tokens=count_day_tokens(tokens.count),
+        day_tokens=count_day_tokens(token_counter.count),
         artifact_selector=earlier,
     )
     return assemble([ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), f.relevance) for f in found], setting)
@@ -93,7 +105,13 @@ def test_words_count_in_the_order_only_when_re_ranking_is_on() -> None:
     # S004-9
     near, worded = artifact(1, cosine=0.6), artifact(2, cosine=0.5, share=1.0)
     first = {
-        rerank: next(iter(select_artifacts([near, worded], ArtifactSelector(policy=ArtifactPolicy(rerank_candidates=rerank)), None).selected))
+        rerank: next(
+            iter(
+                select_artifacts(
+                    [near, worded], ArtifactSelector(policy=ArtifactPolicy(rerank_candidates=rerank)), None
+                ).selected
+            )
+        )
         for rerank in (0, 20)
     }
     assert first == {0: near.memory_id, 20: worded.memory_id}
@@ -101,14 +119,18 @@ def test_words_count_in_the_order_only_when_re_ranking_is_on() -> None:
 
 
 def test_without_a_vector_the_words_decide() -> None:
-    places = select_artifacts([artifact(1, cosine=0.0, share=0.5), artifact(2, cosine=0.0, share=0.2)], ArtifactSelector(), None).selected
+    places = select_artifacts(
+        [artifact(1, cosine=0.0, share=0.5), artifact(2, cosine=0.0, share=0.2)], ArtifactSelector(), None
+    ).selected
     assert list(places) == [UUID(int=1)]
 
 
 def test_what_the_conversation_in_view_holds_wholly_is_left_out() -> None:
     # S004-6
     for first, unsent, out in ((3, frozenset[int](), True), (4, frozenset[int](), False), (0, frozenset({4}), False)):
-        shown = told([artifact(1)], view=SentMessages(session_id=SESSION, first_position=first, unsent_positions=unsent))
+        shown = told(
+            [artifact(1)], view=SentMessages(session_id=SESSION, first_position=first, unsent_positions=unsent)
+        )
         assert ("in view" in reasons(shown)[1]) is out
 
 
@@ -162,7 +184,7 @@ def test_a_smaller_final_number_costs_no_more_and_the_ceiling_holds(
     for top in (final, final + 1, final + 2):
         shown = told(found, budget=max(budget, 1), selecting=ArtifactPolicy(max_selected=top, max_tokens=most))
         costs.append(shown.block.tokens)
-        assert shown.block.tokens == tokens.count(shown.block.text) <= min(most, max(budget, 1))
+        assert shown.block.tokens == token_counter.count(shown.block.text) <= min(most, max(budget, 1))
         assert {c.memory_id for c in shown.candidates} == {f.memory_id for f in found}
         assert sum(c.detail is not None for c in shown.candidates) <= top
     assert costs == sorted(costs)

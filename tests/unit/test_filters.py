@@ -2,7 +2,7 @@
 
 import pytest
 
-from newton.cognition.filters import ContextFilters
+from newton.cognition.sources.filters import ContextFilters
 from newton.memory.memory import Kind
 from tests.support import NOON
 
@@ -23,9 +23,15 @@ SINCE = ["2026-11-21T12:00:00+00:00"]
         (ContextFilters(since=NOON), {"procedure", "exchange"}, {}),
         (ContextFilters(until=NOON), {"procedure"}, {"until": SINCE}),
         (ContextFilters(until=NOON), {"exchange"}, {}),
-        (ContextFilters(since=NOON, entity_types=frozenset({"x"})), set[str](), {"since": SINCE, "entity_types": ["x"]}),
+        (
+            ContextFilters(since=NOON, entity_types=frozenset({"x"})),
+            set[str](),
+            {"since": SINCE, "entity_types": ["x"]},
+        ),
     ],
 )
-def test_filters_that_left_nothing_are_named(filters: ContextFilters, passed: set[str], left: dict[str, list[str]]) -> None:
+def test_filters_that_left_nothing_are_named(
+    filters: ContextFilters, passed: set[str], left: dict[str, list[str]]
+) -> None:
     # S001-31
     assert filters.find_unmatched(passed) == left

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.dialogue.compaction.fitting import MIN_INPUT_TOKENS, fit_to_budget
 from newton.dialogue.compaction.strategies import CompactionBlock
-from newton.dialogue.lines import Message, StoredMessage
-from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, count_tokens, build_view
+from newton.dialogue.compaction.view_budget import MIN_INPUT_TOKENS, fit_to_budget
+from newton.dialogue.messages import Message, StoredMessage
+from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, build_view, count_tokens
 from newton.memory.memory import TokenCounter
-from newton.providers import tokens
+from newton.providers import token_counter
 from tests.support import count, examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
 from tests.unit.test_strategies import DEFAULT
@@ -27,7 +27,7 @@ def plain(text: str) -> int:
     return (len(text) + 2) // 3
 
 
-COUNTS = [count, plain, tokens.count]
+COUNTS = [count, plain, token_counter.count]
 GIVEN = ['{"path": "src/app.py"}', json.dumps({"text": "x = 1\n" * 2_000}), json.dumps([7] * 3_000), "no JSON " * 900]
 
 
@@ -88,7 +88,9 @@ def is_json(text: str) -> bool:
 @example(log=placed([says("user", "")] * 30), most=0, by=plain, spared=0, compacted=False)
 @example(log=placed([says("system", "a" * 500)] * 3), most=100, by=count, spared=1, compacted=False)
 @example(log=placed([says("user", "Go."), calls("c", arguments=GIVEN[1])]), most=90, by=count, spared=1, compacted=True)
-def test_no_view_is_above_its_ceiling(log: list[StoredMessage], most: int, by: TokenCounter, spared: int, *, compacted: bool) -> None:
+def test_no_view_is_above_its_ceiling(
+    log: list[StoredMessage], most: int, by: TokenCounter, spared: int, *, compacted: bool
+) -> None:
     # S003-16, S003-19
     view = shown_with(log, by, compacted=compacted)
     sent = fit_to_budget(view, max_tokens=most, count_tokens=by, protected_turns=spared)
@@ -247,7 +249,9 @@ TOLD = re.compile(r"\[(?P<least>At least )?(?P<turns>\d+) earlier turns? (is|are
     part=st.floats(0.3, 1),
     spared=st.integers(0, 1),
 )
-def test_the_note_counts_the_turns_that_are_not_shown(log: list[StoredMessage], most: int, part: float, spared: int) -> None:
+def test_the_note_counts_the_turns_that_are_not_shown(
+    log: list[StoredMessage], most: int, part: float, spared: int
+) -> None:
     # S003-16, S003-26
     view = build_view(log, [])
     once = fit_to_budget(view, max_tokens=most, count_tokens=count, protected_turns=spared)
@@ -267,7 +271,9 @@ def test_one_turn_is_and_several_turns_are_not_shown() -> None:
     # S003-26
     view = build_view(TURNS, [])
     one = fit_to_budget(view, max_tokens=count_tokens(view[7:]) - 1_000, count_tokens=count)
-    texts = {fit_to_budget(view, max_tokens=most, count_tokens=count)[1].text for most in range(900, count_tokens(one), 10)}
+    texts = {
+        fit_to_budget(view, max_tokens=most, count_tokens=count)[1].text for most in range(900, count_tokens(one), 10)
+    }
     texts = {text for text in texts if "not shown" in text}
     assert "[1 earlier turn is not shown here]" in texts and "[2 earlier turns are not shown here]" in texts
 

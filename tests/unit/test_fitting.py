@@ -7,8 +7,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.cognition.experience import weight_by_outcome
-from newton.cognition.fitting import TRAINING_SHARE, TrainingCase, Floats, fit_weights, optimize_weights
+from newton.cognition.bundles.training_data import weight_by_outcome
+from newton.cognition.scoring.weight_fit import TRAINING_SHARE, Floats, TrainingCase, fit_weights, optimize_weights
 from tests.support import NOON
 
 EVEN = np.array([0.25, 0.25, 0.25, 0.25])
@@ -24,7 +24,9 @@ def life(weights: Sequence[float] | Floats, *, contexts: int, seed: int, sure: f
         score = features @ np.asarray(weights)
         used = dice.random(12) < 1 / (1 + np.exp(-sure * (score - np.quantile(score, 0.8))))
         session = UUID(int=len(made) // 7)
-        case = TrainingCase(created_at=NOON + timedelta(hours=len(made)), session_id=session, features=features, is_used=used)
+        case = TrainingCase(
+            created_at=NOON + timedelta(hours=len(made)), session_id=session, features=features, is_used=used
+        )
         made += [case] if case.is_informative else []
     return made
 
@@ -58,7 +60,9 @@ def test_a_feature_that_hurts_gets_no_weight_below_nothing() -> None:
 
 
 def test_where_the_cases_say_nothing_the_profile_stays() -> None:
-    same = TrainingCase(created_at=NOON, session_id=UUID(int=0), features=np.ones((4, 4)), is_used=np.array([True, False, False, False]))
+    same = TrainingCase(
+        created_at=NOON, session_id=UUID(int=0), features=np.ones((4, 4)), is_used=np.array([True, False, False, False])
+    )
     assert alike(optimize_weights([same] * 60, TRUTH), TRUTH) == pytest.approx(1)
 
 
@@ -66,7 +70,12 @@ def test_what_is_compared_was_not_learnt_from() -> None:
     # the younger part contradicts the older one, so what was learnt must look worse there
     older = life(TRUTH, contexts=140, seed=5)
     younger = [
-        TrainingCase(created_at=case.created_at + timedelta(days=99), session_id=case.session_id, features=case.features, is_used=case.is_used)
+        TrainingCase(
+            created_at=case.created_at + timedelta(days=99),
+            session_id=case.session_id,
+            features=case.features,
+            is_used=case.is_used,
+        )
         for case in life(TRUTH[::-1], contexts=60, seed=6)
     ]
     assert len(older) == TRAINING_SHARE * 200
@@ -76,7 +85,10 @@ def test_what_is_compared_was_not_learnt_from() -> None:
 
 def test_a_context_counts_by_what_was_decided_upon_it() -> None:
     first, second = life(TRUTH, contexts=2, seed=1)
-    judged = [(first.created_at + timedelta(minutes=5), "failure"), (second.created_at + timedelta(minutes=59), "success")]
+    judged = [
+        (first.created_at + timedelta(minutes=5), "failure"),
+        (second.created_at + timedelta(minutes=59), "success"),
+    ]
     assert [case.weight for case in weight_by_outcome([second, first], judged)] == [0.5, 2.0]
     late = [(second.created_at + timedelta(hours=2), "success"), (first.created_at - timedelta(minutes=1), "success")]
     assert [case.weight for case in weight_by_outcome([first, second], late)] == [1.0, 1.0]

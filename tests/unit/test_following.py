@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.following import IncomingMessage, fingerprint_messages
+from newton.agent.loop.history_match import IncomingMessage, fingerprint_messages
 from newton.providers.chat import ToolCall
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -12,12 +12,16 @@ TALKS = st.lists(ONE, min_size=1, max_size=6)
 
 
 @given(TALKS, TALKS)
-def test_what_goes_on_from_the_same_words_begins_with_the_same_signs(talk: list[IncomingMessage], more: list[IncomingMessage]) -> None:
+def test_what_goes_on_from_the_same_words_begins_with_the_same_signs(
+    talk: list[IncomingMessage], more: list[IncomingMessage]
+) -> None:
     assert fingerprint_messages([*talk, *more])[: len(talk)] == fingerprint_messages(talk)
 
 
 @given(TALKS, st.data())
-def test_an_edit_changes_every_sign_from_there_on_and_none_before(talk: list[IncomingMessage], data: st.DataObject) -> None:
+def test_an_edit_changes_every_sign_from_there_on_and_none_before(
+    talk: list[IncomingMessage], data: st.DataObject
+) -> None:
     place = data.draw(st.integers(0, len(talk) - 1))
     edited = [*talk[:place], talk[place]._replace(text=talk[place].text + "!"), *talk[place + 1 :]]
     before, after = fingerprint_messages(talk), fingerprint_messages(edited)

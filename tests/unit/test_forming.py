@@ -6,12 +6,12 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from newton.errors import ProviderError, ContextWindowError
-from newton.providers import tokens
+from newton.errors import ContextWindowError, ProviderError
+from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.forming import add_schema_to_prompt
-from newton.providers.openai_models import OpenAIChat
-from newton.providers.structured import parse_output
+from newton.providers.openai_chat import OpenAIChat
+from newton.providers.response_formats import add_schema_to_prompt
+from newton.providers.structured_output import parse_output
 from newton.settings import load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, endpoint, fails
 
@@ -69,7 +69,9 @@ async def test_where_no_format_is_known_words_ask_for_it_and_count() -> None:
     assert kinds(server) == ["json_schema", "json_object", "words"] * 2, "another model is another matter"
     assert parse_output(reply.text, Named) == Named(names=["Ana"])
     sent: Sequence[dict[str, str]] = server.asked[2]["messages"]
-    assert reply.input_tokens == sum(tokens.count(message["content"]) for message in sent), "what was really sent"
+    assert reply.input_tokens == sum(token_counter.count(message["content"]) for message in sent), (
+        "what was really sent"
+    )
 
 
 async def test_a_server_that_knows_the_form_is_asked_as_ever() -> None:

@@ -10,12 +10,19 @@ from typing import cast
 import pytest
 import yaml
 
-from newton.cognition.exemplars import load_or_train
-from newton.cognition.framing import DEFAULT_FRAME, MIN_CONFIDENCE, FrameChoice, choose_frame, force_frame, apply_tiebreak
-from newton.cognition.likeness import FrameClassifier
-from newton.cognition.opening import says_resolved, strip_greeting
-from newton.cognition.refresh import is_follow_up
-from newton.cognition.signals import classify_intent
+from newton.cognition.frames.classifier import FrameClassifier
+from newton.cognition.frames.selection import (
+    DEFAULT_FRAME,
+    MIN_CONFIDENCE,
+    FrameChoice,
+    apply_tiebreak,
+    choose_frame,
+    force_frame,
+)
+from newton.cognition.frames.training import load_or_train
+from newton.cognition.greetings import says_resolved, strip_greeting
+from newton.cognition.session_context.policy import is_follow_up
+from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
@@ -89,14 +96,19 @@ def test_without_any_evidence_it_is_a_conversation() -> None:
 
 def test_a_session_s_frame_breaks_a_tie_but_not_a_clear_case() -> None:
     assert choose_frame(FRAMES, "zzz", vector=None, classifier=None, session_frame="planning").frame == "planning"
-    clear = choose_frame(FRAMES, "Should we use tabs or spaces?", vector=None, classifier=None, session_frame="planning")
+    clear = choose_frame(
+        FRAMES, "Should we use tabs or spaces?", vector=None, classifier=None, session_frame="planning"
+    )
     assert clear.frame == "decision"
 
 
 @pytest.mark.parametrize("text", ["The prefix of that affixed label", "A ladybug, a debugger and some bugle music"])
 def test_a_part_of_a_word_is_no_pattern(text: str) -> None:
     # the mistake: 'prefix' and 'ladybug' taken for fix and bug
-    assert all(choose_frame(FRAMES, text, vector=None, classifier=None, session_frame=None).evidence[n].pattern == 0 for n in FRAMES)
+    assert all(
+        choose_frame(FRAMES, text, vector=None, classifier=None, session_frame=None).evidence[n].pattern == 0
+        for n in FRAMES
+    )
 
 
 def test_a_forced_frame_says_so() -> None:
@@ -120,7 +132,9 @@ def vector_of(said: str, model: MiniLM) -> Vector:
 
 
 def chosen(text: str, model: MiniLM, learned: FrameClassifier, prior: str | None = None) -> FrameChoice:
-    return choose_frame(FRAMES, text, vector=vector_of(strip_greeting(text), model), classifier=learned, session_frame=prior)
+    return choose_frame(
+        FRAMES, text, vector=vector_of(strip_greeting(text), model), classifier=learned, session_frame=prior
+    )
 
 
 @pytest.mark.parametrize("name", ["frames_dev.yaml", "frames.yaml"])
@@ -131,7 +145,10 @@ def test_labelled_inputs_get_their_frame(name: str, model: MiniLM, learned: Fram
     right: dict[str, list[bool]] = {}
     for frame, texts in labelled.items():
         vectors = model.embed_now([strip_greeting(text) for text in texts])
-        got = [choose_frame(FRAMES, t, vector=v, classifier=learned, session_frame=None) for t, v in zip(texts, vectors, strict=True)]
+        got = [
+            choose_frame(FRAMES, t, vector=v, classifier=learned, session_frame=None)
+            for t, v in zip(texts, vectors, strict=True)
+        ]
         right[frame] = [choice.frame == frame for choice in got]
     shares = {frame: sum(each) / len(each) for frame, each in right.items()}
     assert sum(map(sum, right.values())) / sum(map(len, right.values())) >= 0.9, shares
@@ -212,12 +229,18 @@ def test_a_frame_without_examples_is_chosen_by_its_patterns(model: MiniLM, learn
     )
     frames: dict[str, Frame] = {**FRAMES, "sailing": own}
     texts = ("When do we reef the sail?", "When do we fold the sail?")
-    got = [choose_frame(frames, t, vector=model.embed_now([t])[0], classifier=learned, session_frame=None).frame for t in texts]
+    got = [
+        choose_frame(frames, t, vector=model.embed_now([t])[0], classifier=learned, session_frame=None).frame
+        for t in texts
+    ]
     assert got == ["sailing", "question"]
 
 
 def test_a_vector_that_is_missing_leaves_the_words(learned: FrameClassifier) -> None:
-    assert choose_frame(FRAMES, "Should we sell the barn?", vector=None, classifier=learned, session_frame=None).frame == "decision"
+    assert (
+        choose_frame(FRAMES, "Should we sell the barn?", vector=None, classifier=learned, session_frame=None).frame
+        == "decision"
+    )
 
 
 def test_a_frame_that_the_floor_refuses_is_the_neutral_one(model: MiniLM, learned: FrameClassifier) -> None:

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.providers import minilm, tokens
-from newton.providers.gauge import TokenCalibration, UsageSample, fit_calibration
+from newton.providers import minilm, token_counter
+from newton.providers.token_calibration import TokenCalibration, UsageSample, fit_calibration
 from tests.scenarios.longtalk import Talk
 
 Counting = Callable[[str], int]
 
 PIECES = minilm.build_tokenizer()
 TOKENIZERS: dict[str, tuple[Counting, float]] = {
-    "cl100k": (tokens.count, 3),
+    "cl100k": (token_counter.count, 3),
     "wordpieces": (lambda text: len(PIECES.encode(text).ids) - 2, 6.5),
     "characters": (len, 0),
     "bytes": (lambda text: len(text.encode()), 12),
@@ -43,7 +43,7 @@ def told(name: str) -> list[UsageSample]:
 
 def sample(texts: list[str], counting: Counting, marks: float) -> UsageSample:
     reported = round(sum(map(counting, texts)) + marks * len(texts))
-    return UsageSample(sum(map(tokens.count, texts)), len(texts), reported)
+    return UsageSample(sum(map(token_counter.count, texts)), len(texts), reported)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -66,7 +66,9 @@ def test_bytes_of_prose_are_told_too() -> None:
     prose = "Whatever the weather, the harbour master considers departures individually and carefully. "
     *samples, last = [sample([prose * n] * n, len, 2) for n in range(1, 12)]
     assert last.reported > 5 * last.counted
-    assert fit_calibration(samples).to_model_tokens(last.counted, last.messages) == pytest.approx(last.reported, rel=0.02)
+    assert fit_calibration(samples).to_model_tokens(last.counted, last.messages) == pytest.approx(
+        last.reported, rel=0.02
+    )
 
 
 def test_what_stands_around_each_message_is_told_from_its_words() -> None:
@@ -84,8 +86,14 @@ def test_before_anything_is_known_it_counts_as_we_do() -> None:
 
 
 def test_what_was_reported_wrongly_is_passed_over() -> None:
-    right = [sample(texts, tokens.count, 3) for texts in PROMPTS]
-    wrong = [UsageSample(10_000, 5, 0), UsageSample(10_000, 5, 7), UsageSample(100, 2, 90_000), UsageSample(0, 0, 12), UsageSample(0, 3, 12)]
+    right = [sample(texts, token_counter.count, 3) for texts in PROMPTS]
+    wrong = [
+        UsageSample(10_000, 5, 0),
+        UsageSample(10_000, 5, 7),
+        UsageSample(100, 2, 90_000),
+        UsageSample(0, 0, 12),
+        UsageSample(0, 3, 12),
+    ]
     assert fit_calibration([*wrong, *right, *wrong]) == fit_calibration(right)
     assert fit_calibration(wrong) == TokenCalibration()
 
@@ -109,7 +117,9 @@ def test_one_odd_call_hardly_moves_it(name: str, odd: UsageSample, calls: int) -
     right, moved = fit_calibration(samples), fit_calibration([*samples, odd])
     assert moved.ratio == pytest.approx(right.ratio, rel=0.1)
     for counted, messages in ((30_000, 20), (30_000, 400)):
-        assert moved.to_model_tokens(counted, messages) == pytest.approx(right.to_model_tokens(counted, messages), rel=0.1)
+        assert moved.to_model_tokens(counted, messages) == pytest.approx(
+            right.to_model_tokens(counted, messages), rel=0.1
+        )
 
 
 def test_a_ratio_below_the_floor_is_refused() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.gist import MIN_WORDS, MAX_WORDS, central_sentences
+from newton.dialogue.sentence_centrality import MAX_WORDS, MIN_WORDS, central_sentences
 
 TALK = [
     "Hello! How are you today?",

@@ -12,17 +12,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent import appraising
-from newton.agent.appraising import GrowthAssessment, assess
-from newton.agent.growth import PeriodMetric, GrowthReport, build_growth_report
-from newton.brain.choice import NEAR_COSINE, ReviewedDecision, Verdict
-from newton.brain.repeating import MAX_NEAREST, NEAR_COSINE_SHARED, DecisionVector, FailurePair, RepeatReport, AssessedPair, find_near_failures, summarize_repeats
-from newton.brain.retrospect import DecisionCounts
-from newton.brain.retrospect import DecisionGrowth as Brain
-from newton.heart.retrospect import MemoryStateChange, ProcedureCounts, FactGrowthCounts, EpisodeCounts, CensorCounts
-from newton.heart.retrospect import MemoryGrowth as Heart
+from newton.agent.growth import rules as appraising
+from newton.agent.growth.report import GrowthReport, PeriodMetric, build_growth_report
+from newton.agent.growth.rules import GrowthAssessment, assess
+from newton.brain.draft import NEAR_COSINE, ReviewedDecision, Verdict
+from newton.brain.growth_queries import DecisionCounts
+from newton.brain.growth_queries import DecisionGrowth as Brain
+from newton.brain.repeated_mistakes import (
+    MAX_NEAREST,
+    NEAR_COSINE_SHARED,
+    AssessedPair,
+    DecisionVector,
+    FailurePair,
+    RepeatReport,
+    find_near_failures,
+    summarize_repeats,
+)
+from newton.heart.growth_queries import (
+    CensorCounts,
+    EpisodeCounts,
+    FactGrowthCounts,
+    MemoryStateChange,
+    ProcedureCounts,
+)
+from newton.heart.growth_queries import MemoryGrowth as Heart
 from newton.memory.periods import ReportPeriods
-from newton.runtime.plots import growth as shown
+from newton.runtime.reports import growth as shown
 from tests.support import NOON
 from tests.unit.judging import judged
 from tests.unit.test_calibration_shown import NASTY, Page
@@ -136,7 +151,9 @@ def heart(
     return Heart(censors=met, procedures=followed, facts=learnt, episodes=EpisodeCounts(0, 0), state_changes=changed)
 
 
-def went(outcome: Verdict, times: int, *, sure: float = 0.7, weeks_ago: int = 0, first: int = 0) -> list[ReviewedDecision]:
+def went(
+    outcome: Verdict, times: int, *, sure: float = 0.7, weeks_ago: int = 0, first: int = 0
+) -> list[ReviewedDecision]:
     """Judged in the middle of a week."""
     at = NOON - weeks_ago * WEEK - timedelta(days=3)
     return [replace(judged(first + n, sure, outcome), decided_at=at - HOUR, reviewed_at=at) for n in range(times)]
@@ -201,11 +218,23 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
         (lambda: told(brain(number=2)), ADVICE, "No decision was judged; say what became of one"),
         (lambda: told(brain(), heart(met=CensorCounts(10, 1, 0, 0))), STRONG, "Censors were right 90 % of 10 times."),
         (lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))), WEAK, "Censors were right only 85 % of 20 times"),
-        (lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))), ADVICE, "Retire or narrow the censors that were wrong"),
+        (
+            lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))),
+            ADVICE,
+            "Retire or narrow the censors that were wrong",
+        ),
         (lambda: told(brain(), heart(changed("EFFECTIVE", "tea"))), STRONG, "Proved to work: tea."),
         (lambda: told(brain(), heart(changed("INEFFECTIVE", "tea"))), WEAK, "Turned out not to work: tea."),
-        (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 3, 0, 0, 0))), STRONG, "30 % of 10 facts were confirmed."),
-        (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 2, 0, 0, 0))), WEAK, "Only 20 % of 10 facts were confirmed"),
+        (
+            lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 3, 0, 0, 0))),
+            STRONG,
+            "30 % of 10 facts were confirmed.",
+        ),
+        (
+            lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 2, 0, 0, 0))),
+            WEAK,
+            "Only 20 % of 10 facts were confirmed",
+        ),
         (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 2, 0, 0, 0))), ADVICE, "Say which facts are so"),
     ],
 )

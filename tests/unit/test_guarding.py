@@ -9,14 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.choice import DecisionDraft, DecisionReason, Stakes, TrackRecord
-from newton.brain.expressions import FUNCTIONS, LOOPS
-from newton.brain.guarding import LISTS, MAX_ITEMS, MAX_TEXT_CHARS, NULLABLE_RATES, RECORD_FIELDS, VARIABLES, GuardrailRule, GuardrailResult, validate_expression, evaluate
+from newton.brain.cel_expressions import FUNCTIONS, LOOPS
+from newton.brain.draft import DecisionDraft, DecisionReason, Stakes, TrackRecord
+from newton.brain.guardrail_engine import (
+    LISTS,
+    MAX_ITEMS,
+    MAX_TEXT_CHARS,
+    NULLABLE_RATES,
+    RECORD_FIELDS,
+    VARIABLES,
+    GuardrailResult,
+    GuardrailRule,
+    evaluate,
+    validate_expression,
+)
 from newton.content.guardrails import Severity
 from newton.errors import InputError
 from tests.support import NOON
 
-CHOICE = DecisionDraft(description="Move to Postgres", confidence=0.7, at=NOON, reasons=(DecisionReason("analysis", "it is one"),))
+CHOICE = DecisionDraft(
+    description="Move to Postgres", confidence=0.7, at=NOON, reasons=(DecisionReason("analysis", "it is one"),)
+)
 RATED = TrackRecord(decisions=10, judged=8, open=2, overdue=1, success_rate=0.25, brier=0.4, category_judged=0)
 
 
@@ -59,11 +72,17 @@ def test_an_expression_sees_the_choice_and_the_record(expression: str) -> None:
 
 def test_the_record_of_the_agent_is_seen() -> None:
     expression = "record.success_rate != null && record.success_rate < 0.5 && record.overdue == 1"
-    assert [ruling(expression, CHOICE, standing).verdict for standing in (TrackRecord(), RATED)] == ["passed", "blocked"]
+    assert [ruling(expression, CHOICE, standing).verdict for standing in (TrackRecord(), RATED)] == [
+        "passed",
+        "blocked",
+    ]
 
 
 def test_reasons_of_one_kind_are_one_kind() -> None:
-    twice = replace(CHOICE, reasons=(DecisionReason("analysis", "a"), DecisionReason("analysis", "b"), DecisionReason("analogy", "c")))
+    twice = replace(
+        CHOICE,
+        reasons=(DecisionReason("analysis", "a"), DecisionReason("analysis", "b"), DecisionReason("analogy", "c")),
+    )
     assert ruling("size(reasons) == 3 && size(reason_kinds) == 2", twice).verdict == "blocked"
 
 

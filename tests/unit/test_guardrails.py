@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from newton.agent.guarding import load_file_guardrails
-from newton.brain.choice import DecisionDraft, DecisionReason, ReasonKind, Stakes, TrackRecord
-from newton.brain.guarding import GuardrailRule, evaluate
+from newton.agent.services.guardrails import load_file_guardrails
+from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, TrackRecord
+from newton.brain.guardrail_engine import GuardrailRule, evaluate
 from newton.errors import ConfigError
 from tests.support import NOON
 
@@ -46,7 +46,9 @@ def broken(given: DecisionDraft) -> dict[str, str]:
 
 def test_the_defaults_ship() -> None:
     assert sorted(load_file_guardrails(None)) == SHIPPED
-    assert all(given.description.endswith(".") and given.message.endswith(".") for given in load_file_guardrails(None).values())
+    assert all(
+        given.description.endswith(".") and given.message.endswith(".") for given in load_file_guardrails(None).values()
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.errors import InputError
-from newton.heart.happenings import (
+from newton.heart.events.event_types import (
+    MAX_LINE_CHARACTERS,
     MAX_PAYLOAD_DEPTH,
     OUTPUT_FIELDS,
-    MAX_LINE_CHARACTERS,
     EventData,
     has_output,
-    validate_event,
     render_entity_line,
-    render_relation_line,
     render_line,
+    render_relation_line,
+    validate_event,
 )
 from tests.support import NOON
 
@@ -77,7 +77,9 @@ def test_a_payload_of_another_shape_is_told_as_it_is(type: str, payload: dict[st
 
 
 def test_of_much_output_whole_lines_are_told_and_a_long_command_leaves_room_for_it() -> None:
-    run = render_line(event("shell_exec", {"command": LONG, "exit_code": 1, "stdout": f"first line\nsecond line\n{LONG}"}))
+    run = render_line(
+        event("shell_exec", {"command": LONG, "exit_code": 1, "stdout": f"first line\nsecond line\n{LONG}"})
+    )
     assert run.endswith(" · exit 1 · first line second line …")
     run = render_line(event("shell_exec", {"command": "ls", "exit_code": 1, "stdout": LONG}))
     assert run.endswith(" word …")
@@ -174,7 +176,9 @@ def test_what_cannot_be_kept_is_refused_with_a_remedy(type: str, payload: Any, w
 
 
 def test_a_payload_is_kept_as_plain_json_without_its_secrets() -> None:
-    kept = validate_event("x", NOON, {"key": ["AKIAIOSFODNN7EXAMPLE"], "AKIAIOSFODNN7EXAMPLE": 1, "of": MappingProxyType({})})
+    kept = validate_event(
+        "x", NOON, {"key": ["AKIAIOSFODNN7EXAMPLE"], "AKIAIOSFODNN7EXAMPLE": 1, "of": MappingProxyType({})}
+    )
     assert kept.payload == {"key": ["[REDACTED:aws-key]"], "[REDACTED:aws-key]": 1, "of": {}}
     assert validate_event("x", NOON, {"half": "a\ud800"}).payload == {"half": "a?"}
 

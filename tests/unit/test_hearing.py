@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.providers.chat import ToolCall
-from newton.providers.hearing import MIN_CHAR_LIMIT, StreamAccumulator
+from newton.providers.stream_accumulator import MIN_CHAR_LIMIT, StreamAccumulator
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.errors import InputError
-from newton.memory.hygiene import MAX_CHARACTERS, MAX_NAME_CHARACTERS, SECRET_PATTERNS, clean_text, clean_model_text, validate_time, clean_name, redact_secrets, clean_ref
+from newton.memory.hygiene import (
+    MAX_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    SECRET_PATTERNS,
+    clean_model_text,
+    clean_name,
+    clean_ref,
+    clean_text,
+    redact_secrets,
+    validate_time,
+)
 from tests.support import NOON
 
 # Drawn by nobody: letters and digits in turn, in as many as are wanted.
@@ -197,7 +207,9 @@ def test_what_is_no_line_is_no_name(given: str) -> None:
             rule(given, what="title")
 
 
-@pytest.mark.parametrize("given", ["Ana", "x" * MAX_NAME_CHARACTERS, "Élodie", "山田　太郎", "می‌خواهم", "👩‍👩‍👧", "a b", " a"])
+@pytest.mark.parametrize(
+    "given", ["Ana", "x" * MAX_NAME_CHARACTERS, "Élodie", "山田　太郎", "می‌خواهم", "👩‍👩‍👧", "a b", " a"]
+)
 def test_a_name_in_any_script_stays_as_it_is(given: str) -> None:
     assert (clean_name(given, what="title"), clean_ref(given, what="title")) == (given, given)
 

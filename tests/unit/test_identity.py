@@ -6,23 +6,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.identity import select_identity_lines
-from newton.cognition.render import count_header_tokens, render
-from newton.heart.tenets import IDENTITY_PARTS, Identity, IdentityPart, Tenet, diff_tenets, fingerprint, render_tenet
-from newton.providers import tokens
+from newton.cognition.assembly.identity_section import select_identity_lines
+from newton.cognition.assembly.render import count_header_tokens, render
+from newton.heart.identity.tenets import (
+    IDENTITY_PARTS,
+    Identity,
+    IdentityPart,
+    Tenet,
+    diff_tenets,
+    fingerprint,
+    render_tenet,
+)
+from newton.providers import token_counter
 
 WORDS = st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=60)
 
 
 def tenet(number: int, part: IdentityPart, words: str) -> Tenet:
-    return Tenet(tenet_id=UUID(int=number), part=part, text=words, tokens=tokens.count(render_tenet(part, words)))
+    return Tenet(
+        tenet_id=UUID(int=number), part=part, text=words, tokens=token_counter.count(render_tenet(part, words))
+    )
 
 
 def identity(*lines: tuple[IdentityPart, str]) -> Identity:
     return Identity(1, tuple(tenet(n, part, words) for n, (part, words) in enumerate(lines)))
 
 
-LINES = st.lists(st.tuples(st.sampled_from(IDENTITY_PARTS), WORDS.filter(lambda words: words.strip() != "")), max_size=12)
+LINES = st.lists(
+    st.tuples(st.sampled_from(IDENTITY_PARTS), WORDS.filter(lambda words: words.strip() != "")), max_size=12
+)
 
 
 def test_what_bars_an_action_stands_before_what_colours_it() -> None:
@@ -39,8 +51,8 @@ def test_only_whole_lines_stand_and_their_tokens_add_up(lines: list[tuple[Identi
     shown = select_identity_lines(identity(*lines), max_tokens=most)
     assert sorted((*shown.shown, *shown.omitted), key=lambda one: one.tenet_id) == list(identity(*lines).tenets)
     assert sum(one.tokens for one in shown.shown) <= most
-    page = render({"identity": shown.blocks}, header_tokens=count_header_tokens(tokens.count))
-    assert tokens.count(page.text) == page.tokens if page.text else page.tokens == 0
+    page = render({"identity": shown.blocks}, header_tokens=count_header_tokens(token_counter.count))
+    assert token_counter.count(page.text) == page.tokens if page.text else page.tokens == 0
     assert page.text.count("\n") == len(shown.shown) + bool(shown.shown)
 
 
@@ -53,7 +65,9 @@ def test_more_room_never_loses_a_line(lines: list[tuple[IdentityPart, str]], mos
 
 def test_what_has_no_room_leaves_no_word_in_the_text() -> None:
     # S002-13
-    shown = select_identity_lines(identity(("boundary", "No legal advice"), ("value", "Honest before kind")), max_tokens=8)
+    shown = select_identity_lines(
+        identity(("boundary", "No legal advice"), ("value", "Honest before kind")), max_tokens=8
+    )
     assert [block.text for block in shown.blocks] == ["- No legal advice\n"]
     assert shown.as_json() == {"version": 1, "shown": [str(UUID(int=0))], "unshown": [str(UUID(int=1))]}
 

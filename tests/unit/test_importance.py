@@ -14,12 +14,21 @@ GUIDE = (Path(__file__).parents[2] / "docs/importance.md").read_text(encoding="u
 
 def test_nothing_given_is_one_of_ten() -> None:
     # S000-16
-    assert derive_importance("fact", "NEW", None, 0) == derive_importance("exchange", "ACTIVE", None, 0) == pytest.approx(0.1)
+    assert (
+        derive_importance("fact", "NEW", None, 0)
+        == derive_importance("exchange", "ACTIVE", None, 0)
+        == pytest.approx(0.1)
+    )
 
 
 def test_a_person_gives_it_on_a_scale_of_ten() -> None:
     # S000-16
-    assert (normalize_importance(0), normalize_importance(7), normalize_importance(10), normalize_importance(None)) == (0, 0.7, 1, None)
+    assert (normalize_importance(0), normalize_importance(7), normalize_importance(10), normalize_importance(None)) == (
+        0,
+        0.7,
+        1,
+        None,
+    )
 
 
 @pytest.mark.parametrize("importance", [-0.1, 10.1, float("nan"), float("inf")])
@@ -34,9 +43,15 @@ def test_the_guide_tells_the_numbers_that_are_used() -> None:
     plain = derive_importance("fact", "NEW", None, 0)
     used = [
         [plain],
-        [derive_importance("decision", "RECORDED", None, 0) - plain, derive_importance("episode", "ACTIVE", None, 0) - plain],
+        [
+            derive_importance("decision", "RECORDED", None, 0) - plain,
+            derive_importance("episode", "ACTIVE", None, 0) - plain,
+        ],
         [derive_importance("fact", "CONFIRMED", None, 0) - plain, derive_importance("fact", "CORE", None, 0) - plain],
-        [derive_importance("procedure", "EFFECTIVE", None, 0) - plain, derive_importance("censor", "ESCALATED", None, 0) - plain],
+        [
+            derive_importance("procedure", "EFFECTIVE", None, 0) - plain,
+            derive_importance("censor", "ESCALATED", None, 0) - plain,
+        ],
         [derive_importance("fact", "NEW", outcome, 0) - plain for outcome in ("failure", "success")],
         [derive_importance("fact", "NEW", None, uses) - plain for uses in (9, 1_000)],
     ]

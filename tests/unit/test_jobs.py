@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.extraction import ExtractionResult
-from newton.brain.reading import DecisionSummary
-from newton.memory.outbox import OutboxBacklog, DrainResult
+from newton.agent.maintenance.extraction import ExtractionResult
+from newton.brain.queries import DecisionSummary
+from newton.memory.outbox import DrainResult, OutboxBacklog
 from newton.memory.transitions import PlannedTransition
-from newton.runtime.jobs.decisions import to_reminder_outcome, find_snapshot_reason
+from newton.runtime.jobs.decisions import find_snapshot_reason, to_reminder_outcome
 from newton.runtime.jobs.memories import to_embed_outcome, to_extraction_outcome, to_lifecycle_outcome
 from newton.runtime.jobs.queue import JobOutcome
-from newton.runtime.jobs.storage import MIN_DEAD_ROWS, TableStats, describe_retention, to_vacuum_outcome
+from newton.runtime.jobs.retention import MIN_DEAD_ROWS, TableStats, describe_retention, to_vacuum_outcome
 from tests.support import NOON
 
 NONE_LEFT = OutboxBacklog(0, 0, None)
@@ -34,7 +34,9 @@ def test_what_waits_for_a_model_that_is_away_says_so_and_is_no_failure() -> None
 
 @given(st.lists(st.sampled_from(["expired", "merged", "archived"])))
 def test_steps_are_counted_each_once(events: list[str]) -> None:
-    outcome = to_lifecycle_outcome([PlannedTransition(uuid4(), event, "NEW", "SUPERSEDED", "a rule") for event in events])
+    outcome = to_lifecycle_outcome(
+        [PlannedTransition(uuid4(), event, "NEW", "SUPERSEDED", "a rule") for event in events]
+    )
     assert sum(int(str(number)) for number in (outcome.result or {}).values()) == len(events)
     assert (outcome.result is None) == (not events)
     assert all(event in outcome.reason for event in events)
@@ -78,7 +80,9 @@ def test_tables_that_autovacuum_keeps_up_with_are_left_alone() -> None:
     tidy = [TableStats("a", 100_000, MIN_DEAD_ROWS, None), TableStats("b", 100, MIN_DEAD_ROWS - 1, NOON)]
     assert to_vacuum_outcome(tidy).result is None
     said = to_vacuum_outcome([*tidy, TableStats("memory.postings", MIN_DEAD_ROWS, 3 * MIN_DEAD_ROWS, None)])
-    assert said.result == {"dead_percent": {"memory.postings": 75}} and "vacuum (analyze) memory.postings" in said.reason
+    assert (
+        said.result == {"dead_percent": {"memory.postings": 75}} and "vacuum (analyze) memory.postings" in said.reason
+    )
 
 
 def test_what_is_kept_and_what_was_read_is_said() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.memory.changes import ALLOWED_TRANSITIONS, AllowedTransition
 from newton.memory.memory import Kind
+from newton.memory.state_machine import ALLOWED_TRANSITIONS, AllowedTransition
 from newton.memory.transitions import PlannedTransition
 from tests.support import NOON
 from tests.unit.lives import (
@@ -75,7 +75,9 @@ def test_the_table_has_every_change_that_the_rules_of_censors_make_and_no_other(
     assert made == table("censor") - {approved}
 
 
-def made_by(lives: Iterable[Other], due: Callable[[Other], list[PlannedTransition]], kind: Kind) -> set[AllowedTransition]:
+def made_by(
+    lives: Iterable[Other], due: Callable[[Other], list[PlannedTransition]], kind: Kind
+) -> set[AllowedTransition]:
     """Every change that the rule makes of these; once made, nothing more is due."""
     made: set[AllowedTransition] = set()
     for life in lives:
@@ -127,7 +129,9 @@ def test_every_step_is_in_the_table_and_once_taken_none_is_due(lives: list[facts
 
 
 @given(LIVES.flatmap(lambda lives: st.tuples(st.just(lives), st.permutations(lives))))
-def test_the_order_in_which_facts_are_read_does_not_matter(both: tuple[list[facts.FactEvidence], list[facts.FactEvidence]]) -> None:
+def test_the_order_in_which_facts_are_read_does_not_matter(
+    both: tuple[list[facts.FactEvidence], list[facts.FactEvidence]],
+) -> None:
     one, other = ({step.memory_id: step for step in facts_due(lives)} for lives in both)
     assert one == other
 

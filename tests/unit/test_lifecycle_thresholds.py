@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS, truncate_text
-from newton.heart.lifecycle.procedures import Z_95, lower_bound, effectiveness
+from newton.heart.lifecycle.procedures import Z_95, effectiveness, lower_bound
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from tests.support import NOON
 from tests.unit.lives import LATER, USUAL, censor, episode, every_censor, fact, facts_due, procedure

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.content import markup
+from newton.content import markdown
 from newton.errors import InputError
 
 WORDS = st.text("abc xyz\n\t.!`*_[]()<>#-=+|:\"'~\\&;1é日\u2028", max_size=200)
@@ -18,7 +18,7 @@ WORDS = st.text("abc xyz\n\t.!`*_[]()<>#-=+|:\"'~\\&;1é日\u2028", max_size=200
 @example("<h1>a<h2>b</h1>c")
 @example("===\na\n===\n===")
 def test_no_text_is_too_strange_to_be_read(text: str) -> None:
-    for read in (markup.parse_markdown, markup.parse_plain_text):
+    for read in (markdown.parse_markdown, markdown.parse_plain_text):
         reading = read(text)
         assert all(paragraph.strip() for section in reading.sections for paragraph in section.paragraphs)
         assert all(section.paragraphs for section in reading.sections)
@@ -34,7 +34,7 @@ def test_no_word_is_lost(words: list[str], data: st.DataObject) -> None:
     text = "".join(
         word + gap for word, gap in zip(words, between + [" "] * max(0, len(words) - len(between)), strict=False)
     )
-    for read in (markup.parse_markdown, markup.parse_plain_text):
+    for read in (markdown.parse_markdown, markdown.parse_plain_text):
         kept = " ".join(" ".join((section.heading, *section.paragraphs)) for section in read(text).sections)
         assert [word for word in words if word not in kept] == []
 
@@ -57,7 +57,7 @@ def test_no_word_is_lost(words: list[str], data: st.DataObject) -> None:
 )
 def test_no_text_takes_long_to_read(text: str) -> None:
     started = time.process_time()
-    for read in (markup.parse_markdown, markup.parse_plain_text):
+    for read in (markdown.parse_markdown, markdown.parse_plain_text):
         try:
             read(text)
         except InputError as error:

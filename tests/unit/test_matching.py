@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.matching import ProcedureTriggers, match_triggers, stem_overlap, extract_stems
-from newton.heart.naming import NameIndex, NamedEntity, list_spellings, list_candidate_spellings
+from newton.heart.entities.name_recognition import NamedEntity, NameIndex, list_candidate_spellings, list_spellings
+from newton.heart.procedure_matching import ProcedureTriggers, extract_stems, match_triggers, stem_overlap
 
 
 def pattern(number: int, name: str, **more: object) -> ProcedureTriggers:

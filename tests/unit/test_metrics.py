@@ -9,10 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.metrics import ContextSample, FactConfirmationCounts, QualityMetric, ItemSample, QualityReport, MetricPeriod, MetricTarget, TurnSample, MetricVerdict, compute_report
+from newton.cognition.metrics.metrics import (
+    ContextSample,
+    FactConfirmationCounts,
+    ItemSample,
+    MetricPeriod,
+    MetricTarget,
+    MetricVerdict,
+    QualityMetric,
+    QualityReport,
+    TurnSample,
+    compute_report,
+)
 from newton.content.profiles import Profile
-from newton.runtime.cli import TOP_LEVEL_COMMANDS, COMMAND_GROUPS
-from newton.runtime.cli.metrics import ADVICE_BY_VERDICT, metrics_to_json, format_metrics
+from newton.runtime.cli import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
+from newton.runtime.cli.judgement.metrics import ADVICE_BY_VERDICT, format_metrics, metrics_to_json
 from newton.settings import Settings
 from tests.support import NOON
 
@@ -50,7 +61,16 @@ def turn(number: int, held: ContextSample | None, **changed: object) -> TurnSamp
 
 def found(*turns: TurnSample, facts: FactConfirmationCounts = KNOWN, cost: int = 0) -> QualityReport:
     made = {date(2026, 11, 20): {"fact": 10, "exchange": 25}}
-    return compute_report(MetricPeriod(since=NOON - timedelta(days=7), until=NOON, turns=turns, memories_by_day=made, facts=facts, model_tokens=cost))
+    return compute_report(
+        MetricPeriod(
+            since=NOON - timedelta(days=7),
+            until=NOON,
+            turns=turns,
+            memories_by_day=made,
+            facts=facts,
+            model_tokens=cost,
+        )
+    )
 
 
 def figure(name: str, of: QualityReport) -> QualityMetric:

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.naming import MAX_NAME_WORDS, NameIndex, NamedEntity, normalize_name, find_names, compute_salience
+from newton.heart.entities.name_recognition import (
+    MAX_NAME_WORDS,
+    NamedEntity,
+    NameIndex,
+    compute_salience,
+    find_names,
+    normalize_name,
+)
 from newton.ids import new_id
 
 
@@ -170,7 +177,13 @@ def test_of_names_that_overlap_the_longest_is_meant() -> None:
 @given(st.integers(0, 10_000), st.floats(0, 10_000))
 def test_salience_grows_with_mentions_and_fades(mentions: int, days: float) -> None:
     # S001-20
-    assert 0 <= compute_salience(mentions, days + 1) <= compute_salience(mentions, days) <= compute_salience(mentions + 1, days) <= 1
+    assert (
+        0
+        <= compute_salience(mentions, days + 1)
+        <= compute_salience(mentions, days)
+        <= compute_salience(mentions + 1, days)
+        <= 1
+    )
     assert compute_salience(mentions, days + 90) == pytest.approx(compute_salience(mentions, days) / 2)
 
 

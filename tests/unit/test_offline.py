@@ -5,7 +5,7 @@ import pytest
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.offline import BrokenEmbedder, HashEmbedder, ScriptedChat
+from newton.providers.fakes import BrokenEmbedder, HashEmbedder, ScriptedChat
 
 HELLO = [ChatMessage("system", "Be kind."), ChatMessage("user", "Hello")]
 

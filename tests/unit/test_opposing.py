@@ -2,7 +2,7 @@
 
 import pytest
 
-from newton.heart.opposing import LineRelation, compare_lines
+from newton.heart.identity.conflicts import LineRelation, compare_lines
 
 SAME = [
     ("Call me Max", "I prefer to be called Max"),
@@ -56,6 +56,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("pair", "expected"), CASES)
-def test_two_lines_are_the_same_against_each_other_or_neither(pair: tuple[str, str], expected: LineRelation | None) -> None:
+def test_two_lines_are_the_same_against_each_other_or_neither(
+    pair: tuple[str, str], expected: LineRelation | None
+) -> None:
     assert compare_lines(*pair) == compare_lines(*pair[::-1]) == expected
     assert compare_lines(pair[0], pair[0]) == "same"

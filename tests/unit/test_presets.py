@@ -2,7 +2,14 @@
 
 import pytest
 
-from newton.dialogue.compaction.strategies import BatchTurns, MergeSummaries, MaskOutputs, SummarizeOldest, SummarizeToolCalls, parse_preset
+from newton.dialogue.compaction.strategies import (
+    BatchTurns,
+    MaskOutputs,
+    MergeSummaries,
+    SummarizeOldest,
+    SummarizeToolCalls,
+    parse_preset,
+)
 from newton.errors import InputError
 
 
@@ -16,9 +23,18 @@ def test_presets_have_their_names() -> None:
         "goal_batch",
         "goal_merge",
     ]
-    assert (default.strategies[1:3], default.max_tokens) == ((SummarizeToolCalls(age=10), SummarizeOldest(share=0.8)), 100_000)
-    assert (long.strategies[1:3], long.max_tokens) == ((SummarizeToolCalls(age=5), SummarizeOldest(share=0.75)), 150_000)
-    assert (conservative.strategies[1:3], conservative.max_tokens) == ((SummarizeToolCalls(age=20), SummarizeOldest(share=0.9)), 100_000)
+    assert (default.strategies[1:3], default.max_tokens) == (
+        (SummarizeToolCalls(age=10), SummarizeOldest(share=0.8)),
+        100_000,
+    )
+    assert (long.strategies[1:3], long.max_tokens) == (
+        (SummarizeToolCalls(age=5), SummarizeOldest(share=0.75)),
+        150_000,
+    )
+    assert (conservative.strategies[1:3], conservative.max_tokens) == (
+        (SummarizeToolCalls(age=20), SummarizeOldest(share=0.9)),
+        100_000,
+    )
     assert parse_preset("none").strategies == ()
 
 

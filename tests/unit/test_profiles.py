@@ -9,24 +9,24 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from newton.cognition.score import check_expression
+from newton.cognition.scoring.score import check_expression
+from newton.content.package_data import data_folder
 from newton.content.profiles import (
-    FEATURES,
     DECAY_PRESETS,
+    FEATURES,
     Decay,
-    OverflowMode,
+    FeatureWeights,
     ItemOrder,
     OutcomeFactors,
+    OverflowMode,
     Profile,
     UsageBoost,
-    FeatureWeights,
+    get_profile,
     load_profiles,
     select_profile,
-    get_profile,
     write_profile,
 )
-from newton.content.shipped import data_folder
-from newton.content.yamlfile import read_folder
+from newton.content.yaml_models import read_folder
 from newton.errors import ConfigError, ConflictError, InputError, NotFoundError
 
 GOOD = """\

@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from newton.ids import new_id
 from newton.memory.ranking import (
-    MAX_NEIGHBOUR_SOURCES,
+    DEFAULT_WEIGHTS,
     LONG_TEXT_FACTOR,
     LONG_TEXT_WORDS,
-    DEFAULT_WEIGHTS,
-    SearchHit,
+    MAX_NEIGHBOUR_SOURCES,
     RankingWeights,
-    find_neighbours,
+    SearchHit,
     find_named_speakers,
-    score_relevance,
+    find_neighbours,
     normalize_by_max,
+    score_relevance,
 )
 
 THREAD, OTHER = new_id(), new_id()
@@ -45,7 +45,9 @@ def hit(
     place: int | None = None,
     speaker: str | None = None,
 ) -> SearchHit:
-    return SearchHit(new_id(), "exchange", words, THREAD if place is not None else None, place, speaker, similarity, lexical)
+    return SearchHit(
+        new_id(), "exchange", words, THREAD if place is not None else None, place, speaker, similarity, lexical
+    )
 
 
 def test_meaning_and_words_add_up() -> None:
@@ -53,7 +55,9 @@ def test_meaning_and_words_add_up() -> None:
 
 
 def test_the_words_of_a_long_text_count_less() -> None:
-    just, longer = score_relevance([hit(lexical=0.6, words=LONG_TEXT_WORDS), hit(lexical=0.6, words=LONG_TEXT_WORDS + 1)])
+    just, longer = score_relevance(
+        [hit(lexical=0.6, words=LONG_TEXT_WORDS), hit(lexical=0.6, words=LONG_TEXT_WORDS + 1)]
+    )
     assert longer == pytest.approx(LONG_TEXT_FACTOR * just)
 
 
@@ -125,20 +129,28 @@ def test_neither_roles_nor_parts_of_words_nor_small_letters_name_a_speaker(text:
 
 def test_what_counts_nothing_changes_nothing() -> None:
     hits = [hit(0.4, lexical=0.5, place=1, speaker="Ana"), hit(0.1, lexical=0.2, place=2)]
-    assert score_relevance(hits, RankingWeights(lexical=0, neighbours=(), speaker=0), frozenset({"Ana"})) == pytest.approx([0.4, 0.1])
+    assert score_relevance(
+        hits, RankingWeights(lexical=0, neighbours=(), speaker=0), frozenset({"Ana"})
+    ) == pytest.approx([0.4, 0.1])
     assert score_relevance(hits, RankingWeights(similarity=0, neighbours=())) == pytest.approx([1.5 * 0.5, 1.5 * 0.2])
 
 
 def test_what_stands_beside_a_good_line_is_looked_at_unless_it_was_found() -> None:
     # S002-9: short answers share no word with the question
-    assert sorted(find_neighbours([hit(0.8, place=0), hit(0.5, place=2), hit(0.9)])) == [(THREAD, 1), (THREAD, 3), (THREAD, 4)]
+    assert sorted(find_neighbours([hit(0.8, place=0), hit(0.5, place=2), hit(0.9)])) == [
+        (THREAD, 1),
+        (THREAD, 3),
+        (THREAD, 4),
+    ]
     assert find_neighbours([hit(0.8, place=5)], RankingWeights(neighbours=())) == []
     assert find_neighbours([]) == []
 
 
 def test_only_the_best_lines_bring_their_neighbours() -> None:
     hits = [hit(1 - n / 1_000, place=10 * n) for n in range(MAX_NEIGHBOUR_SOURCES + 5)]
-    assert max(place for _, place in find_neighbours(hits)) == 10 * (MAX_NEIGHBOUR_SOURCES - 1) + len(DEFAULT_WEIGHTS.neighbours)
+    assert max(place for _, place in find_neighbours(hits)) == 10 * (MAX_NEIGHBOUR_SOURCES - 1) + len(
+        DEFAULT_WEIGHTS.neighbours
+    )
 
 
 @given(HITS)

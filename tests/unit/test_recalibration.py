@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from newton.brain.calibration.recalibration import (
     MIN_REVIEWS,
-    IsotonicMap,
     CorrectionMap,
+    IsotonicMap,
     PlattScaling,
     RecalibrationResult,
     fit_isotonic,
@@ -18,7 +18,7 @@ from newton.brain.calibration.recalibration import (
     recalibrate,
 )
 from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
-from newton.brain.choice import Verdict
+from newton.brain.draft import Verdict
 from tests.support import examples
 from tests.unit.judging import CONFIDENCES, PAIRS, drawn, record
 
@@ -103,7 +103,9 @@ def test_a_calibrated_recorder_mostly_keeps_the_stated_figures() -> None:
 
 def test_a_fall_in_the_later_part_does_not_choose_a_map() -> None:
     even = ForecastSeries(np.tile([0.5, 0.5], 100), np.tile([0.0, 1.0], 100))
-    fallen = ForecastSeries(np.concatenate([even.stated, np.full(100, 0.5)]), np.concatenate([even.outcome, np.zeros(100)]))
+    fallen = ForecastSeries(
+        np.concatenate([even.stated, np.full(100, 0.5)]), np.concatenate([even.outcome, np.zeros(100)])
+    )
     found = learnt(fallen)
     assert (found.method, found.earlier, found.later) == ("none", 200, 100)
     assert found.brier_corrected == found.brier_stated == 0.25

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.recency import find_news_questions
+from newton.cognition.sources.needs_web import find_news_questions
 from tests.support import NOON
 
 ASKING = [
@@ -83,4 +83,6 @@ def test_only_the_sentence_that_asks_is_sent() -> None:
     mixed = "My card is 4111 1111. What is the latest on the harbour password? Ana lives in Rome today."
     assert find_news_questions(mixed, now=NOON) == "What is the latest on the harbour password?"
     assert find_news_questions("My card is 4111 1111, what is the latest on it?", now=NOON) == ""
-    assert find_news_questions("What is the latest on " + "the harbour " * 20 + "?", now=NOON) == "", "too long for a question"
+    assert find_news_questions("What is the latest on " + "the harbour " * 20 + "?", now=NOON) == "", (
+        "too long for a question"
+    )

@@ -5,9 +5,9 @@ from time import process_time
 
 import pytest
 
-from newton.dialogue.compaction.telling import summarize_block, find_paths
-from newton.dialogue.condensing import lasting_sentences, chunk_output, classify_lasting
-from newton.dialogue.recognising import find_names, classify_sentence, count_cues
+from newton.dialogue.compaction.extractive_summary import find_paths, summarize_block
+from newton.dialogue.sentence_cues import classify_sentence, count_cues, find_names
+from newton.dialogue.session_summary import chunk_output, classify_lasting, lasting_sentences
 from newton.dialogue.view import ViewMessage
 from tests.support import count
 
@@ -25,7 +25,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "states": lambda text: classify_lasting(f"It lies {text}"),
     "bullets": lasting_sentences,
     "things": lambda text: find_paths([text]),
-    "account": lambda text: summarize_block([ViewMessage("tool", text, 9, 0, 0), ViewMessage("assistant", text, 9, 1, 1)]),
+    "account": lambda text: summarize_block(
+        [ViewMessage("tool", text, 9, 0, 0), ViewMessage("assistant", text, 9, 1, 1)]
+    ),
 }
 
 

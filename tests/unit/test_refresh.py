@@ -4,11 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from newton.cognition.refresh import DEFAULT_COVERAGE_THRESHOLDS, InputCoverage, CoverageThresholds, RefreshMethod, RefreshInput, decide_refresh, is_follow_up, extract_content_words
+from newton.cognition.session_context.policy import (
+    DEFAULT_COVERAGE_THRESHOLDS,
+    CoverageThresholds,
+    InputCoverage,
+    RefreshInput,
+    RefreshMethod,
+    decide_refresh,
+    extract_content_words,
+    is_follow_up,
+)
 
 COVERED = InputCoverage(cosine=0.7, word_share=1.0, is_follow_up=False)
 CALM = RefreshInput(
-    frame="question", previous_frame="question", is_frame_forced=False, is_choice_due=False, coverage=COVERED, max_tokens=2_000, used_tokens=900
+    frame="question",
+    previous_frame="question",
+    is_frame_forced=False,
+    is_choice_due=False,
+    coverage=COVERED,
+    max_tokens=2_000,
+    used_tokens=900,
 )
 
 
@@ -42,7 +57,11 @@ TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
         "updated",
         "it covers the input (0.70), and 2 more belong beside it",
     ),
-    "too much that is new": (replace(CALM, added_count=20, overflow_reason="20 memories are new"), "built", "20 memories are new"),
+    "too much that is new": (
+        replace(CALM, added_count=20, overflow_reason="20 memories are new"),
+        "built",
+        "20 memories are new",
+    ),
 }
 
 
@@ -60,23 +79,40 @@ def test_what_is_wrong_is_made_anew_even_when_something_milder_would_do() -> Non
 
 def test_at_the_bounds_it_is_covered() -> None:
     # S002-14: similarity < 0.5
-    assert decide_refresh(replace(CALM, coverage=InputCoverage(cosine=0.5, word_share=0.8, is_follow_up=False)), DEFAULT_COVERAGE_THRESHOLDS).method == "stood"
+    assert (
+        decide_refresh(
+            replace(CALM, coverage=InputCoverage(cosine=0.5, word_share=0.8, is_follow_up=False)),
+            DEFAULT_COVERAGE_THRESHOLDS,
+        ).method
+        == "stood"
+    )
     strict = CoverageThresholds(min_cosine=0.75, min_word_share=0.8)
     assert decide_refresh(CALM, strict).method == "built"
 
 
 def test_without_an_embedding_the_words_decide() -> None:
     blind = replace(COVERED, cosine=None)
-    assert decide_refresh(replace(CALM, coverage=blind), DEFAULT_COVERAGE_THRESHOLDS) == ("stood", "it covers the input")
-    assert decide_refresh(replace(CALM, coverage=replace(blind, word_share=0.5)), DEFAULT_COVERAGE_THRESHOLDS).method == "built"
+    assert decide_refresh(replace(CALM, coverage=blind), DEFAULT_COVERAGE_THRESHOLDS) == (
+        "stood",
+        "it covers the input",
+    )
+    assert (
+        decide_refresh(replace(CALM, coverage=replace(blind, word_share=0.5)), DEFAULT_COVERAGE_THRESHOLDS).method
+        == "built"
+    )
 
 
 def test_an_input_that_leans_on_what_was_said_has_nothing_to_be_covered() -> None:
     leaning = InputCoverage(cosine=0.05, word_share=0.0, is_follow_up=True)
     other = replace(CALM, coverage=leaning, frame="conversation")
     assert decide_refresh(other, DEFAULT_COVERAGE_THRESHOLDS).method == "stood", "thanks is said in any frame"
-    assert decide_refresh(replace(other, is_frame_forced=True), DEFAULT_COVERAGE_THRESHOLDS).method == "built", "but a person may say which"
-    assert decide_refresh(replace(CALM, coverage=leaning), DEFAULT_COVERAGE_THRESHOLDS) == ("stood", "the input leans on what was said before")
+    assert decide_refresh(replace(other, is_frame_forced=True), DEFAULT_COVERAGE_THRESHOLDS).method == "built", (
+        "but a person may say which"
+    )
+    assert decide_refresh(replace(CALM, coverage=leaning), DEFAULT_COVERAGE_THRESHOLDS) == (
+        "stood",
+        "the input leans on what was said before",
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +138,9 @@ def test_what_does_not_lean(text: str) -> None:
 
 
 def test_words_are_compared_without_their_endings() -> None:
-    assert extract_content_words("Deployments failed, and Ana’s caches") == extract_content_words("the deployment FAILS; Ana's cache!")
+    assert extract_content_words("Deployments failed, and Ana’s caches") == extract_content_words(
+        "the deployment FAILS; Ana's cache!"
+    )
 
 
 def test_thanks_are_no_change_of_frame() -> None:

@@ -5,9 +5,18 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.render import TextBlock, render_frame_section, count_day_tokens, render_header, count_header_tokens, render_item, render, render_day_heading
-from newton.memory.representations import to_bullet, date_prefix, make_short_forms, one_line, split_date_prefix
-from newton.providers import tokens
+from newton.cognition.assembly.render import (
+    TextBlock,
+    count_day_tokens,
+    count_header_tokens,
+    render,
+    render_day_heading,
+    render_frame_section,
+    render_header,
+    render_item,
+)
+from newton.memory.representations import date_prefix, make_short_forms, one_line, split_date_prefix, to_bullet
+from newton.providers import token_counter
 
 
 def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> None:
@@ -18,7 +27,7 @@ def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> No
         "facts": [render_item("Ana lives in Lisbon.", 8)],
         "decisions": list[TextBlock](),
     }
-    page = render(sections, header_tokens=count_header_tokens(tokens.count))
+    page = render(sections, header_tokens=count_header_tokens(token_counter.count))
     assert page.text == (
         "## Current Approach: question\n"
         "Consider: Who says so?\n"
@@ -32,38 +41,43 @@ def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> No
 def test_the_sum_of_the_blocks_is_the_count_of_the_text() -> None:
     # S002-3
     said = ["We met at 9.", "Café “Zé” — naïve 日本", "a|b|c/d/e", "trailing dots..."]
-    blocks = [render_item(line, tokens.count(f"- {line}\n")) for line in said]
-    frame = render_frame_section("debug", ("What changed?", "Can I reproduce it?"), count=tokens.count, most=500)
-    page = render({"frame": [frame], "facts": blocks, "episodes": blocks}, header_tokens=count_header_tokens(tokens.count))
-    assert page.tokens == tokens.count(page.text)
+    blocks = [render_item(line, token_counter.count(f"- {line}\n")) for line in said]
+    frame = render_frame_section("debug", ("What changed?", "Can I reproduce it?"), count=token_counter.count, most=500)
+    page = render(
+        {"frame": [frame], "facts": blocks, "episodes": blocks}, header_tokens=count_header_tokens(token_counter.count)
+    )
+    assert page.tokens == token_counter.count(page.text)
 
 
 def test_an_approach_drops_questions_until_it_fits() -> None:
     questions = ("What do I know for certain?", "What is the latest?", "What is unknown?")
-    whole = render_frame_section("question", questions, count=tokens.count, most=500)
-    less = render_frame_section("question", questions, count=tokens.count, most=whole.tokens - 1)
+    whole = render_frame_section("question", questions, count=token_counter.count, most=500)
+    less = render_frame_section("question", questions, count=token_counter.count, most=whole.tokens - 1)
     assert whole.text.count("?") == 3
     assert less.text.count("?") == 2
-    assert render_frame_section("question", questions, count=tokens.count, most=3) == TextBlock("", 0)
+    assert render_frame_section("question", questions, count=token_counter.count, most=3) == TextBlock("", 0)
 
 
 def test_the_censors_of_a_frame_stand_in_its_section_and_outlast_its_questions() -> None:
     # S002-7
     barred = ("No rewrite from scratch.", "No new features while debugging.")
-    whole = render_frame_section("debug", ("What changed?",), barred, count=tokens.count, most=500)
+    whole = render_frame_section("debug", ("What changed?",), barred, count=token_counter.count, most=500)
     assert whole.text == (
         "## Current Approach: debug\nConsider: What changed?\n"
         "Constraints: No rewrite from scratch. No new features while debugging.\n"
     )
-    less = render_frame_section("debug", ("What changed?",), barred, count=tokens.count, most=whole.tokens - 1)
+    less = render_frame_section("debug", ("What changed?",), barred, count=token_counter.count, most=whole.tokens - 1)
     assert "Constraints: No rewrite" in less.text
     assert "Consider" not in less.text
-    assert render_frame_section("debug", (), barred, count=tokens.count, most=10).text == "## Current Approach: debug\n"
+    assert (
+        render_frame_section("debug", (), barred, count=token_counter.count, most=10).text
+        == "## Current Approach: debug\n"
+    )
 
 
 def test_the_text_never_speaks_of_memories_being_chosen() -> None:
     # S002-13
-    titles = "".join(render_header(layer) for layer in count_header_tokens(tokens.count)).lower()
+    titles = "".join(render_header(layer) for layer in count_header_tokens(token_counter.count)).lower()
     assert not any(word in titles for word in ("memor", "retriev", "select", "score", "rank"))
 
 
@@ -71,17 +85,19 @@ def test_the_text_never_speaks_of_memories_being_chosen() -> None:
 def test_a_day_costs_the_same_in_front_of_any_line_and_as_a_heading(day: date, speaker: str, said: str) -> None:
     # S002-3, S002-12: so a line's tokens without its day are known without counting
     in_front = date_prefix(day.isoformat())
-    form = make_short_forms(said, count_tokens=tokens.count, prefix=f"{in_front}{one_line(speaker)}: ").summary
+    form = make_short_forms(said, count_tokens=token_counter.count, prefix=f"{in_front}{one_line(speaker)}: ").summary
     found, rest = split_date_prefix(form)
     assert found is not None
-    cost = count_day_tokens(tokens.count)
+    cost = count_day_tokens(token_counter.count)
     assert (found, in_front + rest) == (day.isoformat(), form)
-    assert tokens.count(to_bullet(form)) - tokens.count(to_bullet(rest)) == cost.prefix
+    assert token_counter.count(to_bullet(form)) - token_counter.count(to_bullet(rest)) == cost.prefix
     heading = render_day_heading(found, cost)
-    assert tokens.count(heading.text) == heading.tokens
-    assert tokens.count(to_bullet(rest) + heading.text + to_bullet(rest)) == heading.tokens + 2 * tokens.count(to_bullet(rest))
+    assert token_counter.count(heading.text) == heading.tokens
+    assert token_counter.count(
+        to_bullet(rest) + heading.text + to_bullet(rest)
+    ) == heading.tokens + 2 * token_counter.count(to_bullet(rest))
 
 
 def test_a_day_under_a_heading_is_cheaper_from_the_first_or_second_line_on() -> None:
-    cost = count_day_tokens(tokens.count)
+    cost = count_day_tokens(token_counter.count)
     assert cost.heading <= cost.prefix

@@ -15,26 +15,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition import assemble as assembling
-from newton.cognition import score as scoring
-from newton.cognition.assemble import AssemblyInput, assemble
-from newton.cognition.budget import allocate_budget
-from newton.cognition.bundle import Bundle
-from newton.cognition.constraints import CensorLine
-from newton.cognition.explaining import explain_bundle
-from newton.cognition.fill import NO_ROOM, FillCandidate, Placement
-from newton.cognition.filters import ContextFilters
-from newton.cognition.framing import FrameEvidence, force_frame
-from newton.cognition.identity import IdentitySection
-from newton.cognition.render import TextBlock, count_day_tokens, count_header_tokens, render_item
-from newton.cognition.replay import MemoryHistory, CurrentRules, replay_bundle
+from newton.cognition.assembly import assembler as assembling
+from newton.cognition.assembly.assembler import AssemblyInput, assemble
+from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.censor_section import CensorLine
+from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, Placement
+from newton.cognition.assembly.identity_section import IdentitySection
+from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.explanation import explain_bundle
+from newton.cognition.bundles.replay import CurrentRules, MemoryHistory, replay_bundle
+from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
+from newton.cognition.frames.selection import FrameEvidence, force_frame
 from newton.cognition.request import SentMessages
-from newton.cognition.score import FEATURE_NAMES, Combine, create_combiner, create_scorer
-from newton.cognition.trace import StoredBundle, decode_trace, decode_candidates, encode_bundle
+from newton.cognition.scoring import score as scoring
+from newton.cognition.scoring.score import FEATURE_NAMES, Combine, create_combiner, create_scorer
+from newton.cognition.sources.filters import ContextFilters
 from newton.content.frames import load_frames
-from newton.content.profiles import Profile, FeatureWeights, load_profiles
+from newton.content.profiles import FeatureWeights, Profile, load_profiles
 from newton.errors import ConflictError, InputError
-from newton.heart.tenets import Tenet
+from newton.heart.identity.tenets import Tenet
 from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
@@ -75,7 +75,9 @@ def memories(draw: st.DrawFn) -> RetrievedMemory:
     )
 
 
-def settled(candidates: list[RetrievedMemory], focus: list[RetrievedMemory], *, tokens: int, profile: str) -> AssemblyInput:
+def settled(
+    candidates: list[RetrievedMemory], focus: list[RetrievedMemory], *, tokens: int, profile: str
+) -> AssemblyInput:
     return AssemblyInput(
         input="What is it?",
         budget=allocate_budget(tokens),
@@ -97,7 +99,9 @@ def settled(candidates: list[RetrievedMemory], focus: list[RetrievedMemory], *, 
     )
 
 
-def bundle(candidates: list[RetrievedMemory], *, focus: list[RetrievedMemory], tokens: int = 500, profile: str = "newton") -> Bundle:
+def bundle(
+    candidates: list[RetrievedMemory], *, focus: list[RetrievedMemory], tokens: int = 500, profile: str = "newton"
+) -> Bundle:
     frame, setting = FRAMES["debug"], settled(candidates, focus, tokens=tokens, profile=profile)
     score = create_scorer(frame=frame, profile=setting.profile, now=NOON)
     made = assemble([score(f) for f in candidates], setting)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.memory.representations import ELLIPSIS, MICRO_TOKENS, SUMMARY_TOKENS, to_bullet, make_short_forms, one_line
-from newton.providers import tokens
+from newton.memory.representations import ELLIPSIS, MICRO_TOKENS, SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
+from newton.providers import token_counter
 
 WORDS = st.lists(st.text(alphabet=string.ascii_lowercase, min_size=1, max_size=12), min_size=1, max_size=300)
 SENTENCES = st.lists(
@@ -26,13 +26,13 @@ PREFIXES = st.sampled_from(
 @example("🦊" * 300, "[2026-11-21] Ana: ")
 @example("a" * 5_000, "")
 def test_a_form_is_one_line_within_its_tokens_whatever_the_text(text: str, prefix: str) -> None:
-    made = make_short_forms(text, count_tokens=tokens.count, prefix=prefix)
+    made = make_short_forms(text, count_tokens=token_counter.count, prefix=prefix)
     for form, counted, limit in (
         (made.micro, made.micro_tokens, MICRO_TOKENS),
         (made.summary, made.summary_tokens, SUMMARY_TOKENS),
     ):
         assert len(form.splitlines()) == 1
-        assert counted == tokens.count(to_bullet(form))
+        assert counted == token_counter.count(to_bullet(form))
         assert form.startswith(prefix)
         if counted > limit:
             assert len(form) <= len(prefix) + 1, "only a prefix that passes the limit alone may pass it"
@@ -64,9 +64,9 @@ def test_folding_white_space_is_done_once_and_for_all(text: str) -> None:
 
 
 def test_a_short_text_is_both_its_forms() -> None:
-    made = make_short_forms("Oslo is cold.", count_tokens=tokens.count)
+    made = make_short_forms("Oslo is cold.", count_tokens=token_counter.count)
     assert made.micro == made.summary == "Oslo is cold."
-    assert made.micro_tokens == made.summary_tokens == tokens.count("- Oslo is cold.\n")
+    assert made.micro_tokens == made.summary_tokens == token_counter.count("- Oslo is cold.\n")
 
 
 @pytest.mark.parametrize("length", [1_000_000])
@@ -75,12 +75,12 @@ def test_a_very_long_text_costs_a_few_counts_of_little_text(length: int) -> None
 
     def count(text: str) -> int:
         counted.append(len(text))
-        return tokens.count(text)
+        return token_counter.count(text)
 
     make_short_forms("word " * (length // 5), count_tokens=count)
     assert sum(counted) < 10_000
 
 
 def _shortened(text: str) -> list[str]:
-    made = make_short_forms(text, count_tokens=tokens.count)
+    made = make_short_forms(text, count_tokens=token_counter.count)
     return [form for form in (made.micro, made.summary) if form != text and form]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from newton.heart.sameness import MAX_CHARACTERS, compare_statements
+from newton.heart.statements.similarity import MAX_CHARACTERS, compare_statements
 
 # The cosine of two statements never makes them the same and never keeps them from it, so what must not merge is
 # tried with the cosine that speaks most for it, and what should merge with the one that speaks most against it.
@@ -224,7 +224,10 @@ def test_a_long_statement_is_only_the_same_word_for_word() -> None:
 
 def test_what_is_near_depends_on_the_bounds() -> None:
     told, known = "Ana likes tea", "Ana likes green tea"
-    assert [compare_statements(told, known, cosine=0.9, near_min=near).verdict for near in (0.8, 0.95)] == ["near", "different"]
+    assert [compare_statements(told, known, cosine=0.9, near_min=near).verdict for near in (0.8, 0.95)] == [
+        "near",
+        "different",
+    ]
 
 
 ANYTHING = st.one_of(

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.runtime.jobs.catalogue import JOBS
+from newton.runtime.jobs.registry import JOBS
 from newton.runtime.jobs.schedule import JobSchedule, backoff_delay, daily, every_minutes, weekly
 
-SCHEDULES = st.sampled_from([every_minutes(2), every_minutes(60), daily(3, 10), weekly("Monday", 6), weekly("Sunday", 5)])
+SCHEDULES = st.sampled_from(
+    [every_minutes(2), every_minutes(60), daily(3, 10), weekly("Monday", 6), weekly("Sunday", 5)]
+)
 MOMENTS = st.timedeltas(timedelta(days=-365), timedelta(days=84_000)).map(
     lambda age: datetime(1970, 1, 1, tzinfo=UTC) + age
 )

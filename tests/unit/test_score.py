@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.score import FEATURE_NAMES, LAYER_BY_KIND, NEUTRAL_FEATURES, QuerySignals, ScoredMemory, TrialCounts, compute_contributions, create_scorer
+from newton.cognition.scoring.score import (
+    FEATURE_NAMES,
+    LAYER_BY_KIND,
+    NEUTRAL_FEATURES,
+    QuerySignals,
+    ScoredMemory,
+    TrialCounts,
+    compute_contributions,
+    create_scorer,
+)
 from newton.content.frames import load_frames
 from newton.content.profiles import FeatureWeights, load_profiles
 from newton.ids import new_id
@@ -145,7 +154,9 @@ def feature(name: str, scored: ScoredMemory) -> float:
 
 def test_an_archetype_scores_by_the_letter() -> None:
     # S001-17, S001-19, S001-20, S001-23, S001-24
-    score_of = create_scorer(profile=PROFILES["coding"], now=NOON, signals=QuerySignals(keywords=frozenset({"redis", "cache"})))
+    score_of = create_scorer(
+        profile=PROFILES["coding"], now=NOON, signals=QuerySignals(keywords=frozenset({"redis", "cache"}))
+    )
     fresh = found(
         relevance=0.5, summary="Redis is our cache, said the Redis page", occurred_at=NOON - timedelta(hours=23)
     )
@@ -161,7 +172,9 @@ def test_an_archetype_scores_by_the_letter() -> None:
 def test_an_entity_that_the_input_names_counts_twice_its_salience() -> None:
     # S001-20
     named, other = found(), found()
-    bearing = QuerySignals(salience={named.memory_id: 0.3, other.memory_id: 0.3}, mentioned_ids=frozenset({named.memory_id}))
+    bearing = QuerySignals(
+        salience={named.memory_id: 0.3, other.memory_id: 0.3}, mentioned_ids=frozenset({named.memory_id})
+    )
     score_of = create_scorer(profile=PROFILES["support"], now=NOON, signals=bearing)
     assert [feature("salience", score_of(one)) for one in (named, other)] == pytest.approx([0.6, 0.3])
     assert feature("salience", score_of(found())) == 0.5, "S001-23: unless more is known"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.searching import MAX_SEARCHES_PER_WINDOW, MAX_BYTES, WebSearch, parse_results
+from newton.providers.web_search import MAX_BYTES, MAX_SEARCHES_PER_WINDOW, WebSearch, parse_results
 from tests.endpoint import Respond, Wire, endpoint, fails, hangs, talks_garbage
 
 RESULT = {"title": "Ferries", "content": "The night ferry sails again. " * 30, "url": "https://x.org/a", "extra": 1}

@@ -9,16 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.sending import SYSTEM_PROMPT, MEMORY_HEADER, ACKNOWLEDGMENT, HISTORY_HEADER, INPUT_HEADER, PromptBuilder, count_message_tokens, find_sent_messages, to_chat_messages, select_dialogue
-from newton.agent.speaking import PromptBudget
-from newton.dialogue.compaction.fitting import fit_to_budget
+from newton.agent.loop.completion import PromptBudget
+from newton.agent.loop.prompt import (
+    ACKNOWLEDGMENT,
+    HISTORY_HEADER,
+    INPUT_HEADER,
+    MEMORY_HEADER,
+    SYSTEM_PROMPT,
+    PromptBuilder,
+    count_message_tokens,
+    find_sent_messages,
+    select_dialogue,
+    to_chat_messages,
+)
 from newton.dialogue.compaction.strategies import CompactionBlock
-from newton.dialogue.lines import StoredMessage
-from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, count_tokens, build_view
-from newton.dialogue.window import split_window
-from newton.providers import tokens
+from newton.dialogue.compaction.view_budget import fit_to_budget
+from newton.dialogue.context_window import split_window
+from newton.dialogue.messages import StoredMessage
+from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, build_view, count_tokens
+from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, to_openai_message
-from newton.providers.gauge import TokenCalibration
+from newton.providers.token_calibration import TokenCalibration
 from tests.support import count
 from tests.talks import SESSION, Told, calls, gives, logs, placed, says, turn, worked
 
@@ -109,7 +120,11 @@ def test_what_a_tool_said_never_stands_in_a_persons_message() -> None:
         ]
         assert sent.index(record) == 2 and record.text.startswith(HISTORY_HEADER)
         assert f"- [read_file] {EVIL}" in record.text
-    (ours,) = [one for one in to_chat_messages(select_dialogue(compacted(whole=False), count_tokens=count)) if "evil" in one.text]
+    (ours,) = [
+        one
+        for one in to_chat_messages(select_dialogue(compacted(whole=False), count_tokens=count))
+        if "evil" in one.text
+    ]
     assert ours.role == "assistant" and f"- [read_file] {EVIL}" in ours.text
 
 
@@ -133,11 +148,14 @@ def test_what_stands_around_records_is_counted(room: int) -> None:
 
 def test_a_payload_of_two_hundred_messages_is_told_with_its_tokens_in_a_moment() -> None:
     # S003-A ADR-0043: below 100 ms for 200 messages; told again from the log each time, so nothing is overwritten
-    view = build_view(placed([line for n in range(50) for line in turn(n, work=1)], by=tokens.count), [])
+    view = build_view(placed([line for n in range(50) for line in turn(n, work=1)], by=token_counter.count), [])
 
     def told() -> str:
         sent = to_chat_messages(view)
-        given = {"messages": [to_openai_message(one) for one in sent], "tokens": count_message_tokens(sent, count_tokens=tokens.count)}
+        given = {
+            "messages": [to_openai_message(one) for one in sent],
+            "tokens": count_message_tokens(sent, count_tokens=token_counter.count),
+        }
         return json.dumps(given)
 
     given = json.loads(told())
@@ -157,14 +175,22 @@ def shared(gauge: TokenCalibration, window: int) -> PromptBudget:
 
 
 def drafted(view: Sequence[ViewMessage], shares: PromptBudget, text: str) -> PromptBuilder:
-    cost_of_input = tokens.count(text)
-    talk = shares.fit_conversation(select_dialogue(view, count_tokens=tokens.count), cost_of_input, count_tokens=tokens.count)
-    return PromptBuilder(context=CONTEXT, view=talk, text=text, text_tokens=cost_of_input, overhead_per_message=shares.overhead_per_message)
+    cost_of_input = token_counter.count(text)
+    talk = shares.fit_conversation(
+        select_dialogue(view, count_tokens=token_counter.count), cost_of_input, count_tokens=token_counter.count
+    )
+    return PromptBuilder(
+        context=CONTEXT,
+        view=talk,
+        text=text,
+        text_tokens=cost_of_input,
+        overhead_per_message=shares.overhead_per_message,
+    )
 
 
 def real(log: list[StoredMessage]) -> list[ViewMessage]:
     """A view of the log, counted as prompts are."""
-    return build_view(placed([one.message for one in log], by=tokens.count), [])
+    return build_view(placed([one.message for one in log], by=token_counter.count), [])
 
 
 GAUGES = st.builds(TokenCalibration, st.floats(0.6, 4), st.floats(0, 50))
@@ -182,9 +208,11 @@ def test_no_prompt_is_above_its_room_as_the_model_counts(
     # S003-1, S003-16, S003-19
     shares = shared(gauge, window)
     draft = drafted(real(log), shares, ("What now? " * words).strip())
-    letter = draft.build(shares.usable, count_tokens=tokens.count)
-    assert letter.tokens == sum(tokens.count(one.text) for one in letter.messages), "of exactly what is sent"
-    fixed = tokens.count(SYSTEM_PROMPT + MEMORY_HEADER + CONTEXT + INPUT_HEADER) + 2 * shares.overhead_per_message
+    letter = draft.build(shares.usable, count_tokens=token_counter.count)
+    assert letter.tokens == sum(token_counter.count(one.text) for one in letter.messages), "of exactly what is sent"
+    fixed = (
+        token_counter.count(SYSTEM_PROMPT + MEMORY_HEADER + CONTEXT + INPUT_HEADER) + 2 * shares.overhead_per_message
+    )
     if fixed <= shares.usable // 2:
         assert gauge.to_model_tokens(letter.tokens, len(letter.messages)) <= window - 500
         assert letter.messages[-1].text.endswith("now?")
@@ -199,7 +227,7 @@ def test_every_line_that_is_said_to_be_in_view_is_sent_word_for_word(
     view = real(log)
     draft = drafted(view, shares, "And this? " * (400 if long else 1))
     held = find_sent_messages(SESSION, draft.view, end=len(view) - 1)
-    sent = "\n\n".join(one.text for one in draft.build(shares.usable, count_tokens=tokens.count).messages)
+    sent = "\n\n".join(one.text for one in draft.build(shares.usable, count_tokens=token_counter.count).messages)
     for item in view:
         if held.covers(item.first, item.last):
             assert item.text.strip() in sent
@@ -210,7 +238,9 @@ def test_what_changes_least_is_sent_first() -> None:
     lasting = "## Identity\n- I am Ada.\n## Active Constraints\n- **BLOCK:** main — reviews\n"
     view = build_view(placed([says("user", "Hi."), says("assistant", "Hello.")]), [])
     sent = [
-        PromptBuilder(context=f"{lasting}{recalled}", view=view, text="What now?", text_tokens=3).build(4_000, count_tokens=count).messages
+        PromptBuilder(context=f"{lasting}{recalled}", view=view, text="What now?", text_tokens=3)
+        .build(4_000, count_tokens=count)
+        .messages
         for recalled in (
             "## Current Approach: task\n## Known Information\n- Tea is hot.\n",
             "## Note\n- Be sure.\n",
@@ -224,7 +254,9 @@ def test_what_changes_least_is_sent_first() -> None:
 
 
 def test_a_line_of_which_the_middle_is_left_out_is_not_in_view() -> None:
-    view = build_view(placed([says("user", "My word is BANANA. " + "filler " * 3_000), says("assistant", "Noted.")]), [])
+    view = build_view(
+        placed([says("user", "My word is BANANA. " + "filler " * 3_000), says("assistant", "Noted.")]), []
+    )
     (cut, reply) = fit_to_budget(view, max_tokens=500, count_tokens=count)
     held = find_sent_messages(SESSION, [cut, reply], end=1)
     assert not held.covers(0, 0) and held.covers(1, 1)
@@ -244,5 +276,5 @@ def test_short_messages_with_many_marks_fit_too() -> None:
         shares = shared(TokenCalibration(1.0, marks), 8_000)
         draft = drafted(real(placed(lines)), shares, "Hello.")
         assert count_tokens(draft.view) > 1_000
-        letter = draft.build(shares.usable, count_tokens=tokens.count)
+        letter = draft.build(shares.usable, count_tokens=token_counter.count)
         assert 5_500 < TokenCalibration(1.0, marks).to_model_tokens(letter.tokens, len(letter.messages)) <= 7_000

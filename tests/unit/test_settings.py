@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from newton.cognition.earlier import ArtifactPolicy
-from newton.dialogue.condensing import SummarySizes
+from newton.cognition.assembly.artifact_selection import ArtifactPolicy
+from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError
-from newton.runtime.tuning import check_settings, build_artifact_policy, build_summary_sizes
+from newton.runtime.settings_mapping import build_artifact_policy, build_summary_sizes, check_settings
 from newton.settings import ENV_PREFIX, SHARED_VARIABLES, Settings, load
 
 
@@ -76,7 +76,9 @@ def test_the_knobs_of_artifacts_go_by_the_names_of_their_design_too() -> None:
 def test_settings_become_what_sessions_are_condensed_and_searched_by() -> None:
     # S004-12
     given = load({"rag_chunk_size": 200, "rag_top_k_max": 4, "rag_re_rank_top_n": 0, "convo_summary_max_tokens": 90})
-    assert build_summary_sizes(given) == SummarySizes(chunk_tokens=200, overlap_tokens=50, max_new_messages=12, summary_tokens=90, max_new_tokens=4_000)
+    assert build_summary_sizes(given) == SummarySizes(
+        chunk_tokens=200, overlap_tokens=50, max_new_messages=12, summary_tokens=90, max_new_tokens=4_000
+    )
     assert build_artifact_policy(given) == ArtifactPolicy(top_k=4, rerank_candidates=0)
     with pytest.raises(ConfigError, match="nothing new"):
         build_summary_sizes(load({"rag_chunk_size": 60, "rag_chunk_overlap": 60}))

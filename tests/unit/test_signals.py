@@ -2,7 +2,7 @@
 
 import pytest
 
-from newton.cognition.signals import EVENT_TYPES_BY_INTENT, classify_intent, select_event_types
+from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT, classify_intent, select_event_types
 
 
 @pytest.mark.parametrize(

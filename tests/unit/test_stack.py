@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from newton.dialogue.stack import Task, TaskTree
+from newton.dialogue.task_tree import Task, TaskTree
 from tests.support import NOON
 
 

@@ -7,14 +7,14 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.budget import TASK_LAYER_PERCENT, allocate_budget
-from newton.cognition.render import count_header_tokens, render
-from newton.cognition.stacked import NO_TASKS, TaskSection, build_task_section
-from newton.dialogue.stack import EMPTY_STACK, TaskStack, TaskStatus, Task
-from newton.providers import tokens
+from newton.cognition.assembly.budget import TASK_LAYER_PERCENT, allocate_budget
+from newton.cognition.assembly.render import count_header_tokens, render
+from newton.cognition.assembly.task_section import NO_TASKS, TaskSection, build_task_section
+from newton.dialogue.task_tree import EMPTY_STACK, Task, TaskStack, TaskStatus
+from newton.providers import token_counter
 from tests.support import NOON
 
-HEADERS = count_header_tokens(tokens.count)
+HEADERS = count_header_tokens(token_counter.count)
 
 
 def task(number: int, goal: str, *, parent: int | None = None, status: TaskStatus = "active", words: str = "") -> Task:
@@ -35,7 +35,9 @@ def task(number: int, goal: str, *, parent: int | None = None, status: TaskStatu
 
 
 def told(stack: TaskStack, total: int = 8_000) -> tuple[TaskSection, str]:
-    made = build_task_section(stack, allocate_budget(total, has_tasks=True).layers, HEADERS, count_tokens=tokens.count)
+    made = build_task_section(
+        stack, allocate_budget(total, has_tasks=True).layers, HEADERS, count_tokens=token_counter.count
+    )
     return made, render(made.to_layers(), header_tokens=HEADERS).text
 
 
@@ -90,8 +92,8 @@ def test_each_part_stays_within_its_share_of_the_flexible_part(
     layers = allocate_budget(total, has_tasks=True).layers
     for part in TASK_LAYER_PERCENT:
         shown = render({part: made.to_layers()[part]}, header_tokens=HEADERS)
-        assert shown.tokens == tokens.count(shown.text) <= layers[part]
-    assert render(made.to_layers(), header_tokens=HEADERS).tokens == tokens.count(text)
+        assert shown.tokens == token_counter.count(shown.text) <= layers[part]
+    assert render(made.to_layers(), header_tokens=HEADERS).tokens == token_counter.count(text)
     assert text == told(TaskStack(path=path, related=done), total)[1]
     assert len(made.path) + len(made.siblings) + made.omitted_count + len(made.root) == len(path) + len(done)
     assert made.root or not text

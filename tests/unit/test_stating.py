@@ -7,10 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.choice import DecisionDraft, DecisionReason
+from newton.brain.codec import (
+    DecisionReview,
+    NewDecision,
+    decode_draft,
+    encode_body,
+    encode_texts,
+    validate,
+    validate_draft,
+)
+from newton.brain.draft import DecisionDraft, DecisionReason
+from newton.brain.formatting import format_full, format_line, format_prefix, format_short_forms
 from newton.brain.quality import QUALITY_PARTS, score_parts, total_score
-from newton.brain.showing import format_line, format_full, format_prefix, format_short_forms
-from newton.brain.stating import NewDecision, DecisionReview, encode_body, validate, validate_draft, decode_draft, encode_texts
 from newton.errors import InputError
 from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS
 from tests.db.deciding import REDIS, choice, reviewed
@@ -22,7 +30,9 @@ CHOICES = st.builds(
     confidence=st.floats(0, 1),
     at=st.just(NOON),
     alternatives=st.lists(st.sampled_from(["wait", "ask"]), max_size=3).map(tuple),
-    reasons=st.lists(st.builds(DecisionReason, st.sampled_from(["analysis", "analogy"]), st.just("so")), max_size=3).map(tuple),
+    reasons=st.lists(
+        st.builds(DecisionReason, st.sampled_from(["analysis", "analogy"]), st.just("so")), max_size=3
+    ).map(tuple),
     tags=st.lists(st.sampled_from(["a", "b"]), max_size=3).map(tuple),
 )
 
@@ -94,7 +104,9 @@ def test_a_choice_comes_back_from_its_record(given: DecisionDraft) -> None:
 
 
 @given(CHOICES, st.one_of(st.none(), st.just(reviewed(lesson="It was slower than we had thought. " * 30))))
-def test_the_short_forms_carry_outcome_and_confidence_and_stay_short(given: DecisionDraft, review: DecisionReview | None) -> None:
+def test_the_short_forms_carry_outcome_and_confidence_and_stay_short(
+    given: DecisionDraft, review: DecisionReview | None
+) -> None:
     # S002-5, S002-6
     made = format_short_forms(given, review, count_tokens=count)
     for form in (made.micro, made.summary):

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from newton.dialogue.compaction.strategies import (
     PRESETS,
-    CompactionBlock,
     BatchTurns,
-    MergeSummaries,
-    MaskOutputs,
-    ViewState,
+    CompactionBlock,
     CompactionStrategy,
+    MaskOutputs,
+    MergeSummaries,
     SummarizeOldest,
     SummarizeToolCalls,
+    ViewState,
     refusal_reason,
 )
-from newton.dialogue.lines import Message, StoredMessage
-from newton.dialogue.view import CompactionEntry, count_tokens, outermost_entries, build_view, split_turns
-from newton.providers import tokens
+from newton.dialogue.messages import Message, StoredMessage
+from newton.dialogue.view import CompactionEntry, build_view, count_tokens, outermost_entries, split_turns
+from newton.providers import token_counter
 from tests.support import examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
 
@@ -99,11 +99,11 @@ def test_what_is_said_to_the_person_is_no_work_with_tools() -> None:
 def test_what_sessions_of_work_are_made_of_has_its_size() -> None:
     # S003-28: a 2,000-line file about 8,000 tokens, a pair of call and answer 500 to 2,000, a diff 1,000 to 5,000
     file = "\n".join(f"a {n}" for n in range(2_000))
-    pair = placed(turn(0, work=1, words=90)[1:3], by=tokens.count)
+    pair = placed(turn(0, work=1, words=90)[1:3], by=token_counter.count)
     diff = "\n".join(f"{'+-'[n % 2]}    value_{n} = {n}" for n in range(300))
-    assert 6_000 <= tokens.count(file) <= 10_000
+    assert 6_000 <= token_counter.count(file) <= 10_000
     assert 500 <= sum(one.tokens for one in pair) <= 2_000
-    assert 1_000 <= tokens.count(diff) <= 5_000
+    assert 1_000 <= token_counter.count(diff) <= 5_000
     lines = [
         says("user", "Go."),
         calls("f"),
@@ -112,16 +112,20 @@ def test_what_sessions_of_work_are_made_of_has_its_size() -> None:
         gives("d", diff),
         says("assistant", "Well."),
     ]
-    told = Told(placed([*lines, *talk(12)], by=tokens.count))
+    told = Told(placed([*lines, *talk(12)], by=token_counter.count))
     before = told.tokens
     told.run(DEFAULT, 100_000)
-    assert told.tokens < before - 0.9 * (tokens.count(file) + tokens.count(diff)), "work is told in 300 tokens at most"
+    assert told.tokens < before - 0.9 * (token_counter.count(file) + token_counter.count(diff)), (
+        "work is told in 300 tokens at most"
+    )
 
 
 def test_it_goes_by_age_and_never_by_how_full_the_view_is() -> None:
     # S003-7, S003-29N
     for most in (1, 1_000, 10**9):
-        assert spans(SummarizeToolCalls().plan(sight(talk(11), most))) == spans(SummarizeToolCalls().plan(sight(talk(11), 100_000)))
+        assert spans(SummarizeToolCalls().plan(sight(talk(11), most))) == spans(
+            SummarizeToolCalls().plan(sight(talk(11), 100_000))
+        )
 
 
 def test_a_full_view_is_told_down_to_half() -> None:
@@ -235,7 +239,9 @@ def test_no_block_reaches_over_a_system_message() -> None:
     assert BatchTurns().plan(ViewState(log.view, 1)) == []
     assert "system" in (refusal(log, 0, 11) or refusal(log, 0, 18) or "")
     turns_alone = tuple(item for item in log.view if item.first <= 18 and item.role != "system")
-    assert "system" in (refusal_reason(CompactionBlock("goals", turns_alone, max_tokens=10), ViewState(log.view, 1_000)) or "")
+    assert "system" in (
+        refusal_reason(CompactionBlock("goals", turns_alone, max_tokens=10), ViewState(log.view, 1_000)) or ""
+    )
 
 
 def test_only_one_tools_output_is_masked_at_a_time() -> None:

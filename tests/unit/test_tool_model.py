@@ -5,8 +5,8 @@ import json
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.chat import ChatMessage, RequestOptions, ChatReply, ToolDefinition
-from newton.providers.openai_models import OpenAIChat
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolDefinition
+from newton.providers.openai_chat import OpenAIChat
 from newton.settings import Settings, load
 from tests.endpoint import Wire, calls_tools, endpoint, fails, says
 
@@ -24,7 +24,9 @@ async def failure(model: OpenAIChat) -> str:
     return str(raised.value)
 
 
-LOOK = RequestOptions(tools=(ToolDefinition("look", {"name": "look", "parameters": {"type": "object"}}),), extra_body={"temperature": 0.0})
+LOOK = RequestOptions(
+    tools=(ToolDefinition("look", {"name": "look", "parameters": {"type": "object"}}),), extra_body={"temperature": 0.0}
+)
 
 
 async def answered(model: OpenAIChat) -> ChatReply:

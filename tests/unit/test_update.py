@@ -6,21 +6,29 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assemble import AssemblyInput, assemble
-from newton.cognition.budget import allocate_budget
-from newton.cognition.constraints import select_censor_lines
-from newton.cognition.identity import select_identity_lines, compute_identity_tokens
-from newton.cognition.render import render_frame_section, count_day_tokens, count_header_tokens
-from newton.cognition.score import ScoredMemory, create_scorer
-from newton.cognition.update import REASON_EVICTED, REASON_NEW, REASON_SHORTENED, ContextAdditions, PreviousContext, UpdatedContext, update_context
+from newton.cognition.assembly.assembler import AssemblyInput, assemble
+from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.censor_section import select_censor_lines
+from newton.cognition.assembly.identity_section import compute_identity_tokens, select_identity_lines
+from newton.cognition.assembly.render import count_day_tokens, count_header_tokens, render_frame_section
+from newton.cognition.scoring.score import ScoredMemory, create_scorer
+from newton.cognition.session_context.incremental_update import (
+    REASON_EVICTED,
+    REASON_NEW,
+    REASON_SHORTENED,
+    ContextAdditions,
+    PreviousContext,
+    UpdatedContext,
+    update_context,
+)
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.heart.censors import Censor
-from newton.heart.tenets import Identity, Tenet, render_tenet
+from newton.heart.identity.tenets import Identity, Tenet, render_tenet
 from newton.ids import new_id
 from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import to_bullet
-from newton.providers.tokens import count
+from newton.providers.token_counter import count
 from tests.support import NOON, examples
 from tests.unit.test_score import found
 
@@ -45,7 +53,9 @@ def day_of(number: int) -> str:
     return f"[2026-11-{1 + number % 3:02}] User: "
 
 
-def memory(number: int, *, kind: str = "fact", words: str = WORDS, relevance: float = 0.5, place: int = 0) -> RetrievedMemory:
+def memory(
+    number: int, *, kind: str = "fact", words: str = WORDS, relevance: float = 0.5, place: int = 0
+) -> RetrievedMemory:
     front = day_of(number) if kind == "exchange" else ""
     summary, micro = f"{front}{words} {number}", f"{front}{words[: max(len(words) // 8, 1)]} {number}"
     return found(
@@ -81,7 +91,9 @@ def setting(total: int, *, focus: Sequence[RetrievedMemory] = ()) -> AssemblyInp
         profile=NEWTON,
         min_evidence=0.0,
         is_adaptive=False,
-        identity=select_identity_lines(Identity(1, (TENET,)), max_tokens=compute_identity_tokens(budget.layers, header_tokens)),
+        identity=select_identity_lines(
+            Identity(1, (TENET,)), max_tokens=compute_identity_tokens(budget.layers, header_tokens)
+        ),
         frame_section=render_frame_section(FRAME.name, FRAME.questions, count=count, most=budget.layers["frame"]),
         censor_lines=select_censor_lines(
             [CENSOR], domains=FRAME.domains, max_tokens=budget.layers["censors"] - header_tokens["censors"]
@@ -103,7 +115,12 @@ def within(given: AssemblyInput, total: int) -> AssemblyInput:
 
 
 def brought(
-    known: Sequence[RetrievedMemory], total: int, entering: ContextAdditions, *, most: int | None = None, before: Sequence[RetrievedMemory] = ()
+    known: Sequence[RetrievedMemory],
+    total: int,
+    entering: ContextAdditions,
+    *,
+    most: int | None = None,
+    before: Sequence[RetrievedMemory] = (),
 ) -> tuple[UpdatedContext | None, AssemblyInput]:
     """A context of the known memories, and then with what enters it."""
     then = setting(total, focus=before)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.usage import extract_keywords, is_used, find_used
+from newton.cognition.scoring.reply_usage import extract_keywords, find_used, is_used
 
 NAMES = UUID(int=7)
 REVIEWS = "Ana reviews every migration before it is merged"

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from newton.cognition.usage import extract_keywords, is_used, find_used
+from newton.cognition.scoring.reply_usage import extract_keywords, find_used, is_used
 
 QUESTION = "The staging server does not answer, what is wrong?"
 RESTART = "The staging server is restarted every Monday at six by cron"

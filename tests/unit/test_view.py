@@ -8,8 +8,18 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.lines import Message, StoredMessage
-from newton.dialogue.view import CompactionEntry, EntryKind, InjectedText, ViewMessage, count_tokens, iter_tool_groups, outermost_entries, build_view, split_turns
+from newton.dialogue.messages import Message, StoredMessage
+from newton.dialogue.view import (
+    CompactionEntry,
+    EntryKind,
+    InjectedText,
+    ViewMessage,
+    build_view,
+    count_tokens,
+    iter_tool_groups,
+    outermost_entries,
+    split_turns,
+)
 from tests.support import NOON
 from tests.talks import calls, gives, logs, placed, says, turn
 
@@ -90,17 +100,25 @@ def test_lines_of_another_branch_are_shown_whatever_covers_their_place() -> None
     assert [item.kind for item in build_view(TALK, tools, aside)][:4] == ["line", "tools", "injected", "line"]
     # as it is read from the database: of a block only its first line
     assert build_view([one for one in TALK if one.position != 2], tools, aside) == build_view(TALK, tools, aside)
-    assert build_view([one for one in TALK if one.position not in (1, 2, 3)], whole, aside) == build_view(TALK, whole, aside)
+    assert build_view([one for one in TALK if one.position not in (1, 2, 3)], whole, aside) == build_view(
+        TALK, whole, aside
+    )
 
 
 def test_no_turn_holds_lines_of_another_branch() -> None:
     view = build_view(TALK, [], [InjectedText(2, "[From other]\nUser: x", 6)])
-    assert [places(one.items) for one in split_turns(view)] == [places(one.items) for one in split_turns(build_view(TALK, []))]
+    assert [places(one.items) for one in split_turns(view)] == [
+        places(one.items) for one in split_turns(build_view(TALK, []))
+    ]
 
 
 def test_a_turn_goes_from_an_input_to_the_next_and_a_block_is_one_of_its_own() -> None:
     view = build_view(placed([says("assistant", "Hello."), *turn(0, work=1), *turn(1, work=1)]), [entry(1, 4)])
-    assert [(one.first, one.last, one.has_input) for one in split_turns(view)] == [(0, 0, False), (1, 4, True), (5, 8, True)]
+    assert [(one.first, one.last, one.has_input) for one in split_turns(view)] == [
+        (0, 0, False),
+        (1, 4, True),
+        (5, 8, True),
+    ]
 
 
 def test_a_systems_line_belongs_to_no_turn_and_ends_one() -> None:
@@ -132,7 +150,9 @@ def test_a_call_that_nobody_answered_has_ended_and_so_has_an_answer_without_a_ca
 def test_runs_of_work_end_where_somebody_speaks() -> None:
     lines = [says("user", "?"), calls("a"), gives("a", "x"), says("assistant", "Hm."), calls("b"), gives("b", "y")]
     whole, _ = split_turns(build_view(placed([*lines, calls("late"), says("user", "!"), gives("late", "z")]), []))
-    assert [places(run) for run in iter_tool_groups(whole)] == [[(1, 1), (2, 2)]], "a call of the second run is answered later"
+    assert [places(run) for run in iter_tool_groups(whole)] == [[(1, 1), (2, 2)]], (
+        "a call of the second run is answered later"
+    )
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 39), st.integers(0, 10)), max_size=12)

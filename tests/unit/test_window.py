@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.window import split_window
+from newton.dialogue.context_window import split_window
 
 TOKENS = st.integers(0, 300_000)
 

@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from newton.heart.tenets import IdentityPart
-from newton.heart.wishes import MAX_MESSAGE_CHARACTERS, MAX_SENTENCE_CHARACTERS, detect_instructions
+from newton.heart.identity.standing_instructions import (
+    MAX_MESSAGE_CHARACTERS,
+    MAX_SENTENCE_CHARACTERS,
+    detect_instructions,
+)
+from newton.heart.identity.tenets import IdentityPart
 
 Half = Literal["dev", "held"]
 

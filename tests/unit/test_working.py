@@ -10,15 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.score import compute_contributions
-from newton.cognition.working import BLANK_LINE, SEPARATOR_TOKENS, WorkingContext, WorkingSetSnapshot, EvictionItem, assemble_working_context, select_evictions
+from newton.cognition.scoring.score import compute_contributions
+from newton.cognition.working_set.assembly import (
+    BLANK_LINE,
+    SEPARATOR_TOKENS,
+    EvictionItem,
+    WorkingContext,
+    WorkingSetSnapshot,
+    assemble_working_context,
+    select_evictions,
+)
 from newton.content.profiles import OverflowMode, Profile, load_profiles
 from newton.heart.procedures import section_header
 from newton.ids import new_id
 from newton.memory.memory import ShortForms
 from newton.memory.recall import RetrievedMemory
-from newton.memory.representations import to_bullet, make_short_forms, one_line
-from newton.providers.tokens import count
+from newton.memory.representations import make_short_forms, one_line, to_bullet
+from newton.providers.token_counter import count
 from tests.support import NOON, examples
 from tests.unit.test_score import found
 
@@ -162,7 +170,9 @@ HELD = st.lists(
 
 @examples(20)
 @given(HELD, st.integers(1, 200), st.sampled_from(get_args(OverflowMode)))
-def test_no_context_is_over_its_limit_and_everything_has_a_verdict(held: list[RetrievedMemory], limit: int, fill: OverflowMode) -> None:
+def test_no_context_is_over_its_limit_and_everything_has_a_verdict(
+    held: list[RetrievedMemory], limit: int, fill: OverflowMode
+) -> None:
     # S000-8, S000-12, S000-14; the mistake: rendered text fits the budget, headers and joiners counted
     for profile in PROFILES.values():
         context = made(profile.model_copy(update={"fill": fill}), *held, limit=limit)

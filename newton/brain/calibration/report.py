@@ -11,7 +11,7 @@ from newton.brain.calibration.recalibration import RecalibrationResult, recalibr
 from newton.brain.calibration.scores import CalibrationScores, compute_scores
 from newton.brain.calibration.series import ForecastSeries, sort_by_time, to_series
 from newton.brain.calibration.trend import CalibrationTrend, compute_trend
-from newton.brain.choice import ReviewedDecision
+from newton.brain.draft import ReviewedDecision
 
 MAX_NOTE_TOKENS = 100
 # The note speaks of the latest decisions: what was true of an agent a year ago need not be.
@@ -74,7 +74,9 @@ def build_calibration(decisions: Iterable[ReviewedDecision]) -> CalibrationRepor
     )
 
 
-def write_note(decisions: Iterable[ReviewedDecision], *, count: Callable[[str], int], max_tokens: int = MAX_NOTE_TOKENS) -> str | None:
+def write_note(
+    decisions: Iterable[ReviewedDecision], *, count: Callable[[str], int], max_tokens: int = MAX_NOTE_TOKENS
+) -> str | None:
     """What the latest decisions teach, in at most `most` tokens as `count` counts them.
 
     None when there are too few reviews to say anything.
@@ -93,7 +95,10 @@ def write_note(decisions: Iterable[ReviewedDecision], *, count: Callable[[str], 
 
 
 def _sentences(pairs: ForecastSeries, own: ConfidenceBias) -> Sequence[str]:
-    figures = [f"Recent accuracy {_format_percent(own.mean_outcome)}.", f"Brier {float(pairs.squared_errors.mean()):.3f}."]
+    figures = [
+        f"Recent accuracy {_format_percent(own.mean_outcome)}.",
+        f"Brier {float(pairs.squared_errors.mean()):.3f}.",
+    ]
     if own.verdict == "no sign of either":
         return [*figures, "No sign of over- or underconfidence."]
     advice = "state less" if own.verdict == "overconfident" else "trust your analysis more"
@@ -109,7 +114,9 @@ def _format_percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _build_groups(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, names: Callable[[ReviewedDecision], Iterable[str]]) -> tuple[CalibrationGroup, ...]:
+def _build_groups(
+    decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, names: Callable[[ReviewedDecision], Iterable[str]]
+) -> tuple[CalibrationGroup, ...]:
     places: dict[str, list[int]] = {}
     for place, one in enumerate(decisions):
         for name in names(one):
@@ -121,4 +128,6 @@ def _build_groups(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, 
 def _build_group(name: str, pairs: ForecastSeries) -> CalibrationGroup:
     own = compute_bias(pairs)
     assert own is not None  # a name without a decision is no group
-    return CalibrationGroup(name=name, n=len(pairs), base_rate=own.mean_outcome, brier=float(pairs.squared_errors.mean()), bias=own)
+    return CalibrationGroup(
+        name=name, n=len(pairs), base_rate=own.mean_outcome, brier=float(pairs.squared_errors.mean()), bias=own
+    )

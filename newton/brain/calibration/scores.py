@@ -5,7 +5,7 @@ from math import sqrt
 
 import numpy as np
 
-from newton.brain.calibration.series import FloatArray, IndexArray, ForecastSeries
+from newton.brain.calibration.series import FloatArray, ForecastSeries, IndexArray
 
 BIN_COUNT = 10
 # Forecasts closer to 0 or 1 than this count as this close in the logarithm, which has no end there.
@@ -90,7 +90,7 @@ def compute_scores(pairs: ForecastSeries) -> CalibrationScores | None:
 def wilson_interval(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
     """Wilson's interval for a share of n trials, 95 % unless told otherwise.
 
-    >>> [round(end, 4) for end in wilson(0.0, 1)]
+    >>> [round(end, 4) for end in wilson_interval(0.0, 1)]
     [0.0, 0.7935]
     """
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)

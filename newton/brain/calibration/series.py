@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.brain.choice import OUTCOME_SCORES, ReviewedDecision
+from newton.brain.draft import OUTCOME_SCORES, ReviewedDecision
 from newton.errors import InputError
 
 FloatArray = NDArray[np.float64]

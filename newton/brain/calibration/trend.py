@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from newton.brain.calibration.scores import Z95
-from newton.brain.calibration.series import FloatArray, IndexArray, ForecastSeries
-from newton.brain.choice import ReviewedDecision
+from newton.brain.calibration.series import FloatArray, ForecastSeries, IndexArray
+from newton.brain.draft import ReviewedDecision
 
 # A Brier score of fewer decisions says more about chance than about judgement.
 WINDOW_SIZE = 20

@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from newton.dialogue.view import EntryKind, ViewMessage, DialogueTurn, count_tokens, iter_tool_groups, split_turns
+from newton.dialogue.view import DialogueTurn, EntryKind, ViewMessage, count_tokens, iter_tool_groups, split_turns
 from newton.errors import InputError
 
 MIN_GAIN_TOKENS = 80  # tokens; what costs hardly more than the words in its place stays as it is
-MIN_GAIN_SHARE = 0.05  # of the most that a view may cost: for less a full one is not touched, else it would be at every turn
+MIN_GAIN_SHARE = (
+    0.05  # of the most that a view may cost: for less a full one is not touched, else it would be at every turn
+)
 
 
 class ViewState(NamedTuple):
@@ -110,7 +112,8 @@ class SummarizeToolCalls:
         return [
             block
             for group in iter_tool_groups(turn)
-            if (block := CompactionBlock("tools", group, max_tokens=_target_tokens(group, 4, self.most))).is_worthwhile and _is_unpinned(group, state)
+            if (block := CompactionBlock("tools", group, max_tokens=_target_tokens(group, 4, self.most))).is_worthwhile
+            and _is_unpinned(group, state)
         ]
 
 
@@ -136,7 +139,11 @@ class SummarizeOldest:
             if _has_detail(turn) and block.is_worthwhile and _is_unpinned(turn.items, state):
                 blocks.append(block)
                 left -= block.tokens - block.max_tokens
-        return blocks if left < self.share * state.max_tokens or _token_gain(blocks) >= MIN_GAIN_SHARE * state.max_tokens else ()
+        return (
+            blocks
+            if left < self.share * state.max_tokens or _token_gain(blocks) >= MIN_GAIN_SHARE * state.max_tokens
+            else ()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +160,9 @@ class BatchTurns:
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
         old = state.view[: max(len(state.view) - self.back, 0)]
         end = old[-1].last if old else -1
-        runs = _consecutive_runs(_older_turns(split_turns(state.view), 1), lambda turn: turn.last <= end and _is_batchable(turn), state)
+        runs = _consecutive_runs(
+            _older_turns(split_turns(state.view), 1), lambda turn: turn.last <= end and _is_batchable(turn), state
+        )
         return [
             block
             for run in runs
@@ -174,13 +183,17 @@ class MergeSummaries:
     share: float = 0.1
 
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
-        accounts = _consecutive_runs(split_turns(state.view), lambda turn: turn.items[0].kind in ("goals", "merged", "task"), state)
+        accounts = _consecutive_runs(
+            split_turns(state.view), lambda turn: turn.items[0].kind in ("goals", "merged", "task"), state
+        )
         run = next((run for run in accounts if len(run) >= max(self.held, self.keep + 2)), None)
         if run is None:
             return ()
         items = tuple(item for turn in run[: len(run) - self.keep] for item in turn.items)
         tokens = sum(item.tokens for item in items)
-        block = CompactionBlock("merged", items, max_tokens=max(40, min(int(self.share * state.max_tokens), tokens * 9 // 10)))
+        block = CompactionBlock(
+            "merged", items, max_tokens=max(40, min(int(self.share * state.max_tokens), tokens * 9 // 10))
+        )
         return [block] if block.is_worthwhile else ()
 
 
@@ -194,12 +207,27 @@ class CompactionPreset:
 
 # Specific ones come first, broad ones last.
 PRESETS: Mapping[str, CompactionPreset] = {
-    "default": CompactionPreset(strategies=(MaskOutputs(), SummarizeToolCalls(), SummarizeOldest(), BatchTurns(), MergeSummaries())),
+    "default": CompactionPreset(
+        strategies=(MaskOutputs(), SummarizeToolCalls(), SummarizeOldest(), BatchTurns(), MergeSummaries())
+    ),
     "long": CompactionPreset(
-        strategies=(MaskOutputs(), SummarizeToolCalls(age=5), SummarizeOldest(share=0.75), BatchTurns(), MergeSummaries()), max_tokens=150_000
+        strategies=(
+            MaskOutputs(),
+            SummarizeToolCalls(age=5),
+            SummarizeOldest(share=0.75),
+            BatchTurns(),
+            MergeSummaries(),
+        ),
+        max_tokens=150_000,
     ),
     "conservative": CompactionPreset(
-        strategies=(MaskOutputs(share=0.8), SummarizeToolCalls(age=20), SummarizeOldest(share=0.9), BatchTurns(), MergeSummaries())
+        strategies=(
+            MaskOutputs(share=0.8),
+            SummarizeToolCalls(age=20),
+            SummarizeOldest(share=0.9),
+            BatchTurns(),
+            MergeSummaries(),
+        )
     ),
     "none": CompactionPreset(strategies=()),
 }
@@ -313,7 +341,9 @@ def _target_tokens(items: Sequence[ViewMessage], divisor: int, max_tokens: int) 
     return max(40, min(max_tokens, sum(item.tokens for item in items) // divisor))
 
 
-def _consecutive_runs(candidates: Sequence[DialogueTurn], fits: Callable[[DialogueTurn], bool], state: ViewState) -> list[list[DialogueTurn]]:
+def _consecutive_runs(
+    candidates: Sequence[DialogueTurn], fits: Callable[[DialogueTurn], bool], state: ViewState
+) -> list[list[DialogueTurn]]:
     """The longest stretches of turns that fit and follow each other in the log."""
     runs: list[list[DialogueTurn]] = [[]]
     for turn in candidates:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.heart.entities.name_recognition import HALF_LIFE_DAYS, SALIENCE_PRIOR
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.heart.naming import SALIENCE_PRIOR, HALF_LIFE_DAYS
 from newton.memory.memory import ARCHIVED, Kind, WriteContext
 from newton.memory.transitions import PlannedTransition
 
@@ -32,5 +32,9 @@ async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteCont
     for row in rows:
         event, after = ("restored", "ACTIVE") if row["within"] else ("archived", ARCHIVED)
         because = "there is room for it again" if row["within"] else f"{limit:,} others of its kind are worth more"
-        steps.append(PlannedTransition(memory_id=row["memory_id"], event=event, from_state=row["state"], to_state=after, reason=because))
+        steps.append(
+            PlannedTransition(
+                memory_id=row["memory_id"], event=event, from_state=row["state"], to_state=after, reason=because
+            )
+        )
     return steps

@@ -34,11 +34,15 @@ def _plan_transition(record: CensorRecord, thresholds: LifecycleThresholds) -> P
     if met >= thresholds.censor_min_uses and wrong / met > thresholds.max_false_positive_rate:
         return _make_transition(record, "retired", "RETIRED", f"{wrong} of {met} activations were false")
     if record.state != "ESCALATED" and met - wrong >= record.threshold:
-        return _make_transition(record, "escalated", "ESCALATED", f"met {met - wrong} times in earnest; it blocks from now on")
+        return _make_transition(
+            record, "escalated", "ESCALATED", f"met {met - wrong} times in earnest; it blocks from now on"
+        )
     if record.state == "CREATED" and met:
         return _make_transition(record, "triggered", "ACTIVE", "it was met")
     return None
 
 
 def _make_transition(record: CensorRecord, event: str, to_state: str, reason: str) -> PlannedTransition:
-    return PlannedTransition(memory_id=record.memory_id, event=event, from_state=record.state, to_state=to_state, reason=reason)
+    return PlannedTransition(
+        memory_id=record.memory_id, event=event, from_state=record.state, to_state=to_state, reason=reason
+    )

@@ -39,7 +39,9 @@ PlanFunction = Callable[[Tx, LifecycleContext, Sequence[UUID]], Awaitable[list[P
 FollowUpFunction = Callable[[Tx, LifecycleContext, Sequence[UUID], Sequence[PlannedTransition]], Awaitable[None]]
 
 
-async def run_lifecycle(db: Database, ctx: LifecycleContext, *, dry_run: bool = False, only: LifecycleScope | None = None) -> list[PlannedTransition]:
+async def run_lifecycle(
+    db: Database, ctx: LifecycleContext, *, dry_run: bool = False, only: LifecycleScope | None = None
+) -> list[PlannedTransition]:
     """Takes every step that is due for this agent and returns them; with `dry` they are only returned. `only` those of
     one kind, or those that keep kinds within their caps.
 
@@ -70,7 +72,9 @@ async def lock_attributes(tx: Tx, keys: Sequence[AttributeKey], *, ctx: WriteCon
         )
 
 
-async def _iter_transitions(db: Database, ctx: LifecycleContext, *, dry_run: bool, only: LifecycleScope | None) -> AsyncIterator[PlannedTransition]:
+async def _iter_transitions(
+    db: Database, ctx: LifecycleContext, *, dry_run: bool, only: LifecycleScope | None
+) -> AsyncIterator[PlannedTransition]:
     for kind, (plan, _) in RULES.items():
         if only not in (None, kind):
             continue
@@ -88,7 +92,9 @@ async def _iter_transitions(db: Database, ctx: LifecycleContext, *, dry_run: boo
             yield step
 
 
-async def _apply_caps(db: Database, ctx: LifecycleContext, kind: Kind, limit: int, *, dry_run: bool) -> list[PlannedTransition]:
+async def _apply_caps(
+    db: Database, ctx: LifecycleContext, kind: Kind, limit: int, *, dry_run: bool
+) -> list[PlannedTransition]:
     async with db.transaction(ctx.agent_id) as tx:
         due = await plan_cap_transitions(tx, kind, limit, ctx=ctx)
     if dry_run:
@@ -121,7 +127,9 @@ async def _plan_facts(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID])
     return facts.plan([facts.FactEvidence(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
-async def _update_holds(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]) -> None:
+async def _update_holds(
+    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
+) -> None:
     """Of all of them: a new fact takes no step, and holds from now on."""
     moved = [step.memory_id for step in steps]
     await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
@@ -132,7 +140,9 @@ async def _plan_episodes(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUI
     return episodes.plan([episodes.EpisodeAge(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
-async def _archive_texts(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]) -> None:
+async def _archive_texts(
+    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
+) -> None:
     """Full texts go to cold storage; a summarized episode keeps the beginning of its own, an archived one none."""
     agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in steps}
     rows = await SQL["list_full_texts"].fetch_all(tx, agent_id=agent_id, memory_ids=list(after))
@@ -167,7 +177,9 @@ async def _plan_censors(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID
     return censors.plan([censors.CensorRecord(**row) for row in rows], ctx.thresholds)
 
 
-async def _do_nothing(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]) -> None:
+async def _do_nothing(
+    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
+) -> None:
     """The state is all that changes."""
 
 

@@ -26,9 +26,13 @@ def _plan_transition(episode: EpisodeAge, thresholds: LifecycleThresholds, now: 
     if age >= thresholds.archive_after and episode.state != "ARCHIVED":
         return _make_transition(episode, "archived", "ARCHIVED", f"it ended {age.days} days ago; its summary stays")
     if age >= thresholds.summarize_after and episode.state == "ACTIVE":
-        return _make_transition(episode, "summarized", "SUMMARIZED", f"it ended {age.days} days ago; its beginning stays")
+        return _make_transition(
+            episode, "summarized", "SUMMARIZED", f"it ended {age.days} days ago; its beginning stays"
+        )
     return None
 
 
 def _make_transition(episode: EpisodeAge, event: str, to_state: str, reason: str) -> PlannedTransition:
-    return PlannedTransition(memory_id=episode.memory_id, event=event, from_state=episode.state, to_state=to_state, reason=reason)
+    return PlannedTransition(
+        memory_id=episode.memory_id, event=event, from_state=episode.state, to_state=to_state, reason=reason
+    )

@@ -59,7 +59,13 @@ class FactEvidence:
 
     def is_current_candidate(self, now: datetime) -> bool:
         """Whether it could be the one value of its attribute."""
-        out = self.is_disproved or self.superseded or self.generalised or self.same_as is not None or self.has_expired(now)
+        out = (
+            self.is_disproved
+            or self.superseded
+            or self.generalised
+            or self.same_as is not None
+            or self.has_expired(now)
+        )
         return self.single and self.is_released and not out
 
 

@@ -37,7 +37,7 @@ def effectiveness(successes: int, failures: int) -> float:
 def lower_bound(successes: int, failures: int) -> float:
     """The lower bound of Wilson's 95 % interval for that share: what few trials leave certain.
 
-    >>> round(assured(5, 0), 3), round(assured(50, 0), 3), assured(0, 0)
+    >>> round(lower_bound(5, 0), 3), round(lower_bound(50, 0), 3), lower_bound(0, 0)
     (0.566, 0.929, 0.0)
     """
     trials = successes + failures
@@ -60,7 +60,9 @@ def _plan_transition(record: ProcedureRecord, thresholds: LifecycleThresholds) -
         return None
     if record.state == "RETIRED":
         event = "restored"
-    return PlannedTransition(memory_id=record.memory_id, event=event, from_state=record.state, to_state=after, reason=because)
+    return PlannedTransition(
+        memory_id=record.memory_id, event=event, from_state=record.state, to_state=after, reason=because
+    )
 
 
 def _target_state(procedure: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:

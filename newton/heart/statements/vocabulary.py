@@ -325,7 +325,9 @@ def _split_pairs(text: str) -> dict[str, str]:
 
 
 _VERB_FORMS = [
-    [f"{prefix}{form}" for form in row] for row in _split_rows(_IRREGULAR_VERBS) for prefix in ("", "re", "over", "under", "mis")
+    [f"{prefix}{form}" for form in row]
+    for row in _split_rows(_IRREGULAR_VERBS)
+    for prefix in ("", "re", "over", "under", "mis")
 ]
 LEMMAS = {form: row[0] for row in _VERB_FORMS for form in row[1:]}
 LEMMAS.update({"using": "use", "lying": "lie", "dying": "die", "aged": "age", "caches": "cache", "tying": "tie"})

@@ -100,7 +100,9 @@ async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:
 async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime) -> AgentToken:
     """Ends a token, named by the beginning of its id or by its name. Raises NotFoundError and InputError."""
     usable = [one for one in await list_tokens(tx, agent_id=agent_id) if one.revoked_at is None]
-    meant = [one for one in usable if token_ref == one.name or (len(token_ref) >= 4 and one.token_id.hex.endswith(token_ref))]
+    meant = [
+        one for one in usable if token_ref == one.name or (len(token_ref) >= 4 and one.token_id.hex.endswith(token_ref))
+    ]
     if not meant:
         raise NotFoundError(f"There is no token {token_ref!r} in use.", hint="`newton tokens list` shows them.")
     if len(meant) > 1:

@@ -8,51 +8,51 @@ from fastapi.routing import APIRoute
 
 from newton import __version__
 from newton.client.connection import LOOPBACK_HOSTS
-from newton.runtime.api import (
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api import problems
+from newton.runtime.api.event_broadcaster import EventBroadcaster
+from newton.runtime.api.middleware.admission import AdmissionMiddleware, FairLimiter
+from newton.runtime.api.middleware.request_limits import BodyMiddleware, OriginCheckMiddleware
+from newton.runtime.api.middleware.request_log import RequestLogMiddleware
+from newton.runtime.api.routes import (
     agents,
     bundles,
-    contexts,
+    context,
     decisions,
-    export,
+    events,
+    exports,
+    guardrails,
     health,
-    importing,
+    imports,
     jobs,
-    judging,
-    listening,
     memories,
     metrics,
     openai,
-    problems,
-    recalling,
+    recall,
     sessions,
-    talking,
     tasks,
+    turns,
 )
-from newton.runtime.api.board import EventBroadcaster
-from newton.runtime.api.bodies import OriginCheckMiddleware, BodyMiddleware
-from newton.runtime.api.metrics import PrometheusMetrics
-from newton.runtime.api.observed import RequestLogMiddleware
-from newton.runtime.api.turns import AdmissionMiddleware, FairLimiter
-from newton.runtime.minds import AgentRegistry
+from newton.runtime.api.routes.metrics import PrometheusMetrics
 
 ROUTERS = (
     health.router,
     metrics.router,
     agents.router,
-    contexts.router,
+    context.router,
     bundles.router,
     memories.router,
-    recalling.router,
-    talking.router,
+    recall.router,
+    turns.router,
     sessions.router,
     tasks.router,
     decisions.router,
-    judging.router,
-    judging.frames_router,
-    importing.router,
-    export.router,
+    guardrails.router,
+    guardrails.frames_router,
+    imports.router,
+    exports.router,
     jobs.router,
-    listening.router,
+    events.router,
     openai.router,
 )
 
@@ -65,7 +65,9 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
         summary="A mind your agent can keep.",
         docs_url=None,
         redoc_url=None,
-        responses={"default": {"model": problems.ProblemDetails, "description": "A problem, with what to do about it."}},
+        responses={
+            "default": {"model": problems.ProblemDetails, "description": "A problem, with what to do about it."}
+        },
         generate_unique_id_function=_operation_id,
     )
     app.state.minds = registry
@@ -93,10 +95,10 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 def _add_middleware(app: FastAPI, hosts: Set[str]) -> None:
     """What a request passes on its way in; the last one that is added is the first it meets."""
-    app.add_middleware(AdmissionMiddleware, slots=FairLimiter())
+    app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())
     app.add_middleware(BodyMiddleware)
     app.add_middleware(OriginCheckMiddleware, hosts=hosts)
-    app.add_middleware(RequestLogMiddleware, meters=app.state.meters)
+    app.add_middleware(RequestLogMiddleware, metrics=app.state.meters)
     app.openapi = lambda: build_openapi(app)
 
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from newton.errors import InputError, NewtonError, NotFoundError
-from newton.runtime.api.observed import REQUEST_ID_KEY, add_response_headers
-from newton.runtime.statuses import get_error_status
+from newton.runtime.api.middleware.request_log import REQUEST_ID_KEY, add_response_headers
+from newton.runtime.error_status import get_error_status
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 2
@@ -22,7 +22,12 @@ OPENAI_PATHS = re.compile(
     "/v1/(assistants|audio|batches|chat|completions|conversations|embeddings|evals|files|fine_tuning|images|models"
     "|moderations|realtime|responses|threads|uploads|vector_stores|videos)(/|$)"
 )
-OPENAI_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+OPENAI_ERROR_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
@@ -68,14 +73,16 @@ def error_response(error: NewtonError, path: str) -> JSONResponse:
         headers["WWW-Authenticate"] = 'Bearer realm="newton"'
     if is_openai_path(path):
         code = HTTPStatus.BAD_REQUEST if status.http == HTTPStatus.UNPROCESSABLE_ENTITY else status.http
-        return JSONResponse(to_openai_error(f"{error.what} {error.hint}", error.code, code).model_dump(), code, headers=headers)
+        return JSONResponse(
+            to_openai_error(f"{error.what} {error.hint}", error.code, code).model_dump(), code, headers=headers
+        )
     return JSONResponse(to_problem(error).model_dump(), status.http, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
 def is_openai_path(path: str) -> bool:
     """Whether that is a place of OpenAI's API, one that Newton does not have among them.
 
-    >>> of_openai("/v1/chat/completions"), of_openai("/v1/embeddings"), of_openai("/v1/memories")
+    >>> is_openai_path("/v1/chat/completions"), is_openai_path("/v1/embeddings"), is_openai_path("/v1/memories")
     (True, True, False)
     """
     return OPENAI_PATHS.match(path) is not None
@@ -118,7 +125,9 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         told = error_response(to_internal_error(error), request.url.path)
-        add_response_headers(told.headers, getattr(request.state, REQUEST_ID_KEY))  # it is answered outside of what signs the others
+        add_response_headers(
+            told.headers, getattr(request.state, REQUEST_ID_KEY)
+        )  # it is answered outside of what signs the others
         return told
 
     @app.exception_handler(RequestValidationError)

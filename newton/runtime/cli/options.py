@@ -10,13 +10,15 @@ from cyclopts import Parameter, Token
 from newton.clock import SystemClock
 from newton.errors import InputError
 from newton.memory import hygiene
-from newton.memory.spans import find_time_ranges
+from newton.memory.time_expressions import find_time_ranges
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
 
 AgentOption = Annotated[str | None, Parameter("--agent", help="Whose memory to use; each name is a mind of its own.")]
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print JSON for programs.")]
-FrameOption = Annotated[str | None, Parameter("--frame", help="Look at the input in this frame instead of choosing one.")]
+FrameOption = Annotated[
+    str | None, Parameter("--frame", help="Look at the input in this frame instead of choosing one.")
+]
 ProfileOption = Annotated[str | None, Parameter("--profile", help="Score memories by this profile.")]
 BudgetOption = Annotated[int | None, Parameter("--budget", help="The most tokens the context may have.")]
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from newton.agent.appraising import GrowthAssessment, assess
-from newton.agent.growth import GrowthMetrics
-from newton.brain import reading, snapshots
-from newton.brain.chain import BrokenLink
-from newton.brain.reading import DecisionFilter, DecisionSummary
+from newton.agent.growth.report import GrowthMetrics
+from newton.agent.growth.rules import GrowthAssessment, assess
+from newton.brain import queries
+from newton.brain.calibration import snapshots
+from newton.brain.hash_chain import BrokenLink
+from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.db.pool import Tx
 from newton.errors import ConflictError
 from newton.runtime.jobs.job import Job, format_count
-from newton.runtime.jobs.queue import RunResult, JobOutcome
+from newton.runtime.jobs.queue import JobOutcome, RunResult
 from newton.runtime.jobs.schedule import daily, weekly
 from newton.runtime.wiring import AgentServices
 
@@ -33,7 +34,7 @@ def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
 
 async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
     async with newton.scope.transaction() as tx:
-        judged = await reading.list_reviewed_decisions(tx, agent_id=newton.scope.agent_id)
+        judged = await queries.list_reviewed_decisions(tx, agent_id=newton.scope.agent_id)
         noted = await snapshots.get_last_review_count(tx, agent_id=newton.scope.agent_id)
     plan = find_snapshot_reason(len(judged), noted)
     if plan is None:
@@ -88,7 +89,12 @@ async def verify_ledger(newton: AgentServices) -> JobOutcome:
 
 JOBS = (
     Job(name="remind", description="Says which decisions wait for an outcome.", schedule=daily(7), run=remind_reviews),
-    Job(name="calibrate", description="Works out what stated confidence is worth.", schedule=daily(4), run=take_calibration_snapshot),
+    Job(
+        name="calibrate",
+        description="Works out what stated confidence is worth.",
+        schedule=daily(4),
+        run=take_calibration_snapshot,
+    ),
     Job(name="growth", description="Reports how the agent has grown.", schedule=weekly("Monday", 6), run=report_growth),
     Job(name="verify", description="Verifies the ledger of decisions.", schedule=daily(4, 30), run=verify_ledger),
 )

@@ -24,7 +24,7 @@ class Job:
 
 def format_count(number: int, singular: str, plural: str | None = None) -> str:
     """
-    >>> counted(1, "fact"), counted(2_000, "memory", "memories")
+    >>> format_count(1, "fact"), format_count(2_000, "memory", "memories")
     ('1 fact', '2,000 memories')
     """
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from newton.agent.extraction import ExtractionResult
+from newton.agent.maintenance.extraction import ExtractionResult
 from newton.db.pool import Tx
-from newton.dialogue import abridging, conversations
+from newton.dialogue import extraction_queue, long_messages
 from newton.errors import TokenQuotaError
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.memory import outbox
-from newton.memory.outbox import OutboxBacklog, DrainResult
+from newton.memory.outbox import DrainResult, OutboxBacklog
 from newton.memory.reembedding import reembed as made_anew
 from newton.memory.transitions import PlannedTransition
-from newton.runtime.jobs.job import JobFunction, Job, format_count
+from newton.runtime.jobs.job import Job, JobFunction, format_count
 from newton.runtime.jobs.queue import JobOutcome
 from newton.runtime.jobs.schedule import daily, every_minutes
 from newton.runtime.wiring import AgentServices
@@ -42,7 +42,12 @@ async def embed_memories(newton: AgentServices) -> JobOutcome:
 def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome:
     """What came of it. Pure."""
     tried = drained.embedded + drained.failed
-    did = {"embedded": drained.embedded, "refused": drained.failed, "waiting": backlog.waiting, "given_up": backlog.given_up}
+    did = {
+        "embedded": drained.embedded,
+        "refused": drained.failed,
+        "waiting": backlog.waiting,
+        "given_up": backlog.given_up,
+    }
     if drained.stopped_by and backlog.waiting:
         waiting = format_count(backlog.waiting, "memory waits", "memories wait")
         return JobOutcome(reason=f"{waiting} for a vector: {drained.stopped_by}", result=did if tried else None)
@@ -56,7 +61,11 @@ async def reembed_memories(newton: AgentServices) -> JobOutcome:
     if newton.configured_embedder is None or newton.scope.embedder is newton.configured_embedder:
         return JobOutcome(reason="every vector is of the model that is set")
     done = await made_anew(
-        newton.scope.db, newton.configured_embedder, agent_id=newton.scope.agent_id, now=newton.scope.now(), limit=MAX_REEMBEDDED_PER_RUN
+        newton.scope.db,
+        newton.configured_embedder,
+        agent_id=newton.scope.agent_id,
+        now=newton.scope.now(),
+        limit=MAX_REEMBEDDED_PER_RUN,
     )
     why = "another model is set" if done.stopped_by is None else f"another model is set, and {done.stopped_by}"
     return JobOutcome(reason=why, result={"memories": done.embedded, "taken_over": int(done.is_active)})
@@ -66,7 +75,9 @@ async def summarize_sessions(newton: AgentServices) -> JobOutcome:
     late = await newton.maintenance("job summarise").update_summaries()
     if not late:
         return JobOutcome(reason="every summary is up to date")
-    return JobOutcome(reason=f"{format_count(late, 'session')} had said enough for a new summary", result={"sessions": late})
+    return JobOutcome(
+        reason=f"{format_count(late, 'session')} had said enough for a new summary", result={"sessions": late}
+    )
 
 
 async def generalize_facts(newton: AgentServices) -> JobOutcome:
@@ -94,7 +105,9 @@ def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome
     if not events:
         return JobOutcome(reason="every state is what the record asks for")
     said = ", ".join(f"{number:,} {event}" for event, number in events.most_common())
-    return JobOutcome(reason=f"the record asked for {format_count(len(transitions), 'step')}: {said}", result=dict(events))
+    return JobOutcome(
+        reason=f"the record asked for {format_count(len(transitions), 'step')}: {said}", result=dict(events)
+    )
 
 
 async def extract_memories(newton: AgentServices) -> JobOutcome:
@@ -102,7 +115,7 @@ async def extract_memories(newton: AgentServices) -> JobOutcome:
     if upkeep.llm is None:
         return JobOutcome(reason=NO_MODEL)
     async with newton.scope.transaction() as tx:
-        unread = await conversations.find_unread(tx, agent_id=newton.scope.agent_id, limit=1)
+        unread = await extraction_queue.find_unread(tx, agent_id=newton.scope.agent_id, limit=1)
     if not unread:
         return JobOutcome(reason="a model has read every conversation")
     try:
@@ -133,7 +146,7 @@ async def summarize_lines(newton: AgentServices) -> JobOutcome:
 
 async def _has_long_lines(newton: AgentServices) -> bool:
     async def read(tx: Tx) -> bool:
-        return bool(await abridging.find(tx, agent_id=newton.scope.agent_id, limit=1))
+        return bool(await long_messages.find(tx, agent_id=newton.scope.agent_id, limit=1))
 
     return await newton.scope.db.run_with_retry(newton.scope.agent_id, read)
 
@@ -152,7 +165,11 @@ SCHEDULES = {
 }
 
 JOBS = (
-    _build_job("embed", embed_memories, "Gives vectors to memories that wait for them, and compares new facts with what is known."),
+    _build_job(
+        "embed",
+        embed_memories,
+        "Gives vectors to memories that wait for them, and compares new facts with what is known.",
+    ),
     _build_job("summarise", summarize_sessions, "Brings the summaries of sessions up to date."),
     _build_job("extract", extract_memories, "Has the model read conversations that none has read."),
     _build_job("compress", summarize_lines, "Has the model tell long lines shorter."),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
-from newton.agent.telling import publish
+from newton.agent.events import publish
 from newton.db.pool import Database, Tx
 from newton.db.queries import Record, load
 from newton.errors import ConflictError
@@ -94,7 +94,9 @@ async def enqueue_if_idle(tx: Tx, name: str, *, agent_id: UUID) -> None:
     await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
 
 
-async def finish(db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None) -> JobOutcome:
+async def finish(
+    db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None
+) -> JobOutcome:
     """Ends a run, with what it writes, in one transaction. Raises LostError, and then has written nothing."""
     async with db.transaction(claimed.agent_id) as tx:
         if outcome.write:
@@ -115,7 +117,9 @@ async def finish(db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, mome
     return outcome
 
 
-async def fail(db: Database, claimed: ClaimedRun, failure: JobFailure, *, moment: datetime | None = None) -> RunState | None:
+async def fail(
+    db: Database, claimed: ClaimedRun, failure: JobFailure, *, moment: datetime | None = None
+) -> RunState | None:
     """Has a run wait for its next attempt, or be dead when that was the last. None when another has it."""
     async with db.transaction(claimed.agent_id) as tx:
         row = await SQL["fail_run"].fetch_one(

@@ -30,14 +30,16 @@ class JobSchedule:
 
 def every_minutes(minutes: int) -> JobSchedule:
     """
-    >>> minutely(5).slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
+    >>> every_minutes(5).slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-01T10:10:00+00:00'
     """
     return JobSchedule(every=timedelta(minutes=minutes), description=f"every {minutes} minutes")
 
 
 def daily(hour: int, minute: int = 0) -> JobSchedule:
-    return JobSchedule(every=DAY, offset=timedelta(hours=hour, minutes=minute), description=f"daily at {hour:02}:{minute:02} UTC")
+    return JobSchedule(
+        every=DAY, offset=timedelta(hours=hour, minutes=minute), description=f"daily at {hour:02}:{minute:02} UTC"
+    )
 
 
 def weekly(weekday: Weekday, hour: int) -> JobSchedule:

@@ -19,11 +19,12 @@ from mcp.types import (
 )
 
 from newton import __version__
-from newton.agent.tools import ToolResult
+from newton.agent.loop.tools import ToolResult
 from newton.errors import ForbiddenError, NewtonError
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.api import bodies, problems
-from newton.runtime.mcp.verbs import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
+from newton.runtime.api import problems
+from newton.runtime.api.middleware import request_limits
+from newton.runtime.mcp.tools import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
 from newton.runtime.wiring import AgentServices
 
 INSTRUCTIONS = (
@@ -49,7 +50,11 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
     async def list_tools(context: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
         caller = get_caller(context)
         return ListToolsResult(
-            tools=[_describe_tool(name, verb) for name, verb in TOOLS.items() if caller.has_scope(EFFECT_SCOPES[verb.effect])]
+            tools=[
+                _describe_tool(name, verb)
+                for name, verb in TOOLS.items()
+                if caller.has_scope(EFFECT_SCOPES[verb.effect])
+            ]
         )
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
@@ -84,7 +89,7 @@ async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -
             f"That needs a token with the scope {scope}.",
             hint=f"`newton tokens create NAME --scope {scope}` makes one.",
         )
-    bodies.check_body(json.dumps(arguments).encode())  # what comes over pipes has passed no such look yet
+    request_limits.check_body(json.dumps(arguments).encode())  # what comes over pipes has passed no such look yet
     return await run_tool(caller.newton, params.name, arguments)
 
 

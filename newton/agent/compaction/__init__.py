@@ -1,0 +1,1 @@
+"""Compaction of conversations: the service and the summaries of blocks."""

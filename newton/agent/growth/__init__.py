@@ -1,0 +1,1 @@
+"""The growth report: how the agent developed over a period."""

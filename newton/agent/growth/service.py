@@ -1,0 +1,41 @@
+"""The report of an agent's growth, read in one unit of work."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from newton.agent.growth.report import GrowthReport, build_growth_report
+from newton.agent.scope import AgentScope
+from newton.brain import growth_queries as brain
+from newton.errors import InputError
+from newton.heart import growth_queries as heart
+from newton.memory.periods import ReportPeriods
+
+MAX_DAYS = 36_500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthService:
+    """For one agent."""
+
+    scope: AgentScope
+
+    async def report_weeks(self, weeks: int = 1) -> GrowthReport:
+        """The last weeks, beside as many before them. Raises InputError for fewer than one."""
+        if not 1 <= weeks * 7 <= MAX_DAYS:
+            raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 or more, such as 4.")
+        now = self.scope.now()
+        return await self._build_report(now - timedelta(weeks=weeks), now)
+
+    async def report_since(self, start: datetime) -> GrowthReport:
+        """From a moment on, beside as long a time before it. Raises InputError for one that is still to come."""
+        now = self.scope.now()
+        if not timedelta(0) < now - start <= timedelta(days=MAX_DAYS):
+            raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date that has passed.")
+        return await self._build_report(start, now)
+
+    async def _build_report(self, start: datetime, now: datetime) -> GrowthReport:
+        periods = ReportPeriods(start - (now - start), start, now)
+        async with self.scope.transaction() as tx:
+            decided = await brain.read_growth(tx, periods, agent_id=self.scope.agent_id)
+            lived = await heart.read_growth(tx, periods, agent_id=self.scope.agent_id)
+        return build_growth_report(periods, decided, lived)

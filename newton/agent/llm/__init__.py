@@ -1,0 +1,1 @@
+"""Structured calls to the chat model, and its recorded usage."""

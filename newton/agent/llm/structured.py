@@ -1,0 +1,105 @@
+"""Asks a model for forms off the hot path: within the day's ceiling, with every token recorded."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from newton.agent.llm import usage
+from newton.agent.scope import AgentScope
+from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
+from newton.content.frames import Frame
+from newton.db.pool import in_transaction
+from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.extraction_schema import SameFactOutput, build_same_fact_prompt
+from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.structured_output import StructuredModel, parse_output
+
+F = TypeVar("F", bound=BaseModel)
+
+MAX_JUDGMENT_TOKENS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuredLLM:
+    """For one agent. It is also the Judge of whether two statements say the same, and breaks the ties of frames."""
+
+    scope: AgentScope
+    model: StructuredModel
+    tokens_per_day: int
+
+    @property
+    def name(self) -> str:
+        """What its model is called in the record of costs."""
+        return self.model.name
+
+    async def complete(
+        self, prompt: str, schema: type[F], *, purpose: str, max_tokens: int, timeout_seconds: float | None = None
+    ) -> F | None:
+        """The form as the model filled it, or None when what it gave does not fit.
+
+        Raises SpendError when the call could pass the day's ceiling, and ProviderError when no answer comes, or none
+        in so many seconds.
+        """
+        assert not in_transaction()
+        async with self.scope.transaction() as tx:
+            spent = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+        if spent + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
+            raise TokenQuotaError(
+                f"Today's ceiling of {self.tokens_per_day:,} model tokens leaves no room for this.",
+                hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
+            )
+        heard, reply, failed = list[str](), None, False
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                async for piece in self.model.stream(
+                    [ChatMessage("user", prompt)], max_tokens=max_tokens, schema=schema
+                ):
+                    if isinstance(piece, ChatReply):
+                        reply = piece
+                    else:
+                        heard.append(piece)
+        except TimeoutError:
+            what = f"The model {self.name} did not answer in {timeout_seconds:.0f} seconds."
+            raise ProviderError(what, hint="Name a faster one, or none, for this.") from None
+        except ProviderError:
+            failed = True  # a model that fails has told its cost before, or had none
+            raise
+        finally:
+            # Shielded: what was asked and heard is paid for, even when nobody waits for the rest.
+            if spent := reply or (None if failed else self._estimate_reply(prompt, "".join(heard))):
+                await asyncio.shield(self._record_usage(spent, purpose))
+        return parse_output(reply.text if reply else "", schema)
+
+    def _estimate_reply(self, prompt: str, text: str) -> ChatReply:
+        return ChatReply(
+            text=text,
+            model=self.name,
+            input_tokens=self.scope.count_tokens(prompt),
+            output_tokens=self.scope.count_tokens(text),
+            estimated=True,
+            finish="interrupted",
+        )
+
+    async def _record_usage(self, reply: ChatReply, purpose: str) -> None:
+        async with self.scope.transaction() as tx:
+            await usage.record(tx, reply, agent_id=self.scope.agent_id, purpose=purpose, now=self.scope.now())
+
+    async def pick_frame(self, text: str, candidates: Sequence[Frame]) -> str | None:
+        """Which of the frames the text wants; None when the model cannot say or cannot be asked."""
+        try:
+            pick = await self.complete(
+                build_tiebreak_prompt(text, candidates), FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS
+            )
+        except ProviderError:
+            return None
+        return pick and pick.frame
+
+    async def is_same_fact(self, new: str, known: str) -> bool:
+        """Whether both say the same; what the model cannot answer is no."""
+        answer = await self.complete(
+            build_same_fact_prompt(new, known), SameFactOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS
+        )
+        return answer is not None and answer.same

@@ -1,0 +1,54 @@
+"""What models cost one agent."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.ids import new_id
+from newton.providers.chat import ChatReply
+from newton.providers.token_calibration import UsageSample
+
+SQL = load("newton.agent.llm", "usage.sql")
+
+SAMPLE_LIMIT = 20  # calls from which it is learnt how a model counts
+
+
+async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
+    """Tokens asked and answered since midnight UTC."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    row = await SQL["sum_tokens"].fetch_one(tx, agent_id=agent_id, since=midnight)
+    assert row is not None
+    return row["tokens"]
+
+
+class PromptSize(NamedTuple):
+    """What was sent, by our own count: the tokens of its words, and its messages."""
+
+    tokens: int
+    messages: int
+
+
+async def record(
+    tx: Tx, reply: ChatReply, *, agent_id: UUID, purpose: str, now: datetime, prompt_size: PromptSize | None = None
+) -> None:
+    await SQL["record_usage"].execute(
+        tx,
+        agent_id=agent_id,
+        usage_id=new_id(),
+        created_at=now,
+        model=reply.model,
+        purpose=purpose,
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+        estimated=reply.estimated,
+        counted_tokens=prompt_size and prompt_size.tokens,
+        message_count=prompt_size and prompt_size.messages,
+    )
+
+
+async def list_samples(tx: Tx, *, agent_id: UUID, model: str) -> list[UsageSample]:
+    """The latest calls of a model that reported what they cost, beside our own count of them."""
+    rows = await SQL["list_samples"].fetch_all(tx, agent_id=agent_id, model=model, max_rows=SAMPLE_LIMIT)
+    return [UsageSample(*row) for row in rows]

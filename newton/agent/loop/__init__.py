@@ -1,0 +1,1 @@
+"""One turn: context, prompt, completion, tool calls, record."""

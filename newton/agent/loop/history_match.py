@@ -1,0 +1,146 @@
+"""Finds where a conversation that is sent as a whole each time goes on: what of it is new, and in which session.
+
+Each message has a sign, made of the messages before it and its own words, and the log keeps it with the line. So a
+history that was edited leaves the session at the last line that is the same.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.agent.scope import AgentScope
+from newton.agent.services.sessions import get_or_create_session
+from newton.db.pool import Tx
+from newton.dialogue import branches, leases, log
+from newton.dialogue.leases import MessageFingerprint
+from newton.dialogue.messages import Message, Role
+from newton.errors import InputError
+from newton.ids import new_id
+from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text, clean_text
+from newton.memory.memory import digest
+from newton.providers.chat import ToolCall
+
+INITIAL_FINGERPRINT = "newton"
+FINGERPRINT_PREFIX = "chat:"
+EMPTY_MESSAGE_TEXT = "…"  # what a message without a word is kept as
+
+
+class IncomingMessage(NamedTuple):
+    """A message as a caller sends it. One that calls may have no words."""
+
+    role: Role
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryMatch:
+    """Where it goes on: the session, and the lines that it does not have yet. The `sign` is of the last message."""
+
+    session_id: UUID
+    new_messages: Sequence[Message]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryMatcher:
+    """For one agent; `origin` names the door."""
+
+    scope: AgentScope
+
+    async def match(self, messages: Sequence[IncomingMessage], *, session_ref: str, explicit_ref: bool) -> HistoryMatch:
+        """The session, begun if there is none, or as a branch if its log goes on in another way; the session `ref`
+        itself where it can be. To one that the caller has `named`, a single message is one more.
+
+        Raises InputError when nobody is to be answered, or a message cannot be kept.
+        """
+        if not messages or messages[-1].role not in ("user", "tool") or all(one.role != "user" for one in messages):
+            raise InputError("The last message is nobody's to answer.", hint="End with a user's or a tool's message.")
+        signs = fingerprint_messages(messages)
+        async with self.scope.transaction() as tx:
+            base = await get_or_create_session(tx, session_ref, agent_id=self.scope.agent_id, now=self.scope.now())
+            await log.lock_session(tx, agent_id=self.scope.agent_id, session_id=base)
+            found = await leases.find_by_fingerprint(tx, signs, agent_id=self.scope.agent_id, ref=session_ref)
+            if found:
+                return await self._continue_session(tx, found, messages, signs, session_ref)
+            spoken = await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=base) >= 0
+            if spoken and not (explicit_ref and len(messages) == 1):
+                base = await get_or_create_session(
+                    tx, _new_session_ref(session_ref), agent_id=self.scope.agent_id, now=self.scope.now()
+                )
+        return HistoryMatch(session_id=base, new_messages=self._to_lines(messages, signs, 0), fingerprint=signs[-1])
+
+    async def _continue_session(
+        self,
+        tx: Tx,
+        matches: Sequence[MessageFingerprint],
+        messages: Sequence[IncomingMessage],
+        fingerprints: Sequence[str],
+        session_ref: str,
+    ) -> HistoryMatch:
+        known = max(fingerprints.index(one.fingerprint) for one in matches)
+        last = [one for one in matches if one.fingerprint == fingerprints[known]]
+        fresh = self._to_lines(messages, fingerprints, known + 1)
+        for one in last:
+            if await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=one.session_id) == one.position:
+                return HistoryMatch(session_id=one.session_id, new_messages=fresh, fingerprint=fingerprints[-1])
+        ctx = self.scope.write_context("user")
+        at = last[0]
+        branch = await branches.create_branch(
+            tx, _new_session_ref(session_ref), parent_id=at.session_id, from_position=at.position, ctx=ctx
+        )
+        about = {"session_id": str(branch), "parent_id": str(at.session_id)}
+        self.scope.publish("session.branched", about)
+        return HistoryMatch(session_id=branch, new_messages=fresh, fingerprint=fingerprints[-1])
+
+    def _to_lines(self, messages: Sequence[IncomingMessage], fingerprints: Sequence[str], first: int) -> list[Message]:
+        at = self.scope.now()
+        return [_to_line(one, sign, at) for one, sign in zip(messages[first:], fingerprints[first:], strict=True)]
+
+
+def fingerprint_messages(messages: Sequence[IncomingMessage]) -> list[str]:
+    """The sign of each message, in order."""
+    signs: list[str] = []
+    for one in messages:
+        signs.append(fingerprint(signs[-1] if signs else INITIAL_FINGERPRINT, one))
+    return signs
+
+
+def fingerprint(previous: str, message: IncomingMessage) -> str:
+    """That of a message behind the one with the sign `before`. White space around its words does not count, nor how
+    the arguments of its calls are written."""
+    calls = [(call.id, call.name, _canonical_json(call.arguments)) for call in message.calls]
+    said = digest(previous, message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
+    return FINGERPRINT_PREFIX + said.hex()[:40]
+
+
+def _canonical_json(arguments: str) -> str:
+    with suppress(ValueError, RecursionError):
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    return arguments
+
+
+def _new_session_ref(ref: str) -> str:
+    return f"{ref}~{new_id().hex[-8:]}"
+
+
+def _to_line(message: IncomingMessage, message_fingerprint: str, said_at: datetime) -> Message:
+    nothing = "" if message.calls else EMPTY_MESSAGE_TEXT
+    said = bool(message.text.strip()) or message.role == "user"
+    text = clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS) if said else nothing
+    calls = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in message.calls)
+    return Message(
+        role=message.role,
+        content=text,
+        said_at=said_at,
+        name=message.name,
+        ref=message_fingerprint,
+        calls=calls,
+        tool_call_id=message.tool_call_id,
+    )

@@ -1,0 +1,129 @@
+"""Holds a session for one turn: others wait, and a holder that dies is waited for no longer than its lease."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
+
+from newton.db.pool import Database, Tx
+from newton.dialogue import leases
+from newton.errors import DatabaseError, OverloadedError
+from newton.ids import new_id
+
+LEASE_SECONDS = 10.0  # seconds; renewed three times within it
+POLL_SECONDS = 0.05  # seconds between looks whether it is free, growing to half a second
+MAX_WAIT_SECONDS = 120.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionLease:
+    """The right to a turn. It is `lost` as soon as another is seen to have taken it over, as after a standstill."""
+
+    agent_id: UUID
+    session_id: UUID
+    holder: UUID
+    is_lost: bool = False
+    timeout: asyncio.Timeout | None = None
+    pending_tasks: set["asyncio.Task[Any]"] = field(default_factory=set["asyncio.Task[Any]"])
+
+    async def run_to_completion(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work gives. When who waits for it is called off it is done to its end all the same, and the lease is
+        let go after it."""
+        doing = asyncio.create_task(work)
+        self.pending_tasks.add(doing)
+        doing.add_done_callback(self.pending_tasks.discard)
+        return await asyncio.shield(doing)
+
+    async def run(self, work: Awaitable[T]) -> T:
+        """What the work gives; it is called off when the lease is lost, and BusyError raised."""
+        self.ensure_held()
+        try:
+            async with asyncio.timeout(None) as self.timeout:
+                done = await work
+        except TimeoutError:
+            self.ensure_held()
+            raise
+        finally:
+            self.timeout = None
+        self.ensure_held()
+        return done
+
+    def mark_lost(self) -> None:
+        self.is_lost = True
+        if self.timeout is not None:
+            self.timeout.reschedule(asyncio.get_running_loop().time())
+
+    def ensure_held(self) -> None:
+        """Raises BusyError when it is lost."""
+        if self.is_lost:
+            raise OverloadedError(
+                "Another turn of this session has taken over while this one stood still.", hint="Send it again."
+            )
+
+    async def renew(self, tx: Tx) -> None:
+        """To be asked in the unit of work that writes: nobody else takes the turn before that one ends. Raises
+        BusyError when it is lost."""
+        of = {"agent_id": self.agent_id, "session_id": self.session_id}
+        self.is_lost = self.is_lost or not await leases.renew(tx, self.holder, "turn", **of, seconds=LEASE_SECONDS)
+        self.ensure_held()
+
+
+@asynccontextmanager
+async def lease_session(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[SessionLease]:
+    """The session is this turn's until the end of the block, or until the lease is lost. No unit of work stays open
+    for it.
+
+    Raises BusyError when another turn of it does not end within two minutes.
+    """
+    lease = SessionLease(agent_id=agent_id, session_id=session_id, holder=new_id())
+    try:
+        await _wait_for_lease(db, lease.holder, agent_id=agent_id, session_id=session_id)
+        renewing = asyncio.create_task(_renew_periodically(db, lease))
+        try:
+            yield lease
+        finally:
+            renewing.cancel()
+    finally:
+        await asyncio.shield(_release(db, lease))
+
+
+async def _wait_for_lease(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
+    until, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
+    while not await _try_acquire(db, holder, agent_id=agent_id, session_id=session_id):
+        if asyncio.get_running_loop().time() > until:
+            raise OverloadedError("Another turn of this session does not end.", hint="Try again later.")
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, 0.5)
+
+
+async def _renew_periodically(db: Database, lease: SessionLease) -> None:
+    while not lease.is_lost:
+        await asyncio.sleep(LEASE_SECONDS / 3)
+        try:
+            of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
+            async with db.transaction(lease.agent_id) as tx:
+                kept = await leases.renew(tx, lease.holder, "turn", **of, seconds=LEASE_SECONDS)
+            if not kept:
+                lease.mark_lost()
+        except DatabaseError:
+            continue  # the turn itself will meet it, or it is back before the lease ends
+
+
+async def _try_acquire(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> bool:
+    async with db.transaction(agent_id) as tx:
+        return await leases.acquire(tx, holder, "turn", agent_id=agent_id, session_id=session_id, seconds=LEASE_SECONDS)
+
+
+async def _release(db: Database, lease: SessionLease) -> None:
+    if lease.pending_tasks:
+        await asyncio.wait(lease.pending_tasks)
+    try:
+        async with db.transaction(lease.agent_id) as tx:
+            of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
+            await leases.release(tx, lease.holder, "turn", **of)
+    except DatabaseError:
+        return  # the lease ends by itself

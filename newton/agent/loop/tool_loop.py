@@ -1,0 +1,117 @@
+"""One reply in rounds: the model speaks, calls tools, is told what came of it, and speaks on."""
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.completion import ChatService
+from newton.agent.loop.prompt import ModelRequest, PromptBuilder
+from newton.agent.loop.tools import MAX_RESULT_CHARS, AgentToolset, ToolResult
+from newton.clock import Clock
+from newton.dialogue.messages import Message
+from newton.errors import ProviderError, TokenQuotaError
+from newton.ids import new_id
+from newton.memory.hygiene import clean_model_text
+from newton.memory.memory import Trust, lowest_known_trust
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
+
+MAX_ROUNDS = 8
+MAX_TOOL_TOKENS = 20_000  # of calls and what came of them in one turn
+MAX_CALLS_PER_REPLY = 16  # calls of one reply that are done
+OWN_CALL_PREFIX = "nwt_"  # how ids of calls begin that are done here
+
+INTERRUPTED = "interrupted"
+TOO_MANY_CALLS = ToolResult(
+    {"error": "Too many calls at once.", "hint": f"At most {MAX_CALLS_PER_REPLY} are done."}, is_error=True
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolLoop:
+    """Of one turn. `theirs` is the manner in which whoever asks wants the answer, with their own tools; `keep` puts
+    lines into the session as they come; `heard` is the least trust of what the model has read.
+
+    Afterwards `calls` are those that whoever asked is to answer.
+    """
+
+    chat: ChatService
+    gate: ActionGate
+    clock: Clock
+    tools: AgentToolset | None
+    caller_options: RequestOptions
+    max_tokens: int
+    append_lines: Callable[[Sequence[Message]], Awaitable[None]]
+    min_trust: Trust | None = None
+    replies: list[ChatReply] = field(default_factory=list[ChatReply])
+    calls: tuple[ToolCall, ...] = ()
+
+    async def stream(self, prompt: PromptBuilder, request: ModelRequest) -> AsyncGenerator[str]:
+        """The words of the reply, of all rounds. Raises ProviderError when the model fails, and CensoredError."""
+        for left in reversed(range(MAX_ROUNDS)):
+            said = self.chat.stream(prompt, request, self.replies)
+            apart = "\n\n" if any(reply.text for reply in self.replies) else ""
+            async with aclosing(self.gate.filter_stream(said)) as pieces:
+                async for piece in pieces:
+                    yield apart + piece
+                    apart = ""
+            reply = self.replies[-1] if self.replies else None
+            own, self.calls = await self._split_calls(reply.calls if reply else ())
+            if reply is None or not own:
+                return
+            if left == 0:
+                break
+            prompt = replace(prompt, tool_messages=(*prompt.tool_messages, *await self._run_calls(own, reply.text)))
+            if left == 1 or prompt.overhead_tokens(count_tokens=self.chat.scope.count_tokens) > MAX_TOOL_TOKENS:
+                prompt = replace(prompt, options=self.caller_options)  # with no tools of our own it comes to an end
+            request = prompt.build(self.max_tokens, count_tokens=self.chat.scope.count_tokens)
+            if why := await self.chat.get_refusal_reason(request.tokens):
+                raise TokenQuotaError(why, hint="Raise it, or wait until tomorrow.")
+        raise ProviderError("The model went on calling tools instead of answering.", hint="Ask again.")
+
+    async def _split_calls(
+        self, calls: Sequence[ToolCall]
+    ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
+        """The calls to be done here, with what came of those that a censor stopped; and those for whoever asked, once
+        nothing is left to be done here."""
+        names = {tool.name for tool in self.caller_options.tools}
+        own: dict[ToolCall, ToolResult | None] = {}
+        others: list[ToolCall] = []
+        for call in calls:
+            if call.name not in names:
+                own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = None
+                continue
+            ruling = await self.gate.check(call.arguments, "action")
+            if ruling.blocks:
+                why = {"error": f"A censor forbids it: {ruling.message}.", "hint": "Do something else."}
+                own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = ToolResult(why, is_error=True)
+            else:
+                others.append(call)
+        return own, () if own else tuple(others)
+
+    async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[ChatMessage]:
+        """Does them in their order; each is kept before it is done, and what came of it after. The words that stand
+        beside the calls are kept with the reply."""
+        whole = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
+        at = self.clock.now()
+        await self.append_lines([Message(role="assistant", content="", said_at=at, calls=whole, is_notice=True)])
+        messages = [ChatMessage("assistant", text, tuple(calls))]
+        for number, (call, stopped) in enumerate(calls.items()):
+            told = TOO_MANY_CALLS if number >= MAX_CALLS_PER_REPLY else stopped or await self._run_call(call)
+            self.min_trust = lowest_known_trust([self.min_trust, told.trust])
+            words = json.dumps(told.fields, ensure_ascii=False, default=str)[: 2 * MAX_RESULT_CHARS]
+            await self.append_lines([to_tool_line(call, clean_model_text(words), said_at=self.clock.now())])
+            messages.append(ChatMessage("tool", words, tool_call_id=call.id))
+        return messages
+
+    async def _run_call(self, call: ToolCall) -> ToolResult:
+        if self.tools is None:
+            return ToolResult({"error": f"There is no tool {call.name!r}.", "hint": "Answer in words."}, is_error=True)
+        return await self.tools.with_trust([self.min_trust]).execute(call.name, call.arguments)
+
+
+def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:
+    """What came of a call that was done here, as it stands in the log. It is no memory: it may only repeat some."""
+    return Message(role="tool", name=call.name, content=text, said_at=said_at, tool_call_id=call.id, is_notice=True)

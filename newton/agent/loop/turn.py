@@ -1,0 +1,401 @@
+"""One turn: record, context, model, record. What the person said is kept before anything else, so nothing loses it."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from newton.agent.compaction.service import CompactionService
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
+from newton.agent.loop.fallback import quote_memories
+from newton.agent.loop.prompt import (
+    ModelRequest,
+    PromptBuilder,
+    count_tool_tokens,
+    drop_own_tool_calls,
+    find_sent_messages,
+    select_dialogue,
+    to_chat_messages,
+)
+from newton.agent.loop.session_lock import SessionLease, lease_session
+from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
+from newton.agent.loop.tools import AgentToolset, list_tools
+from newton.agent.loop.turn_recorder import RecordedInput, ReplyRecord, TurnRecorder
+from newton.agent.scope import AgentScope
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.bundle_store import AnsweredBy
+from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.request import ContextBuildRequest, SentMessages
+from newton.cognition.session_context.service import SessionContext, SessionContextService
+from newton.dialogue import log
+from newton.dialogue.compaction.view_budget import fit_to_budget
+from newton.dialogue.messages import Message
+from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
+from newton.dialogue.view import ViewMessage
+from newton.errors import CensorError, ProviderError
+from newton.heart.identity.identity_store import TenetProposal
+from newton.memory.hygiene import clean_text
+from newton.memory.memory import Trust, lowest_known_trust
+from newton.providers.chat import ChatModel, ChatReply, FinishReason, RequestOptions, ToolCall, ToolModel
+
+DEFAULT_ORIGIN = "chat"
+CENSOR_MESSAGE = "A censor forbids this input."
+EMPTY_REPLY_MESSAGE = "The model answered without a word."
+NO_MODEL_REASON = "nobody reads the conversation, so what can be quoted was looked for"
+OWN_TOOLS_DIVISOR = 8  # our own tools may take this part of what a model reads, or it gets none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerOptions:
+    """What a program that asks wants besides an answer: the manner of it, instructions of its own before the context,
+    at most so many tokens, and signs by which it finds lines again, of a reply's words and calls."""
+
+    request_options: RequestOptions = field(default_factory=RequestOptions)
+    instructions: str = ""
+    max_reply_tokens: int | None = None
+    fingerprint: Callable[[str, Sequence[ToolCall]], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInput:
+    """What goes into a turn. `earlier` are lines before the text that the session may not have yet, and `ref` is the
+    caller's id of the text. When `kept`, the text is in the session already, and `earlier` is what came of it."""
+
+    session_id: UUID
+    text: str
+    frame: str | None = None
+    ref: str | None = None
+    earlier: Sequence[Message] = ()
+    already_stored: bool = False
+    caller_options: CallerOptions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory;
+    `failed`, whether a model was set and should have, `forbidden`, whether a censor stopped it.
+
+    `calls` are for whoever asked to answer, `tokens` what the model read and wrote, in all its rounds. `proposed` is
+    what the person seems to want from now on; it waits for their yes.
+    """
+
+    text: str
+    context: SessionContext
+    degraded: str | None = None
+    quoted: bool = False
+    failed: bool = False
+    forbidden: bool = False
+    calls: Sequence[ToolCall] = ()
+    finish: FinishReason = "stop"
+    tokens: tuple[int, int] = (0, 0)
+    proposed: Sequence[TenetProposal] = ()
+
+    @property
+    def bundle(self) -> Bundle:
+        """What the model was given, or what was quoted from."""
+        return self.context.bundle
+
+    @property
+    def caveat(self) -> str | None:
+        """What to know about the answer besides its words."""
+        return None if self.degraded in (None, CENSOR_MESSAGE) else f"{self.degraded} {self.shortcoming}"
+
+    @property
+    def shortcoming(self) -> str:
+        """What a degraded answer is instead of a whole one."""
+        return "This answer only quotes memory." if self.quoted else "The answer breaks off there."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PreparedTurn:
+    """A context, and what the model is asked with it, and how; or why it is not asked."""
+
+    context: SessionContext
+    prompt: PromptBuilder | None = None
+    request: ModelRequest | None = None
+    tool_loop: ToolLoop | None = None
+    degraded: str | None = None
+
+    @property
+    def replies(self) -> Sequence[ChatReply]:
+        return self.tool_loop.replies if self.tool_loop else ()
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return self.tool_loop.calls if self.tool_loop else ()
+
+    @property
+    def min_trust(self) -> Trust | None:
+        """The least trust of all that the model was told from outside."""
+        return lowest_known_trust((self.tool_loop and self.tool_loop.min_trust, *self.context.bundle.external_trusts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRunner:
+    """Takes turns for one agent; `origin` names the door. `model` is None when no model is set, and without `tools` it
+    gets none of ours."""
+
+    scope: AgentScope
+    contexts: ContextBuilder
+    compaction: CompactionService
+    gate: ActionGate
+    model: ChatModel | None
+    limits: TokenLimits
+    sizes: SummarySizes = DEFAULT_SIZES
+    tools: AgentToolset | None = None
+
+    async def run(self, turn_input: TurnInput) -> AsyncGenerator[str | TurnResult]:
+        """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then.
+
+        Turns of a session wait for each other, in whatever process; raises BusyError when one does not end, or when
+        another has taken over because this one stood still; then it keeps nothing more.
+        """
+        text = clean_text(turn_input.text, what="message")
+        async with lease_session(
+            self.scope.db, agent_id=self.scope.agent_id, session_id=turn_input.session_id
+        ) as lease:
+            keeping = self._recorder(turn_input, lease)
+            line = (
+                None
+                if turn_input.already_stored
+                else Message(role="user", content=text, said_at=self.scope.now(), ref=turn_input.ref)
+            )
+            heard = await lease.run_to_completion(keeping.record_input(text, line, turn_input.earlier))
+            async with aclosing(self._run(turn_input, heard, keeping)) as pieces:
+                while (piece := await lease.run(anext(pieces, None))) is not None:
+                    yield piece
+
+    async def _run(
+        self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder
+    ) -> AsyncGenerator[str | TurnResult]:
+        ruling = await self.gate.check(recorded.text, "input")
+        proposed = () if ruling.blocks else await recorder.propose_identity_changes(recorded)
+        ready = await (
+            self._prepare_without_model(turn_input, recorded, CENSOR_MESSAGE)
+            if ruling.blocks
+            else self._prepare(turn_input, recorded, recorder)
+        )
+        degraded = ready.degraded
+        pieces: list[str] = []
+        stopped = f"A censor forbids this: {ruling.message}." if ruling.blocks else None
+        try:
+            if ready.prompt and ready.request and ready.tool_loop:
+                async with aclosing(ready.tool_loop.stream(ready.prompt, ready.request)) as stream:
+                    async for piece in stream:
+                        pieces.append(piece)
+                        yield piece
+        except ProviderError as error:
+            degraded = str(error)
+        except CensorError as error:
+            degraded = stopped = error.what
+        finally:
+            # A turn that is cancelled while the model speaks keeps the words that were heard.
+            replied = _to_reply_record(turn_input, recorded, ready, "".join(pieces), "model")
+            spoke = await recorder.lease.run_to_completion(recorder.record_reply(replied))
+        if not spoke:
+            degraded = degraded or EMPTY_REPLY_MESSAGE
+            ready = (
+                ready if stopped else replace(ready, context=await self._rebuild_context(turn_input, recorded, ready))
+            )
+            pieces = [stopped or quote_memories(ready.context.bundle)]
+            yield pieces[0]
+            await recorder.record_reply(
+                _to_reply_record(turn_input, recorded, ready, pieces[0], "censor" if stopped else "memory")
+            )
+        await recorder.record_context(ready.context.bundle)
+        yield TurnResult(
+            text="".join(pieces),
+            context=ready.context,
+            degraded=degraded,
+            quoted=not spoke and stopped is None,
+            failed=self.model is not None and degraded is not None and stopped is None,
+            forbidden=stopped is not None,
+            calls=ready.calls,
+            finish=_finish_reason(ready, degraded),
+            tokens=_sum_usage(ready.replies),
+            proposed=proposed,
+        )
+
+    @property
+    def chat(self) -> ChatService:
+        return ChatService(scope=self.scope, model=self.model, limits=self.limits)
+
+    def _recorder(self, turn_input: TurnInput, lease: SessionLease) -> TurnRecorder:
+        return TurnRecorder(
+            scope=self.scope,
+            session_id=turn_input.session_id,
+            sizes=self.sizes,
+            capacity=self.limits.working,
+            lease=lease,
+        )
+
+    async def _prepare(self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder) -> _PreparedTurn:
+        wanted = (turn_input.caller_options and turn_input.caller_options.max_reply_tokens) or self.limits.reply
+        limits = replace(self.limits, reply=min(wanted, self.limits.reply))
+        speaking = replace(self.chat, limits=limits)
+        if why := await speaking.get_refusal_reason(self.scope.count_tokens(recorded.text)):
+            return await self._prepare_without_model(turn_input, recorded, why)
+        shares = await speaking.get_budget()
+        whole = await self.compaction.load_view(turn_input.session_id, max_tokens=shares.conversation)
+        before, since = self._split_view(turn_input, recorded, whole, shares)
+        view = (
+            whole
+            if turn_input.already_stored
+            else [item for item in whole if recorded.position is None or item.first < recorded.position]
+        )
+        end = max((item.last for item in view), default=-1)
+        draft = self._build_prompt(turn_input, recorded, since, shares)
+        talk = shares.fit_conversation(
+            before,
+            draft.text_tokens + draft.overhead_tokens(count_tokens=self.scope.count_tokens),
+            count_tokens=self.scope.count_tokens,
+        )
+        sent = replace(
+            find_sent_messages(turn_input.session_id, [*talk, *since], end=end),
+            inherited_ranges=tuple(recorded.ancestors),
+        )
+        request = self._context_request(turn_input, recorded, sent)
+        given = await SessionContextService(builder=self.contexts).get_for_turn(replace(request, tokens=shares.context))
+        draft = replace(draft, context=given.bundle.text, view=talk)
+        letter = draft.build(shares.usable, count_tokens=self.scope.count_tokens)
+        if why := await speaking.get_refusal_reason(
+            shares.calibration.to_model_tokens(letter.tokens, len(letter.messages))
+        ):
+            return await self._prepare_without_model(turn_input, recorded, why)
+        async with self.scope.transaction() as tx:
+            told = await log.find_quarantined_trust(
+                tx, [*talk, *since], agent_id=self.scope.agent_id, session_id=turn_input.session_id
+            )
+        rounds = self._tool_loop(
+            turn_input,
+            speaking,
+            recorder,
+            max_tokens=shares.usable,
+            min_trust=lowest_known_trust((*told, *given.bundle.external_trusts)),
+        )
+        return _PreparedTurn(context=given, prompt=draft, request=letter, tool_loop=rounds)
+
+    def _split_view(
+        self, turn_input: TurnInput, recorded: RecordedInput, view: Sequence[ViewMessage], budget: PromptBudget
+    ) -> tuple[list[ViewMessage], list[ViewMessage]]:
+        """What stood before the input, and what has come of it already, which takes half of what is read at most."""
+        shown = (
+            drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
+            if turn_input.caller_options
+            else select_dialogue(view, count_tokens=self.scope.count_tokens)
+        )
+        if not turn_input.already_stored:
+            return [item for item in shown if recorded.position is None or item.first < recorded.position], []
+        place = next((place for place in reversed(range(len(shown))) if shown[place].is_input), len(shown))
+        since = fit_to_budget(
+            shown[place:],
+            max_tokens=budget.usable // 2,
+            count_tokens=self.scope.count_tokens,
+            overhead=budget.overhead_per_message,
+        )
+        return shown[:place], [item for item in since if not item.is_input]
+
+    def _build_prompt(
+        self, turn_input: TurnInput, recorded: RecordedInput, after_input: Sequence[ViewMessage], budget: PromptBudget
+    ) -> PromptBuilder:
+        terms = turn_input.caller_options or CallerOptions()
+        own = list_tools(exclude=frozenset(tool.name for tool in terms.request_options.tools))
+        fits = (
+            count_tool_tokens(RequestOptions(tools=own), count_tokens=self.scope.count_tokens) * OWN_TOOLS_DIVISOR
+            <= budget.usable
+        )
+        with_own = self.tools is not None and isinstance(self.model, ToolModel) and fits
+        return PromptBuilder(
+            context="",
+            view=(),
+            text=recorded.text,
+            text_tokens=self.scope.count_tokens(recorded.text),
+            overhead_per_message=budget.overhead_per_message,
+            instructions=terms.instructions,
+            tool_messages=to_chat_messages(after_input),
+            options=replace(terms.request_options, tools=(*terms.request_options.tools, *own))
+            if with_own
+            else terms.request_options,
+        )
+
+    def _tool_loop(
+        self,
+        turn_input: TurnInput,
+        chat: ChatService,
+        recorder: TurnRecorder,
+        *,
+        max_tokens: int,
+        min_trust: Trust | None,
+    ) -> ToolLoop:
+        return ToolLoop(
+            chat=chat,
+            gate=self.gate,
+            clock=self.scope.clock,
+            tools=self.tools and self.tools.for_session(turn_input.session_id),
+            caller_options=turn_input.caller_options.request_options if turn_input.caller_options else RequestOptions(),
+            max_tokens=max_tokens,
+            append_lines=recorder.append,
+            min_trust=min_trust,
+        )
+
+    async def _prepare_without_model(
+        self, turn_input: TurnInput, recorded: RecordedInput, reason: str
+    ) -> _PreparedTurn:
+        """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
+        bundle = await self.contexts.build(self._context_request(turn_input, recorded, None))
+        return _PreparedTurn(
+            context=SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON), degraded=reason
+        )
+
+    async def _rebuild_context(
+        self, turn_input: TurnInput, recorded: RecordedInput, prepared: _PreparedTurn
+    ) -> SessionContext:
+        """A context that goes with the conversation leaves out what stands there, and one that stood was made for an
+        earlier input: what answers this one may not be in them."""
+        if prepared.prompt is None:
+            return prepared.context
+        return (await self._prepare_without_model(turn_input, recorded, "")).context
+
+    def _context_request(
+        self, turn_input: TurnInput, recorded: RecordedInput, sent_messages: SentMessages | None
+    ) -> ContextBuildRequest:
+        return ContextBuildRequest(
+            agent_id=self.scope.agent_id,
+            input=recorded.text,
+            input_memory_id=recorded.memory_id,
+            tokens=self.limits.context,
+            adaptive_budget=True,
+            frame=turn_input.frame,
+            session_id=turn_input.session_id,
+            sent_messages=sent_messages,
+        )
+
+
+def _to_reply_record(
+    turn_input: TurnInput, recorded: RecordedInput, prepared: _PreparedTurn, text: str, answered_by: AnsweredBy
+) -> ReplyRecord:
+    sign = (
+        turn_input.caller_options.fingerprint(text, prepared.calls)
+        if turn_input.caller_options and turn_input.caller_options.fingerprint
+        else None
+    )
+    return ReplyRecord(
+        text=text,
+        answered_by=answered_by,
+        context=prepared.context,
+        input_position=recorded.position,
+        min_trust=prepared.min_trust,
+        calls=prepared.calls if answered_by == "model" else (),
+        fingerprint=sign,
+    )
+
+
+def _finish_reason(prepared: _PreparedTurn, degraded: str | None) -> FinishReason:
+    if prepared.replies and degraded is None:
+        return prepared.replies[-1].finish
+    return "interrupted" if degraded and prepared.replies else "stop"
+
+
+def _sum_usage(replies: Sequence[ChatReply]) -> tuple[int, int]:
+    return sum(reply.input_tokens for reply in replies), sum(reply.output_tokens for reply in replies)

@@ -1,0 +1,1 @@
+"""Background work on memories: lifecycle, extraction, summaries, profile fitting."""

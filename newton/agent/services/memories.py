@@ -1,0 +1,147 @@
+"""What anyone may ask of a memory, whichever door they came through: remember and recall."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from newton.agent.scope import AgentScope
+from newton.errors import InputError
+from newton.heart import episodes
+from newton.heart.episodes import NewEpisode
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import FactOutcome, NewFact
+from newton.ids import new_id
+from newton.memory import store
+from newton.memory.hygiene import clean_name, clean_text, validate_time
+from newton.memory.importance import normalize_importance
+from newton.memory.memory import ARCHIVED, RECALLABLE_KINDS, Kind
+from newton.memory.recall import MemorySearch, RecallResult, SearchLimits, recall
+
+if TYPE_CHECKING:
+    pass
+
+MIN_CANDIDATES = 100
+MAX_RECALL_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactDraft:
+    """A fact as a caller tells it: `confidence` from 0 to 1, `importance` from 0 to 10, times with a zone."""
+
+    content: str
+    subject: str | None = None
+    attribute: str | None = None
+    confidence: float | None = None
+    importance: float | None = None
+    at: datetime | None = None
+    until: datetime | None = None
+
+
+class RememberResult(NamedTuple):
+    """What became of a fact that was told, and the memory that has it."""
+
+    status: FactOutcome
+    memory_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryService:
+    """The verbs of one agent. `origin` names the door, and `trust` is how far what it says is believed."""
+
+    scope: AgentScope
+
+    async def remember(self, fact: FactDraft) -> RememberResult:
+        """Keeps a fact, or confirms it when it is known word for word.
+
+        Raises InputError for an empty text, a name of several lines, a number off its scale, a time without a zone, or
+        an end before the beginning, and ConflictError for what was said to be wrong.
+        """
+        sure = fact.confidence
+        if sure is not None and not 0 <= sure <= 1:
+            raise InputError(f"A confidence of {sure} is not possible.", hint="It runs from 0 to 1.")
+        told = NewFact(
+            ref=str(new_id()),
+            content=clean_text(fact.content),
+            subject=clean_name(fact.subject, what="subject") if fact.subject is not None else None,
+            attribute=clean_name(fact.attribute, what="attribute") if fact.attribute is not None else None,
+            confidence=sure,
+            importance=normalize_importance(fact.importance),
+            valid_from=_with_timezone(fact.at) or self.scope.now(),
+            valid_to=_with_timezone(fact.until),
+        )
+        async with self.scope.transaction() as tx:
+            learnt = await fact_store.add_facts(tx, [told], ctx=self.scope.write_context())
+            known = await fact_store.find_fact_id(tx, told, agent_id=self.scope.agent_id)
+            await fact_store.ensure_not_inactive(tx, known, ctx=self.scope.write_context())
+            return self._publish(RememberResult(learnt[0], known), "fact")
+
+    async def remember_episode(
+        self, content: str, *, title: str, occurred_at: datetime | None = None
+    ) -> RememberResult:
+        """Keeps an episode somebody tells of."""
+        when = _with_timezone(occurred_at) or self.scope.now()
+        experience = NewEpisode(
+            ref=str(new_id()),
+            title=clean_name(title, what="title"),
+            content=clean_text(content),
+            started_at=when,
+            ended_at=when,
+        )
+        async with self.scope.transaction() as tx:
+            await episodes.add_episodes(tx, [experience], ctx=self.scope.write_context())
+            known = await episodes.find_episode_id(tx, experience, agent_id=self.scope.agent_id)
+            return self._publish(RememberResult("new", known), "episode")
+
+    async def recall(
+        self,
+        text: str,
+        *,
+        kinds: Sequence[Kind] = RECALLABLE_KINDS,
+        limit: int = 10,
+        include_quarantined: bool = False,
+        as_of: datetime | None = None,
+    ) -> RecallResult:
+        """The memories most likely meant by the text, at most `most`; what tools and the web said only on request.
+
+        What is superseded ranks lower, what was wrong is left out. With `as_of` it is as it was known at that moment.
+        """
+        if limit < 1:
+            raise InputError(f"A limit of {limit} finds nothing.", hint="Give 1 or more.")
+        if "artifact" in kinds:
+            raise InputError(
+                "An artifact is found in its own session alone.",
+                hint="Ask in that session: `newton ask --session NAME`.",
+            )
+        if limit > MAX_RECALL_LIMIT:
+            raise InputError(f"A limit of {limit:,} is too wide.", hint=f"Give at most {MAX_RECALL_LIMIT:,}.")
+        asked = clean_text(text, what="question")
+        width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
+        search = MemorySearch(
+            db=self.scope.db,
+            agent_id=self.scope.agent_id,
+            limits=dict.fromkeys(kinds, width),
+            include_quarantined=include_quarantined,
+            excluded_states={"INACTIVE", "RETIRED", ARCHIVED},
+            moment=_with_timezone(as_of),
+        )
+        recalled = await recall(asked, embedder=self.scope.embedder, search=search)
+        shown = [found for found in recalled.memories if not found.repeats_query(asked)]
+        if as_of is None:
+            await self.record_access([found.memory_id for found in shown[:limit]])
+        return replace(recalled, memories=shown[:limit])
+
+    async def record_access(self, memory_ids: Sequence[UUID]) -> None:
+        """Counts that these memories were shown to somebody."""
+        async with self.scope.transaction() as tx:
+            await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
+
+    def _publish(self, result: RememberResult, kind: Kind) -> RememberResult:
+        about = {"memory_id": str(result.memory_id), "kind": kind, "learnt": result.status}
+        self.scope.publish("memory.remembered", about)
+        return result
+
+
+def _with_timezone(value: datetime | None) -> datetime | None:
+    return None if value is None else validate_time(value)

@@ -1,0 +1,115 @@
+"""Working memory: what a session has at hand, and a context of it without a question, a model or a search."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import quantiles
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.agent.scope import AgentScope
+from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.cognition.bundles import bundle_store
+from newton.cognition.working_set import working_set_store
+from newton.cognition.working_set.assembly import (
+    SEPARATOR_TOKENS,
+    WorkingContext,
+    WorkingSetSnapshot,
+    assemble_working_context,
+)
+from newton.cognition.working_set.working_set_store import ProfileStats
+from newton.content.frames import Frame
+from newton.content.profiles import Profile, select_profile
+from newton.db.pool import Database, Tx
+from newton.dialogue import sessions
+from newton.errors import InputError
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
+DEFAULT_STRATEGY = "balanced"
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingSetStats:
+    """What is at hand, and what was made of it: the least, the quartiles and the most of the hours since each memory
+    came and since it was used, and each strategy with the ages of what it chose."""
+
+    items: int
+    tokens: int
+    capacity: int
+    hours_since_added: tuple[float, ...]
+    hours_since_accessed: tuple[float, ...]
+    strategies: tuple[ProfileStats, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingMemory:
+    """Of one session. `capacity` is in tokens; `model_id` is whose stored vectors tell what is alike, if anyone's."""
+
+    scope: AgentScope
+    session_id: UUID
+    profiles: Mapping[str, Profile]
+    frames: Mapping[str, Frame]
+    capacity: int
+    model_id: UUID | None = None
+
+    async def create_context(
+        self, strategy: str = DEFAULT_STRATEGY, max_tokens: int | None = None, *, decay_hours: float | None = None
+    ) -> WorkingContext:
+        """The best of what is at hand by a strategy, which is the name of a profile, within so many tokens; without a
+        limit, within what working memory holds. `decay_hours` is the time constant in place of the profile's own.
+
+        Raises NotFoundError for an unknown strategy and InputError for a limit or a decay that is not possible.
+        """
+        limit = self.capacity if max_tokens is None else max_tokens
+        if not 1 <= limit <= MAX_CONTEXT_TOKENS:
+            raise InputError(f"A limit of {limit:,} tokens is not possible.", hint=f"Give 1 to {MAX_CONTEXT_TOKENS:,}.")
+        async with self.scope.transaction() as tx:
+            seen = await bundle_store.find_session_frame(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            profile = select_profile(self.profiles, strategy, frame=seen)
+            profile = profile if decay_hours is None else profile.with_time_constant(decay_hours)
+            desk = await self._snapshot(tx, profile, seen)
+            made = assemble_working_context(desk, profile, max_tokens=limit)
+            await working_set_store.record_strategy_use(tx, made, strategy, agent_id=self.scope.agent_id, now=desk.now)
+        return made
+
+    async def get_stats(self) -> WorkingSetStats:
+        async with self.scope.transaction() as tx:
+            held = await working_set_store.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            used = await working_set_store.list_profile_stats(tx, agent_id=self.scope.agent_id)
+        now = self.scope.now()
+        return WorkingSetStats(
+            items=len(held),
+            tokens=sum(found.summary_tokens + SEPARATOR_TOKENS for found in held),
+            capacity=self.capacity,
+            hours_since_added=_quartiles([(now - found.created_at) / HOUR for found in held]),
+            hours_since_accessed=_quartiles([(now - (found.accessed_at or now)) / HOUR for found in held]),
+            strategies=tuple(used),
+        )
+
+    async def _snapshot(self, tx: Tx, profile: Profile, frame_name: str | None) -> WorkingSetSnapshot:
+        held = await working_set_store.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+        vectors: dict[UUID, Vector] = {}
+        if profile.order == "clustered" and self.model_id is not None:
+            where = {"agent_id": self.scope.agent_id, "session_id": self.session_id}
+            vectors = await working_set_store.load_vectors(tx, **where, model_id=self.model_id)
+        frame = self.frames.get(frame_name) if frame_name else None
+        return WorkingSetSnapshot(memories=held, now=self.scope.now(), frame=frame, vectors=vectors)
+
+
+async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
+    """The session of that name, or without one the last that had anything at hand. Raises NotFoundError."""
+    async with db.transaction(agent_id) as tx:
+        if session_ref is None:
+            return (await working_set_store.find_last_session(tx, agent_id=agent_id))[0]
+        return await sessions.get_session_id(tx, agent_id=agent_id, ref=session_ref)
+
+
+def _quartiles(hours: Sequence[float]) -> tuple[float, ...]:
+    """The least, the quartiles and the most; empty when there is nothing."""
+    if not hours:
+        return ()
+    inner = quantiles(hours, n=4, method="inclusive") if len(hours) > 1 else [hours[0]] * 3
+    return tuple(round(one, 2) for one in (min(hours), *inner, max(hours)))

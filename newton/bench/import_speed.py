@@ -1,0 +1,88 @@
+"""How fast an import is beside its embedder alone, on the very same texts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from newton.clock import monotonic_ms
+from newton.errors import ProviderError
+from newton.runtime.transfer.importer import ImportReport
+from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder, Vector
+
+
+class RecordingEmbedder:
+    """An embedder that keeps what it is asked, so that the same can be asked again with nothing around it."""
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self._embedder = embedder
+        self.calls: list[Sequence[str]] = []
+
+    @property
+    def identity(self) -> str:
+        return self._embedder.identity
+
+    @property
+    def dimensions(self) -> int:
+        return self._embedder.dimensions
+
+    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
+        self.calls.append(texts)
+        return await self._embedder.embed(texts)
+
+
+@dataclass(slots=True)
+class ImportSpeed:
+    """Lines imported and texts embedded, and the milliseconds that took."""
+
+    lines: int = 0
+    import_ms: float = 0.0
+    texts: int = 0
+    embed_ms: float = 0.0
+
+    def as_json(self) -> dict[str, float | None]:
+        imported, embedded = _per_second(self.lines, self.import_ms), _per_second(self.texts, self.embed_ms)
+        ratio = round(imported / embedded, 3) if imported and embedded else None
+        return {"import_per_s": imported, "embed_per_s": embedded, "import_to_embed": ratio}
+
+
+async def time_import(
+    newton: AgentServices, path: Path, speed: ImportSpeed, *, progress: Callable[[int], None]
+) -> ImportReport:
+    """Imports, and right after it embeds the very same calls alone, so that a busy machine slows both alike.
+
+    Raises ProviderError when there are no vectors to be had: such a run says nothing.
+    """
+    overheard = await _warm_up(newton.scope.embedder) if newton.scope.embedder else None
+    started = monotonic_ms()
+    report = (
+        await replace(newton, scope=replace(newton.scope, embedder=overheard)).importer().run(path, progress=progress)
+    )
+    speed.import_ms += monotonic_ms() - started
+    speed.lines += report.new
+    if report.embedder_error:
+        raise ProviderError(report.embedder_error, hint="Mend that, or measure with NEWTON_EMBEDDING=none.")
+    if newton.scope.embedder and overheard:
+        await _embed_again(newton.scope.embedder, overheard.calls, speed)
+    return report
+
+
+async def _warm_up(embedder: "Embedder") -> RecordingEmbedder:
+    """The first call of a process is slower than any other."""
+    await embedder.embed(["Good morning!"])
+    return RecordingEmbedder(embedder)
+
+
+async def _embed_again(embedder: "Embedder", calls: Sequence[Sequence[str]], speed: ImportSpeed) -> None:
+    started = monotonic_ms()
+    for texts in calls:
+        await embedder.embed(texts)
+    speed.embed_ms += monotonic_ms() - started
+    speed.texts += sum(len(texts) for texts in calls)
+
+
+def _per_second(count: int, ms: float) -> float | None:
+    return round(count * 1_000 / ms, 1) if count else None

@@ -1,0 +1,109 @@
+"""What a figure was measured with: data, code, settings and machine, so that another run can be held against it."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from newton.bench.environment import BenchEnvironment
+from newton.clock import SystemClock, monotonic_ms
+from newton.cognition.sources.gather import compute_search_limits
+from newton.db import health
+from newton.memory.recall import K1, B
+from newton.runtime.wiring import AgentServices
+
+CPU_INFO_PATH = Path("/proc/cpuinfo")
+UNKNOWN = "unknown"
+
+
+def _now() -> datetime:
+    return SystemClock().now()
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """When the run began. Make it first."""
+
+    started_at: datetime = field(default_factory=_now)
+    started_ms: float = field(default_factory=monotonic_ms)
+
+
+async def collect_run_metadata(
+    ctx: BenchEnvironment, start: RunStart, *, data_sha256: str, budgets: Sequence[int], **options: object
+) -> dict[str, Any]:
+    """`chosen` is what the command itself was told."""
+    return {
+        "data_sha256": data_sha256,
+        "commit": git_commit(Path(__file__).parent),
+        "settings": {**_describe_settings(ctx, budgets), **options},
+        "machine": await _describe_machine(ctx.newton),
+        "started_at": start.started_at.isoformat(),
+        "seconds": round((monotonic_ms() - start.started_ms) / 1_000, 1),
+    }
+
+
+def git_commit(folder: Path) -> str:
+    """The commit this code is of, or "unknown" when it is installed and not a checkout; "-dirty" when it was changed.
+
+    An environment often lies inside somebody else's repository, so that repository must know this very file.
+    """
+    if not _run_git(folder, "ls-files", "--error-unmatch", "__init__.py"):
+        return UNKNOWN
+    return _run_git(folder, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty") or UNKNOWN
+
+
+def _run_git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _describe_settings(ctx: BenchEnvironment, budgets: Sequence[int]) -> dict[str, Any]:
+    newton = ctx.newton
+    return {
+        "embedding": newton.scope.embedder.identity if newton.scope.embedder else None,
+        "dimensions": newton.scope.embedder.dimensions if newton.scope.embedder else None,
+        "profile": newton.settings.profile or "the frame's own",
+        "frames": sorted(newton.frames),
+        "budgets": list(budgets),
+        "widths": {
+            str(budget): {k: w._asdict() for k, w in compute_search_limits(budget).items()} for budget in budgets
+        },
+        "bm25": {"k1": K1, "b": B},
+        "database": ctx.server_kind,
+    }
+
+
+async def _describe_machine(newton: AgentServices) -> dict[str, Any]:
+    async with newton.scope.transaction() as tx:
+        server = await health.read_server_info(tx)
+    return {
+        "cpu": cpu_name(),
+        "cores": os.cpu_count(),
+        "memory_gib": _memory_gib(),
+        "python": platform.python_version(),
+        "postgres": f"{server.version}, pgvector {server.pgvector}",
+    }
+
+
+def cpu_name() -> str:
+    """What the processor calls itself."""
+    try:
+        text = CPU_INFO_PATH.read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    named = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine() or UNKNOWN
+
+
+def _memory_gib() -> float | None:
+    try:
+        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,84 @@
+"""A calibration as plain values, under the names that forecasters' programs use. Pure."""
+
+from dataclasses import asdict
+
+from newton.brain.calibration.bias import ConfidenceBias
+from newton.brain.calibration.recalibration import RecalibrationResult
+from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
+from newton.brain.calibration.scores import CalibrationBin, CalibrationScores
+from newton.brain.calibration.trend import CalibrationTrend, TrendSlope
+
+# Where a map is shown. It is defined everywhere between.
+MAP_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+
+JsonDict = dict[str, object]
+
+EMPTY_REPORT: JsonDict = {"n": 0, "partials": 0, "says": "nothing judged", "bins": []}
+
+
+def to_json(report: CalibrationReport) -> JsonDict:
+    """For JSON. The scores of the whole record stand at the top; what there is too little for is null.
+
+    `without_partials` has the same scores without the partial outcomes, when there are any.
+    """
+    return {
+        **(_scores(report.scores) if report.scores else EMPTY_REPORT),
+        "without_partials": report.without_partials and _scores(report.without_partials),
+        "bias": report.bias and _bias(report.bias),
+        "trend": report.trend and _trend(report.trend),
+        "groups": {name: [_group(group) for group in groups] for name, groups in report.groups.items()},
+        "recalibration": report.recalibration and _recalibration(report.recalibration),
+    }
+
+
+def _scores(of: CalibrationScores) -> JsonDict:
+    return {**asdict(of), "bins": [_bin(one) for one in of.bins]}
+
+
+def _bin(bucket: CalibrationBin) -> JsonDict:
+    """Shares to four places: they are read in a table, and no figure is computed from them again."""
+    return {
+        "bin": bucket.label,
+        "n": bucket.n,
+        "mean_forecast": round(bucket.mean_forecast, 4),
+        "observed": round(bucket.observed, 4),
+        "wilson95": [round(end, 4) for end in bucket.wilson95],
+    }
+
+
+def _bias(of: ConfidenceBias) -> JsonDict:
+    return {
+        "size": of.size,
+        "mean_stated": of.mean_stated,
+        "mean_outcome": of.mean_outcome,
+        "interval95": of.interval,
+        "verdict": of.verdict,
+    }
+
+
+def _group(of: CalibrationGroup) -> JsonDict:
+    return {"name": of.name, "n": of.n, "base_rate": of.base_rate, "brier": of.brier, "bias": _bias(of.bias)}
+
+
+def _trend(of: CalibrationTrend) -> JsonDict:
+    windows = [
+        {**asdict(window), "start": window.start.isoformat(), "end": window.end.isoformat()} for window in of.windows
+    ]
+    drift = of.drift and asdict(of.drift)
+    return {"windows": windows, "brier": _slope(of.brier), "bias": _slope(of.bias), "drift": drift}
+
+
+def _slope(of: TrendSlope) -> JsonDict:
+    return {"per_100": of.per_100, "interval95": of.interval, "direction": of.direction}
+
+
+def _recalibration(of: RecalibrationResult) -> JsonDict:
+    return {
+        "method": of.method,
+        "earlier": of.earlier,
+        "later": of.later,
+        "brier_stated": of.brier_stated,
+        "brier_corrected": of.brier_corrected,
+        "helped": of.improves,
+        "map": [{"stated": stated, "corrected": of.correct(stated)} for stated in MAP_POINTS],
+    }

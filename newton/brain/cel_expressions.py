@@ -1,0 +1,259 @@
+"""The part of CEL that a rule may use: small enough that none of its expressions can take long, whatever it says. Pure.
+
+Left out is what lets a value grow (`+`, `map`, lists of variables), what multiplies work (a loop within a loop, regular
+expressions) and what cannot be checked before it is run (indexes, maps, unknown names). A formula knows numbers
+alone, so it may add: a number does not grow.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import cel
+
+from newton.content.yaml_models import did_you_mean
+from newton.errors import InputError
+
+MAX_CHARS = 500
+MAX_DEPTH = 20  # parentheses within each other
+MAX_REPEATED_SIGNS = 20  # of `!` or `-`
+
+METHODS = frozenset({"contains", "startsWith", "endsWith"})  # of a text, as in category.contains('money')
+FUNCTIONS = METHODS | {"size", "double", "duration"}
+LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
+_WORDS = frozenset({"true", "false", "null", "in"})
+_LITERAL = frozenset({"text", "number"})
+
+# What CEL's own failures are called in Python.
+CEL_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    |(?P<text>"(?:[^"\\\n\r]|\\.)*"(?!")|'(?:[^'\\\n\r]|\\.)*'(?!'))
+    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w))
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<sign>&&|\|\||[=!<>]=|[<>!?:.,()\[\]*%+-]|/(?!/))""",
+    re.VERBOSE | re.ASCII,
+)
+
+_HINTS = {
+    "+": "Nothing can be added: compare the parts, or subtract.",
+    "text": "A formula is made of numbers.",
+    "//": "Put remarks into the description.",
+    "=": "Write == to compare.",
+    "{": "There are no maps: name the field, as in record.judged.",
+    "matches": "Patterns in a text are for censors: `newton censors add`.",
+    "map": "Use all, exists, exists_one or filter.",
+    "has": "Every field is there; one that is not known yet is null: compare it with null.",
+    "int": "Whole and broken numbers can be compared as they are; double(…) is for arithmetic.",
+}
+
+
+class CelToken(NamedTuple):
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedNames:
+    """What an expression may speak of: variables, which of them are lists, and the fields of those that have any.
+
+    With `maths`, functions of numbers, it is a formula: it knows numbers alone.
+    """
+
+    variables: frozenset[str]
+    lists: frozenset[str] = frozenset()
+    fields: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    math_functions: frozenset[str] = frozenset()
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return self.math_functions or FUNCTIONS
+
+    @property
+    def loops(self) -> frozenset[str]:
+        return frozenset() if self.math_functions else LOOPS
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A parenthesis that is not closed yet; `bound` is the name that a loop gives to the item it looks at."""
+
+    bound: str | None
+
+
+def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
+    """The expression, ready to run. Raises InputError for one that is not within the limits or names nothing known."""
+    if len(expression) > MAX_CHARS:
+        raise InputError(
+            f"The expression has {len(expression):,} characters.",
+            hint=f"{MAX_CHARS} is the most: make two of it.",
+        )
+    if not expression.strip():
+        raise InputError("The expression is empty.", hint="Say when the rule is broken, as in confidence < 0.5.")
+    if not "".join(expression.split()).isprintable():
+        raise InputError("The expression holds a character that cannot be seen.", hint="Remove it.")
+    tokens = tuple(_tokens(expression))
+    scan = _TokenChecker(tokens, names)
+    scan.check()
+    try:
+        program = cel.compile(_to_doubles(tokens) if names.math_functions else expression)
+    except CEL_ERRORS as error:
+        raise InputError(f"It is not CEL: {first_line(error)}.", hint="Mend it there.") from None
+    _check_agreement(program, names.variables | names.fields.keys() | scan.bound, names.functions)
+    return program
+
+
+def _to_doubles(tokens: Sequence[CelToken]) -> str:
+    """CEL does not add 1 to 0.5, so in a formula 1 is 1.0."""
+    return " ".join(f"{said}.0" if kind == "number" and said.isdigit() else said for kind, said in tokens)
+
+
+def first_line(error: BaseException) -> str:
+    """What the library says went wrong, without its advice."""
+    said = str(error).strip("'\"")
+    said = said.partition("ERROR: <input>:")[2] or said
+    for end in ("\n", ". ", " expecting {"):
+        said = said.partition(end)[0]
+    return said.rstrip(".")[:200]
+
+
+def _tokens(expression: str) -> Iterator[CelToken]:
+    place = 0
+    while place < len(expression):
+        found = _TOKEN.match(expression, place)
+        if found is None or found.lastgroup is None:
+            raise _invalid_token_error(expression[place:])
+        if found.lastgroup != "space":
+            yield CelToken(found.lastgroup, found.group())
+        place = found.end()
+
+
+def _invalid_token_error(remaining: str) -> InputError:
+    sign = "//" if remaining.startswith("//") else remaining[0]
+    if sign.isdigit():
+        return InputError(f"{remaining[:10].split(maxsplit=1)[0]!r} is no number.", hint="Write 7, 0.5 or 1e3.")
+    if sign in "\"'":
+        return InputError("A text has no end, or three quotes begin it.", hint="Close it with the quote it began with.")
+    return InputError(f"{sign!r} cannot be used.", hint=_HINTS.get(sign, "Remove it."))
+
+
+class _TokenChecker:
+    """One pass over the tokens: every name must be known where it stands, and every loop must run over a known list."""
+
+    def __init__(self, tokens: tuple[CelToken, ...], names: AllowedNames) -> None:
+        self._tokens, self._names = tokens, names
+        self._open: list[_Open] = []
+        self.bound: set[str] = set()
+
+    def check(self) -> None:
+        place = 0
+        while place < len(self._tokens):
+            kind, said = self._tokens[place]
+            if kind == "name" and said not in _WORDS:
+                self._check_name(place)
+            elif self._names.math_functions and (kind == "text" or said == "["):
+                raise InputError(f"{said!r} cannot be used.", hint=_HINTS["text"])
+            elif said == "[":
+                place = self._skip_list(place)
+            elif kind == "sign":
+                self._check_sign(place)
+            place += 1
+
+    def _text_at(self, index: int) -> str:
+        return self._tokens[index].text if 0 <= index < len(self._tokens) else ""
+
+    def _check_name(self, index: int) -> None:
+        said, before, after = self._text_at(index), self._text_at(index - 1), self._text_at(index + 1)
+        if after == "(":
+            self._check_call(index)
+        elif before == ".":
+            self._check_field(index)
+        elif said in self._names.fields:
+            if after != ".":
+                raise InputError(f"{said!r} alone is nothing.", hint=f"Name a field, as in {self._example(said)}.")
+        elif said not in self._names.variables and said not in [opened.bound for opened in self._open]:
+            raise _unknown_name_error(said, "variable", self._names.variables | self._names.fields.keys())
+
+    def _check_field(self, index: int) -> None:
+        said, owner = self._text_at(index), self._text_at(index - 2)
+        known = self._names.fields.get(owner)
+        if known is None or self._text_at(index - 3) == ".":
+            raise InputError(f"{owner!r} has no fields.", hint=f"Only {', '.join(self._names.fields)} has.")
+        if said not in known:
+            raise _unknown_name_error(f"{owner}.{said}", "field", {f"{owner}.{name}" for name in known})
+
+    def _check_call(self, index: int) -> None:
+        said, callable_here = self._text_at(index), self._names.functions | self._names.loops
+        if said in self._names.loops:
+            self._check_loop(index)
+        elif said not in callable_here:
+            raise InputError(
+                f"{said!r} is no function here.",
+                hint=_HINTS.get(said)
+                or did_you_mean(said, callable_here)
+                or f"There are {', '.join(sorted(callable_here))}.",
+            )
+        elif said != "size" and (said in METHODS) != (self._text_at(index - 1) == "."):
+            raise InputError(
+                f"{said!r} stands in the wrong place.",
+                hint=f"Write text.{said}('…')." if said in METHODS else f"Write {said}(…).",
+            )
+
+    def _check_loop(self, index: int) -> None:
+        said, over = self._text_at(index), self._text_at(index - 2)
+        if self._text_at(index - 1) != "." or over not in self._names.lists or self._text_at(index - 3) == ".":
+            lists = ", ".join(sorted(self._names.lists))
+            raise InputError(f"{said} runs over something else than a list.", hint=f"The lists are {lists}.")
+        if any(opened.bound for opened in self._open):
+            raise InputError(f"{said} stands within another loop.", hint="Make two guardrails of it, or use a count.")
+        bound = self._text_at(index + 2)
+        if not bound.isidentifier() or self._text_at(index + 3) != ",":
+            raise InputError(f"{said} does not name its item.", hint=f"Write {over}.{said}(x, … x …).")
+        if bound in self._names.variables or bound in self._names.fields or bound in _WORDS:
+            raise InputError(f"{bound!r} is taken.", hint="Call the item of the loop something else.")
+
+    def _check_sign(self, index: int) -> None:
+        said = self._text_at(index)
+        if said == "+" and not self._names.math_functions:
+            raise InputError("'+' cannot be used.", hint=_HINTS["+"])
+        if said == "(":
+            looping = self._text_at(index - 1) in LOOPS
+            self._open.append(_Open(self._text_at(index + 1) if looping else None))
+            self.bound |= {self._text_at(index + 1)} if looping else set()
+            if len(self._open) > MAX_DEPTH:
+                raise InputError("The parentheses are nested too deep.", hint=f"{MAX_DEPTH} is the most.")
+        elif said == ")" and self._open:
+            self._open.pop()
+        elif said in "!-+" and {self._text_at(n) for n in range(index - MAX_REPEATED_SIGNS, index)} == {said}:
+            raise InputError(f"There are too many {said} in a row.", hint="Leave out pairs of them.")
+
+    def _skip_list(self, index: int) -> int:
+        """The place of its end. A list holds plain texts and numbers; an index is no list."""
+        before = self._tokens[index - 1] if index else CelToken("sign", "")
+        if before.text != "in" and (before.kind in ("name", "text") or before.text in ("]", ")")):
+            raise InputError("An item cannot be taken by its place.", hint="Use exists or all.")
+        end = index + 1
+        while self._text_at(end) not in ("]", ""):
+            kind, said = self._tokens[end]
+            if kind not in _LITERAL and said not in (",", "-"):
+                raise InputError(f"{said!r} stands in a list.", hint="A list holds plain texts and numbers.")
+            end += 1
+        return end
+
+    def _example(self, owner: str) -> str:
+        return f"{owner}.{min(self._names.fields[owner])}"
+
+
+def _unknown_name_error(name: str, noun: str, known: Set[str]) -> InputError:
+    near = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
+    return InputError(f"{name!r} is no {noun}.", hint=near)
+
+
+def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
+    """The library must have read the names that the scan has read: were the two of different minds about where a text
+    ends, the limits would be none."""
+    functions = {name for name in program.functions() if name.isidentifier()}
+    if not functions <= callable_here or not set(program.variables()) <= known:
+        raise InputError("It can be read in two ways.", hint="Write it more plainly.")

@@ -1,0 +1,79 @@
+"""A decision in words: short for contexts, and in full for a reader. Pure: the token counter is passed in."""
+
+from newton.brain.codec import DecisionReview
+from newton.brain.draft import DecisionDraft
+from newton.memory.memory import ShortForms, TokenCounter
+from newton.memory.representations import make_short_forms, one_line
+
+ERASED = "[erased]"
+
+
+def format_short_forms(
+    draft: DecisionDraft, review: DecisionReview | None, *, count_tokens: TokenCounter
+) -> ShortForms:
+    """Micro and summary: both begin with outcome and confidence, the summary goes on to lesson and reasons."""
+    return make_short_forms(
+        format_line(draft, review), count_tokens=count_tokens, prefix=format_prefix(draft.confidence, review)
+    )
+
+
+def format_erased_forms(confidence: float, review: DecisionReview | None, *, count_tokens: TokenCounter) -> ShortForms:
+    return make_short_forms(ERASED, count_tokens=count_tokens, prefix=format_prefix(confidence, review))
+
+
+def format_prefix(confidence: float, review: DecisionReview | None) -> str:
+    """
+    >>> format_prefix(0.85, None)
+    '[pending, 0.85] '
+    """
+    return f"[{review.verdict if review else 'pending'}, {confidence:.3g}] "
+
+
+def format_line(draft: DecisionDraft, review: DecisionReview | None) -> str:
+    parts = [_to_sentence(draft.description)]
+    if review and review.lesson:
+        parts.append(f"Lesson: {_to_sentence(review.lesson)}")
+    if draft.reasons:
+        parts.append("Because: " + "; ".join(f"{r.text.rstrip('.')} ({r.kind})" for r in draft.reasons) + ".")
+    if draft.alternatives:
+        parts.append("Instead of: " + "; ".join(one.rstrip(".") for one in draft.alternatives) + ".")
+    return one_line(" ".join(parts))
+
+
+def to_embedding_text(draft: DecisionDraft) -> str:
+    """What its vector is made of, and what is looked for when such a decision is to be made."""
+    return one_line(f"{draft.description} {draft.context or ''}")
+
+
+def to_search_text(draft: DecisionDraft) -> str:
+    """The words by which it is found."""
+    said = [draft.description, draft.context, draft.expected, *draft.alternatives]
+    return one_line(" ".join([*filter(None, said), *(reason.text for reason in draft.reasons), *draft.tags]))
+
+
+def format_full(draft: DecisionDraft, review: DecisionReview | None) -> str:
+    """All of it, a line for each part."""
+    lines = [
+        draft.description,
+        f"Decided {draft.at:%Y-%m-%d %H:%M}, {draft.category}, {draft.stakes} stakes, {draft.confidence:.3g} sure.",
+        *_labelled_lines("Context", draft.context),
+        *(f"Reason ({reason.kind}): {reason.text}" for reason in draft.reasons),
+        *(f"Alternative: {one}" for one in draft.alternatives),
+        *_labelled_lines("Expected", draft.expected),
+        *_labelled_lines("Look again", f"{draft.look_again_at:%Y-%m-%d}" if draft.look_again_at else None),
+        *_labelled_lines("Reviewed before by", draft.reviewed_by),
+        *_labelled_lines("Tags", ", ".join(draft.tags) or None),
+    ]
+    if review:
+        lines.append(f"Outcome: {review.verdict}, seen {review.at:%Y-%m-%d %H:%M}.")
+        lines += _labelled_lines("Lesson", review.lesson)
+    return "\n".join(lines)
+
+
+def _labelled_lines(name: str, text: str | None) -> list[str]:
+    return [f"{name}: {text}"] if text else []
+
+
+def _to_sentence(text: str) -> str:
+    said = text.strip()
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."

@@ -1,0 +1,151 @@
+"""Which guardrails are in force for an agent: those of the files, as a person has changed them for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from asyncpg import Record
+
+from newton.brain.guardrail_engine import GuardrailRule
+from newton.content.guardrails import Guardrail
+from newton.content.yaml_models import did_you_mean
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, NotFoundError
+
+SQL = load("newton.brain", "guardrail_store.sql")
+
+GuardrailChange = Literal["added", "retired", "restored"]
+AddStatus = Literal["added", "replaced", "unchanged"]
+FileGuardrails = Mapping[str, Guardrail]
+
+MAX_OWN = 100  # in force for an agent; each is evaluated before every decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditContext:
+    """Who changes a guardrail, when, and through which door."""
+
+    agent_id: UUID
+    now: datetime
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardrailStatus:
+    """A guardrail as a list shows it: in force, or taken out of force by a person."""
+
+    rule: GuardrailRule
+    in_force: bool
+
+
+async def list_in_force(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailRule]:
+    """What a choice of this agent is judged by, by name: the files' guardrails overlaid by the agent's own."""
+    return [listed.rule for listed in await list_all(tx, file_guardrails, agent_id) if listed.in_force]
+
+
+async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailStatus]:
+    """Those in force and, of the files, those that a person has taken out of force; by name."""
+    changes = {row["name"]: row for row in await SQL["list_last_changes"].fetch_all(tx, agent_id=agent_id)}
+    known = {
+        name: GuardrailStatus(_from_file(given), _last_change(changes, name) != "retired")
+        for name, given in file_guardrails.items()
+    }
+    own = {
+        name: GuardrailStatus(_from_row(row), in_force=True)
+        for name, row in changes.items()
+        if row["change"] == "added"
+    }
+    return [listed for _, listed in sorted({**known, **own}.items())]
+
+
+async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, ctx: EditContext) -> AddStatus:
+    """Puts a rule of the agent's own in force, in the place of one of that name. Whether it can be judged is for the
+    caller to check. Raises ConflictError when there are too many."""
+    await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
+    known = {listed.rule.name: listed for listed in await list_all(tx, file_guardrails, ctx.agent_id)}
+    before = known.get(rule.name)
+    if before == GuardrailStatus(rule, in_force=True):
+        return "unchanged"
+    own = [listed for listed in known.values() if listed.rule.source == "own" and listed.rule.name != rule.name]
+    if len(own) >= MAX_OWN:
+        raise ConflictError(f"There are {MAX_OWN} guardrails of your own.", hint="`newton guard retire` one first.")
+    await _append_change(tx, rule.name, "added", rule, ctx=ctx)
+    return "replaced" if before and before.in_force else "added"
+
+
+async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> None:
+    """Takes the guardrail of that name out of force for this agent, one of a file too. Raises NotFoundError."""
+    await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
+    rules = [rule.name for rule in await list_in_force(tx, file_guardrails, ctx.agent_id)]
+    if name not in rules:
+        raise _not_found_error(name, rules)
+    await _append_change(tx, name, "retired", None, ctx=ctx)
+
+
+async def restore(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> bool:
+    """Puts the file's guardrail of that name back in force, in the place of the agent's own; False when it is.
+
+    Raises NotFoundError for one that no file has.
+    """
+    await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
+    if name not in file_guardrails:
+        raise _not_found_error(name, list(file_guardrails), what="There is no file of a guardrail")
+    known = {listed.rule.name: listed for listed in await list_all(tx, file_guardrails, ctx.agent_id)}
+    if known[name] == GuardrailStatus(_from_file(file_guardrails[name]), in_force=True):
+        return False
+    await _append_change(tx, name, "restored", None, ctx=ctx)
+    return True
+
+
+async def _append_change(
+    tx: Tx, name: str, change: GuardrailChange, rule: GuardrailRule | None, *, ctx: EditContext
+) -> None:
+    last = {row["name"]: row["version"] for row in await SQL["list_last_changes"].fetch_all(tx, agent_id=ctx.agent_id)}
+    await SQL["change_guardrail"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        name=name,
+        version=last.get(name, 0) + 1,
+        changed_at=ctx.now,
+        origin=ctx.origin,
+        change=change,
+        expression=rule and rule.expression,
+        severity=rule and rule.severity,
+        message=rule and rule.message,
+        description=None if rule is None else rule.description,
+    )
+
+
+def _last_change(changes: Mapping[str, Record], name: str) -> GuardrailChange | None:
+    return changes[name]["change"] if name in changes else None
+
+
+def _from_file(guardrail: Guardrail) -> GuardrailRule:
+    return GuardrailRule(
+        name=guardrail.name,
+        expression=guardrail.expression,
+        severity=guardrail.severity,
+        message=guardrail.message,
+        description=guardrail.description,
+    )
+
+
+def _from_row(row: Record) -> GuardrailRule:
+    return GuardrailRule(
+        name=row["name"],
+        expression=row["expression"],
+        severity=row["severity"],
+        message=row["message"],
+        description=row["description"],
+        source="own",
+    )
+
+
+def _not_found_error(name: str, known: list[str], *, what: str = "There is no guardrail in force") -> NotFoundError:
+    near = did_you_mean(name, known)
+    return NotFoundError(
+        f"{what} called {name!r}.", hint=f"{near} Known: {', '.join(sorted(known)) or 'none'}.".strip()
+    )

@@ -1,0 +1,154 @@
+"""Mistakes made again: decisions near a known failure, which they neither answer nor were shown. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newton.brain.draft import NEAR_COSINE, Verdict
+
+# Of decisions worded freely, the same choice again lies at 0.7 and above, but so do few of those that only repeat the
+# lesson ("skip the review", "merge without one": 0.57). The opposite choice reaches 0.64. So below NEAR meaning is not
+# enough: a category and a tag must be shared too.
+NEAR_COSINE_SHARED = 0.5
+# As many as a decision is shown before it is made: whoever has taken one of them into account knows of the mistake.
+MAX_NEAREST = 5
+BLOCK_SIZE = 256  # decisions compared at once: some megabytes, however many have failed
+
+Vector = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecisionVector:
+    """A decision as far as comparing it asks for. The vector is None until it is made, or for good when erased."""
+
+    decision_id: UUID
+    decided_at: datetime
+    reviewed_at: datetime | None
+    outcome: Verdict | None
+    category: str
+    vector: Vector | None
+
+
+class _Columns(NamedTuple):
+    """Decisions as columns; times in seconds, categories by number, without an outcome reviewed at infinity."""
+
+    vector: Vector
+    decided: FloatArray
+    reviewed: FloatArray
+    category: IndexArray
+
+
+class FailurePair(NamedTuple):
+    """A decision, and one near it that was known to have failed when it was made."""
+
+    decision_id: UUID
+    failed_id: UUID
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssessedPair:
+    """A pair with what the record says of it: whether a tag is shared; whether the failure was answered, by a link that
+    somebody made or by its id in the words of the decision or of its thoughts; and whether it was at least shown, so
+    that a link was made by itself. Who has read what was shown, no record tells.
+    """
+
+    pair: FailurePair
+    decided_at: datetime
+    outcome: Verdict | None
+    description: str | None
+    failed_description: str | None
+    shares_tag: bool
+    answered: bool
+    shown: bool
+
+    @property
+    def is_close(self) -> bool:
+        return self.pair.cosine >= NEAR_COSINE or self.shares_tag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatReport:
+    """Of the decisions that could be `compared`: how many were `near` a known failure, how many of these `answered` it,
+    and those to which it was not even shown, each with the nearest. `missing` have no vector, so nothing is said of
+    them."""
+
+    compared: int
+    missing: int
+    near: int
+    answered: int
+    repeated: tuple[AssessedPair, ...]
+
+
+def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) -> list[FailurePair]:
+    """For each decision made from `since` on the nearest that were known to have failed by then, the nearest first.
+
+    Those of another category must be near by meaning alone.
+    """
+    new = [one for one in decisions if one.vector is not None and one.decided_at >= since]
+    failed = [one for one in decisions if one.vector is not None and one.outcome == "failure"]
+    if not new or not failed:
+        return []
+    numbers = {category: number for number, category in enumerate({one.category for one in (*new, *failed)})}
+    later, earlier = _to_columns(new, numbers), _to_columns(failed, numbers)
+    found: list[FailurePair] = []
+    for start in range(0, len(new), BLOCK_SIZE):
+        part = slice(start, start + BLOCK_SIZE)
+        cosines = later.vector[part] @ earlier.vector.T
+        alike = _is_near(cosines, later.category[part], earlier.category)
+        alike &= _failed_before(later.decided[part], earlier)
+        for one, cosine, near in zip(new[part], cosines, alike, strict=True):
+            places = _nearest_indices(cosine, near)
+            found += [FailurePair(one.decision_id, failed[place].decision_id, float(cosine[place])) for place in places]
+    return found
+
+
+def summarize_repeats(decisions: Iterable[DecisionVector], assessed_pairs: Iterable[AssessedPair]) -> RepeatReport:
+    """What is known of these decisions; `weighed` may hold pairs of others. Pairs of one decision stand together."""
+    own = list(decisions)
+    compared = {one.decision_id for one in own if one.vector is not None}
+    pairs = [pair for pair in assessed_pairs if pair.pair.decision_id in compared and pair.is_close]
+    groups = [list(group) for _, group in groupby(pairs, key=lambda pair: pair.pair.decision_id)]
+    repeated = [group[0] for group in groups if not any(pair.answered or pair.shown for pair in group)]
+    return RepeatReport(
+        compared=len(compared),
+        missing=len(own) - len(compared),
+        near=len(groups),
+        answered=sum(any(pair.answered for pair in group) for group in groups),
+        repeated=tuple(sorted(repeated, key=lambda pair: pair.decided_at)),
+    )
+
+
+def _to_columns(decisions: Sequence[DecisionVector], category_numbers: Mapping[str, int]) -> _Columns:
+    return _Columns(
+        vector=np.stack([one.vector for one in decisions if one.vector is not None]),
+        decided=np.array([one.decided_at.timestamp() for one in decisions]),
+        reviewed=np.array([one.reviewed_at.timestamp() if one.reviewed_at else np.inf for one in decisions]),
+        category=np.array([category_numbers[one.category] for one in decisions]),
+    )
+
+
+def _failed_before(decided: FloatArray, failed: _Columns) -> BoolArray:
+    return (failed.reviewed <= decided[:, None]) & (failed.decided < decided[:, None])
+
+
+def _is_near(cosines: Vector, categories: IndexArray, failed_categories: IndexArray) -> BoolArray:
+    return (cosines >= NEAR_COSINE) | ((cosines >= NEAR_COSINE_SHARED) & (categories[:, None] == failed_categories))
+
+
+def _nearest_indices(cosines: Vector, near: BoolArray) -> list[int]:
+    """The places of the nearest, at most MOST_NEAR."""
+    places = np.flatnonzero(near)
+    if len(places) > MAX_NEAREST:
+        places = places[np.argpartition(-cosines[places], MAX_NEAREST - 1)[:MAX_NEAREST]]
+    best: list[int] = places[np.argsort(-cosines[places], kind="stable")].tolist()
+    return best

@@ -1,0 +1,1 @@
+"""Budget, fill and render: scored candidates become the text of a context."""

@@ -1,0 +1,209 @@
+"""How the tokens of one context are split among its layers: a tree of parts, and one rule that splits it. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from newton.content.frames import Stakes
+
+MAX_CONTEXT_TOKENS = 10_000_000  # of one context: no model reads more
+BISECTION_STEPS = 50  # of the interval in which the common measure of the shares lies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetPart:
+    """A piece of a budget. Its size is `fixed` tokens, or `percent` of what it is a part of, or else a share of what
+    those leave, by `weight`; in any case at least `floor` and at most `cap`. Its own `parts` split it again.
+
+    What a part leaves unused goes to those of its neighbours that `flow`.
+    """
+
+    name: str
+    fixed: int | None = None
+    percent: float | None = None
+    weight: float = 1.0
+    floor: int = 0
+    cap: int | None = None
+    is_flexible: bool = False
+    parts: tuple["BudgetPart", ...] = ()
+
+    @property
+    def has_own_size(self) -> bool:
+        return self.fixed is not None or self.percent is not None
+
+    def clamp(self, tokens: float) -> int:
+        most = int(tokens) if self.cap is None else min(int(tokens), self.cap)
+        return max(most, self.floor)
+
+    def compute_base(self, total: int) -> int:
+        """Its tokens before the shares are dealt out."""
+        if self.fixed is not None:
+            return self.clamp(self.fixed)
+        return self.clamp(0.0 if self.percent is None else total * self.percent / 100)
+
+
+def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
+    """Tokens of every part by name, parts of parts included. Those of one level never add up to more than `total`.
+
+    When what is fixed, the percentages and the floors want more than there is, all of them shrink alike.
+
+    >>> split_budget(1_000, [BudgetPart(name="head", fixed=100), BudgetPart(name="tail", percent=20), BudgetPart(name="body")])
+    {'head': 100, 'tail': 200, 'body': 700}
+    >>> split_budget(50, [BudgetPart(name="head", fixed=100), BudgetPart(name="body")])
+    {'head': 50, 'body': 0}
+    """
+    given = {part.name: part.compute_base(total) for part in parts}
+    if (wanted := sum(given.values())) > total:
+        given = {name: tokens * total // wanted for name, tokens in given.items()}
+    else:
+        dealt = [part for part in parts if not part.has_own_size]
+        given |= _distribute(total - sum(given[part.name] for part in parts if part.has_own_size), dealt)
+    for part in parts:
+        given |= split_budget(given[part.name], part.parts)
+    return given
+
+
+def _distribute(tokens: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
+    """The tokens by weight. What a cap refuses goes to the others, and a floor is paid by them."""
+    unweighed = sum(part.floor for part in parts if part.weight <= 0)
+    measure = _find_unit_size(tokens - unweighed, [part for part in parts if part.weight > 0])
+    return {part.name: part.clamp(part.weight * measure) for part in parts}
+
+
+def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
+    """How many tokens a weight of 1 gets, so that all of them get as much as there is."""
+    plain = tokens / (sum(part.weight for part in parts) or 1.0)
+    if all(not part.floor and part.cap is None for part in parts):
+        return plain
+    low, high = 0.0, tokens / min((part.weight for part in parts), default=1.0) + 1
+    for _ in range(BISECTION_STEPS):
+        middle = (low + high) / 2
+        fits = sum(part.clamp(part.weight * middle) for part in parts) <= tokens
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+# What a context of 8,000 tokens gives each layer. A smaller one shrinks them all alike; what a larger one has more goes
+# to the flexible layers alone.
+DEFAULT_TOTAL = 8_000
+FIXED_LAYERS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
+FLEXIBLE_LAYERS: Mapping[str, int] = {"decisions": 2_000, "facts": 1_500, "procedures": 1_500, "episodes": 1_000}
+NOTE_TOKENS = 100  # the calibration note comes out of the flexible part
+MAX_SESSION_SHARE = 0.5  # of the flexible part, for what the session has come to in short
+MAX_EXTRA_SHARE = 0.5  # of the whole, for what the caller adds
+
+# What a stack of tasks takes of the flexible part: the root goal, the way to the current one, what beside it is done.
+TASK_LAYER_PERCENT: Mapping[str, float] = {"root": 5, "path": 15, "siblings": 10}
+
+# A plain input needs this part of the flexible layers; the more there is to it, the more of them.
+MIN_FLEXIBLE_SHARE = 0.4
+STAKES_SENSITIVE_LAYERS = frozenset(
+    {"decisions", "procedures"}
+)  # of these an involved input with much at stake wants more
+STAKES_WEIGHT: Mapping[Stakes, float] = {"low": 0.0, "medium": 0.25, "high": 0.5, "critical": 1.0}
+FULL_COMPLEXITY_WORDS = 40
+_WORD = re.compile(r"\w{5,}")
+_CLAUSE = re.compile(r"[,;:.?!]\s|\b(?:because|while|unless|whether|although|but)\b", re.IGNORECASE)
+_MAX_CHARS = 2_000  # characters that are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextBudget:
+    """Tokens of each layer within `total`: a ceiling for the fixed ones, a share for those in `flowing`, which may
+    also take what the others leave."""
+
+    total: int
+    layers: Mapping[str, int]
+    flexible: frozenset[str] = frozenset(FLEXIBLE_LAYERS)
+
+
+def allocate_budget(
+    total: int,
+    *,
+    shares: Mapping[str, float] | None = None,
+    complexity: float | None = None,
+    stakes: Stakes = "medium",
+    has_tasks: bool = False,
+    extra_tokens: int = 0,
+) -> ContextBudget:
+    """Splits at most `total` tokens among the layers of a context.
+
+    `shares` weighs the flexible layers; without it they keep their usual proportions. With `complexity`, from 0 to 1,
+    the flexible part is only as large as such an input needs, so the budget's total may be smaller than what was given;
+    an involved input with high stakes weighs decisions and procedures more. `stack` leaves room for a stack of tasks.
+    What the caller adds takes so many `additional` tokens, half of the whole at most.
+
+    >>> allocate_budget(8_000).layers["decisions"]
+    1966
+    >>> allocate_budget(4_000).layers["identity"]
+    250
+    >>> allocate_budget(8_000, complexity=0.0, stakes="low").total
+    4460
+    """
+    added = (
+        [BudgetPart(name="additional", fixed=extra_tokens, cap=int(total * MAX_EXTRA_SHARE))] if extra_tokens else []
+    )
+    usual = split_budget(total, [*_build_fixed_parts(), *added, BudgetPart(name="flexible")])
+    if complexity is not None:
+        spared = int(usual["flexible"] * (1 - _compute_needed_share(complexity, stakes)))
+        usual["flexible"] -= spared
+        total -= spared
+    inner = split_budget(
+        usual.pop("flexible"),
+        _build_flexible_parts(shares or FLEXIBLE_LAYERS, complexity or 0.0, stakes, has_tasks=has_tasks),
+    )
+    return ContextBudget(total=total, layers={**usual, **inner})
+
+
+def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudget:
+    """The same with so many tokens for what the session has come to in short, at most half of the flexible part, which
+    pays them; without any, as it was.
+
+    >>> budget = reserve_session_artifacts(allocate_budget(8_000), 800)
+    >>> budget.layers["session"], budget.layers["decisions"], allocate_budget(8_000).layers["decisions"]
+    (800, 1699, 1966)
+    """
+    if tokens <= 0:
+        return budget
+    flexible = sum(budget.layers[name] for name in budget.flexible)
+    taken = min(tokens, int(flexible * MAX_SESSION_SHARE))
+    rest = {name: budget.layers[name] * (flexible - taken) // (flexible or 1) for name in budget.flexible}
+    return replace(budget, layers={**budget.layers, **rest, "session": taken})
+
+
+def _build_fixed_parts() -> list[BudgetPart]:
+    sizes = {**FIXED_LAYERS, "note": NOTE_TOKENS}
+    return [BudgetPart(name=name, percent=100 * tokens / DEFAULT_TOTAL, cap=tokens) for name, tokens in sizes.items()]
+
+
+def _build_flexible_parts(
+    shares: Mapping[str, float], complexity: float, stakes: Stakes, *, has_tasks: bool
+) -> list[BudgetPart]:
+    more = 1 + complexity * STAKES_WEIGHT[stakes]
+    layers = [
+        BudgetPart(
+            name=name,
+            weight=shares.get(name, 0.0) * (more if name in STAKES_SENSITIVE_LAYERS else 1.0),
+            is_flexible=True,
+        )
+        for name in FLEXIBLE_LAYERS
+    ]
+    return [
+        *layers,
+        *(BudgetPart(name=name, percent=percent) for name, percent in TASK_LAYER_PERCENT.items() if has_tasks),
+    ]
+
+
+def _compute_needed_share(complexity: float, stakes: Stakes) -> float:
+    """The part of the flexible layers that such an input needs, from LEAST to 1."""
+    return MIN_FLEXIBLE_SHARE + (1 - MIN_FLEXIBLE_SHARE) * min(2 * max(complexity, STAKES_WEIGHT[stakes]), 1.0)
+
+
+def estimate_complexity(text: str) -> float:
+    """How much there is to an input, from 0 to 1, by its longer words and its clauses.
+
+    >>> estimate_complexity("hi"), estimate_complexity("Should we use Redis for caching in Newton?")
+    (0.0, 0.1)
+    """
+    clauses = len(_CLAUSE.findall(text[:_MAX_CHARS]))
+    return min((len(_WORD.findall(text[:_MAX_CHARS])) + 5 * clauses) / FULL_COMPLEXITY_WORDS, 1.0)

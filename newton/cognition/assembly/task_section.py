@@ -1,0 +1,113 @@
+"""The stack of tasks as a context tells it, each part within its share of the budget. Pure."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.cognition.assembly.render import TextBlock, render_item
+from newton.dialogue.task_tree import Task, TaskStack
+from newton.memory.memory import TokenCounter
+from newton.memory.representations import make_short_forms, one_line
+
+MAX_SIBLING_SHARE = 0.25  # what one result beside the current task may take of what there is for all
+ROOT, PATH, SIBLINGS = "root", "path", "siblings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSection:
+    """Its lines by layer, and the tasks that they tell of; `left_out` counts those that had no room."""
+
+    root: tuple[TextBlock, ...] = ()
+    path: tuple[TextBlock, ...] = ()
+    siblings: tuple[TextBlock, ...] = ()
+    task_ids: frozenset[UUID] = frozenset()
+    omitted_count: int = 0
+
+    def to_layers(self) -> Mapping[str, Sequence[TextBlock]]:
+        return {ROOT: self.root, PATH: self.path, SIBLINGS: self.siblings}
+
+
+NO_TASKS = TaskSection()
+
+
+def build_task_section(
+    stack: TaskStack, layers: Mapping[str, int], header_tokens: Mapping[str, int], *, count_tokens: TokenCounter
+) -> TaskSection:
+    """The root goal first, as it heads the others; then the way down, those nearest to the current task before those
+    further off; then what came of those beside it, the latest first. Whatever is longer than its part is cut."""
+    if not stack.path:
+        return NO_TASKS
+    root, *below = stack.path
+    goal = _render_line(
+        f"{'Goal' if below else 'Goal, and now'}: ",
+        root,
+        _describe_replaced_task(root, stack),
+        layers[ROOT] - header_tokens[ROOT],
+        count_tokens,
+    )
+    if goal is None:
+        return TaskSection(omitted_count=len(stack.path) + len(stack.related))
+    way = _render_path(below, stack, layers[PATH], count_tokens)
+    replaced = {stack.path[-1].instead_of}
+    others = [task for task in stack.related if task.task_id not in replaced]
+    beside = _render_siblings(others, layers[SIBLINGS], count_tokens)
+    told = {root.task_id: goal} | way | beside
+    return TaskSection(
+        root=(goal,),
+        path=tuple(way[task.task_id] for task in below if task.task_id in way),
+        siblings=tuple(beside[task.task_id] for task in others if task.task_id in beside),
+        task_ids=frozenset(told) | frozenset(one for one in replaced if one),
+        omitted_count=len(below) - len(way) + len(others) - len(beside),
+    )
+
+
+def _render_path(
+    path: Sequence[Task], stack: TaskStack, max_tokens: int, count_tokens: TokenCounter
+) -> dict[UUID, TextBlock]:
+    """The current task may take half of the room, and what is left is shared by those above it alike."""
+    way: dict[UUID, TextBlock] = {}
+    for left, task in zip(range(len(path), 0, -1), reversed(path), strict=True):
+        current = task is path[-1]
+        most = max_tokens // 2 if current and left > 1 else max_tokens // left
+        block = _render_line(
+            "Now: " if current else "Within it: ",
+            task,
+            _describe_replaced_task(task, stack) if current else "",
+            most,
+            count_tokens,
+        )
+        if block:
+            way[task.task_id] = block
+            max_tokens -= block.tokens
+    return way
+
+
+def _render_siblings(siblings: Sequence[Task], max_tokens: int, count_tokens: TokenCounter) -> dict[UUID, TextBlock]:
+    beside: dict[UUID, TextBlock] = {}
+    most = int(max_tokens * MAX_SIBLING_SHARE)
+    for task in sorted(siblings, key=lambda task: (task.changed_at, task.number), reverse=True):
+        name = {"complete": "Done: ", "failed": "Dead end: "}.get(task.status, "Blocked: ")
+        block = _render_line(name, task, f" -> {one_line(task.words or '')}", min(most, max_tokens), count_tokens)
+        if block:
+            beside[task.task_id] = block
+            max_tokens -= block.tokens
+    return beside
+
+
+def _describe_replaced_task(task: Task, stack: TaskStack) -> str:
+    failed = next((one for one in stack.related if one.task_id == task.instead_of), None)
+    return f" (instead of: {one_line(failed.goal)}, a dead end: {one_line(failed.words or '')})" if failed else ""
+
+
+def _render_line(prefix: str, task: Task, suffix: str, max_tokens: int, count_tokens: TokenCounter) -> TextBlock | None:
+    return _fit_line(prefix, f"{one_line(task.goal)}{suffix}", max_tokens, count_tokens)
+
+
+@functools.lru_cache(maxsize=1_024)
+def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounter) -> TextBlock | None:
+    """The line within so many tokens, cut if it must be; None when hardly a word of it fits. Remembered, because the
+    stack is the same in many contexts, and counting is slow."""
+    form = make_short_forms(text, count_tokens=count_tokens, prefix=prefix, max_tokens=max_tokens)
+    fits = form.summary_tokens <= max_tokens and len(form.summary) > len(prefix) + 1
+    return render_item(form.summary, form.summary_tokens) if fits else None

@@ -1,0 +1,1 @@
+"""Stored contexts: trace, explanation, replay and diff."""

@@ -1,0 +1,192 @@
+"""Bundles at rest, and the turns they served."""
+
+import functools
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+from uuid import UUID
+
+from newton.cognition.assembly import assembler, fill, render
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.replay import MemoryHistory
+from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
+from newton.cognition.scoring import score
+from newton.cognition.session_context.policy import RefreshMethod
+from newton.content import profiles
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.ids import new_id
+from newton.memory import as_of as formerly
+from newton.memory import recall
+from newton.memory.lookup import MIN_ID_DIGITS
+
+SQL = load("newton.cognition.bundles", "bundle_store.sql")
+
+AnsweredBy = Literal["model", "memory", "censor"]
+LATEST, PREVIOUS = "latest", "previous"
+RULE_MODULES: Sequence[ModuleType] = (score, assembler, fill, render, profiles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleSummary:
+    """A bundle as a list shows it."""
+
+    bundle_id: UUID
+    created_at: datetime
+    as_of: datetime | None
+    session: str | None
+    frame: str
+    tokens: int
+    budget: int
+    input: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """A turn that is over: which bundle went with the line at `asked`, and where in the session the reply stands."""
+
+    agent_id: UUID
+    session_id: UUID
+    bundle_id: UUID
+    created_at: datetime
+    method: RefreshMethod
+    reason: str
+    answered_by: AnsweredBy
+    input_position: int
+    reply_position: int
+
+
+async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
+    """Returns the number of this unit of work among all that write."""
+    kept = encode_bundle(bundle, rules_hash=compute_rules_hash())
+    row = await SQL["insert_bundle"].fetch_one(
+        tx,
+        agent_id=bundle.agent_id,
+        bundle_id=bundle.bundle_id,
+        session_id=bundle.session_id,
+        created_at=bundle.created_at,
+        as_of=bundle.as_of,
+        input=bundle.input,
+        frame=bundle.frame_choice.frame,
+        profile=bundle.profile.name,
+        budget=bundle.budget,
+        tokens=bundle.tokens,
+        text=bundle.text,
+        memory_ids=kept.memory_ids,
+        candidates=kept.candidates,
+        trace=kept.trace.decode(),
+    )
+    assert row is not None
+    return row["writer"]
+
+
+@functools.cache
+def compute_rules_hash() -> str:
+    """The edition of the code that makes a context of features: eight letters that follow from all of it."""
+    told = hashlib.sha256()
+    for module in RULE_MODULES:
+        assert module.__file__
+        told.update(Path(module.__file__).read_bytes())
+    return told.hexdigest()[:8]
+
+
+async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
+    """The frame the session was last looked at in, or last by a moment."""
+    row = await SQL["get_session_frame"].fetch_one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
+    return row["frame"] if row else None
+
+
+async def insert_turn(tx: Tx, turn: TurnRecord) -> None:
+    """Links a bundle with the lines of the turn that it served."""
+    await SQL["insert_turn"].execute(
+        tx,
+        agent_id=turn.agent_id,
+        turn_id=new_id(),
+        session_id=turn.session_id,
+        bundle_id=turn.bundle_id,
+        created_at=turn.created_at,
+        method=turn.method,
+        reason=turn.reason,
+        answered_by=turn.answered_by,
+        input_position=turn.input_position,
+        reply_position=turn.reply_position,
+    )
+
+
+async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID:
+    """The bundle that is meant: by `latest` or `previous`, the one before it, by an id, or by at least six letters of
+    its beginning or its end.
+
+    Raises InputError for what is neither, NotFoundError, and ConflictError when several are meant.
+    """
+    if bundle_ref in (LATEST, PREVIOUS):
+        row = await SQL["get_nth_last"].fetch_one(tx, agent_id=agent_id, rows_to_skip=int(bundle_ref == PREVIOUS))
+        if row is None:
+            missing = "no context yet" if bundle_ref == LATEST else "no context before the latest"
+            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` makes one.')
+        return row["bundle_id"]
+    letters = bundle_ref.strip().lower().replace("-", "")
+    if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
+        raise InputError(
+            f"{bundle_ref!r} is no id of a bundle.",
+            hint=f"Give `latest`, the whole id or {MIN_ID_DIGITS} letters of its end; `newton bundles` shows them.",
+        )
+    rows = await SQL["find_by_id_part"].fetch_all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
+    if not rows:
+        raise NotFoundError(
+            f"There is no bundle {bundle_ref}.",
+            hint="`newton bundles` lists them. One that held what was forgotten since, or that is too old, is gone.",
+        )
+    if len(rows) > 1:
+        raise ConflictError(f"Several bundles are meant by {bundle_ref}.", hint="Give more letters of the id.")
+    return rows[0]["bundle_id"]
+
+
+async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundle:
+    """Raises NotFoundError, and ConflictError for one that cannot be read."""
+    row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
+    if row is None:
+        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
+    plain = dict(row)
+    ids, packed, written_trace = (plain.pop(name) for name in ("memory_ids", "candidates", "trace"))
+    try:
+        trace = decode_trace(written_trace, input_text=plain["input"])
+        candidates, focus = decode_candidates(trace, ids, packed)
+    except (ValueError, LookupError) as error:
+        raise ConflictError(
+            f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
+            hint="Another version of Newton has written it, or it was changed in the database.",
+        ) from None
+    return StoredBundle(**plain, trace=trace, candidates=candidates, focus=focus)
+
+
+async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | None = None) -> list[BundleSummary]:
+    """The latest ones, or the latest before that one, the last first."""
+    return [
+        BundleSummary(**row)
+        for row in await SQL["list_bundles"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
+    ]
+
+
+async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
+    """What is known today of those memories that are still there: all their forms, and what they were made from."""
+    details = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
+    found = {one.memory_id: one for one in details}
+    forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
+    sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for memory_id, source_id in await SQL["list_sources"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
+        sources[memory_id].append(source_id)
+    return {one: MemoryHistory(found[one], forms[one], tuple(sources[one])) for one in found}
+
+
+async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+    """Takes away the bundles that were made before a moment; returns how many those were."""
+    row = await SQL["delete_expired"].fetch_one(tx, agent_id=agent_id, moment=before)
+    assert row is not None
+    return row[0]

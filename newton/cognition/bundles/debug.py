@@ -1,0 +1,49 @@
+"""What was injected into a prompt, as comment lines of an event stream: people who debug read them, clients skip them.
+
+Pure.
+"""
+
+import json
+from collections.abc import Sequence
+
+from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
+from newton.memory.representations import one_line
+
+MAX_TEXT_CHARS = 60  # characters of an item
+
+
+def format_debug_lines(bundle: Bundle) -> list[str]:
+    """A line each for passages of documents, for what the web said, and for all else; only for what there is.
+
+    Each item is told by its id and figures, and by its first words.
+    """
+    web = [c for c in bundle.items if c.kind == "artifact" and c.scored.found.trust == "web"]
+    passages = [c for c in bundle.items if c.kind == "passage"]
+    rest = [c for c in bundle.items if c not in web and c not in passages]
+    told = [("RAG_DEBUG", passages), ("SEARCH_DEBUG", web), ("MEMORY_DEBUG", rest)]
+    return [_format_line(name, bundle, items) for name, items in told if items]
+
+
+def _shorten_text(text: str) -> str:
+    words = one_line(text)
+    return words if len(words) <= MAX_TEXT_CHARS else f"{words[: MAX_TEXT_CHARS - 2]} …"
+
+
+def _format_line(name: str, bundle: Bundle, items: Sequence[ScoredCandidate]) -> str:
+    plain = {
+        "bundle_id": str(bundle.bundle_id),
+        "tokens": sum(c.tokens for c in items),
+        "items": [
+            {
+                "memory_id": str(c.memory_id),
+                "kind": c.kind,
+                "layer": c.layer,
+                "detail": c.detail,
+                "tokens": c.tokens,
+                "score": round(c.score, 4),
+                "text": _shorten_text(c.text),
+            }
+            for c in items
+        ],
+    }
+    return f": {name} {json.dumps(plain, ensure_ascii=False)}"

@@ -1,0 +1,182 @@
+"""Why a stored context is as it is: what each candidate was, scored and became, and what just missed. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from newton.cognition.assembly.fill import NO_ROOM
+from newton.cognition.bundles.bundle import SOURCE_BY_KIND, format_list_line
+from newton.cognition.bundles.replay import MemoryHistory, align_features, restore_memory
+from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
+from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute_contributions
+from newton.errors import ConflictError, InputError
+from newton.memory.lookup import MIN_ID_DIGITS, short_id
+from newton.memory.recall import RetrievedMemory
+
+LOST_TEXT = "[its words of then are gone]"
+MAX_LISTED = 8  # of those that are meant by words that several have
+
+
+class CandidateExplanation(NamedTuple):
+    """A candidate as it was then. `number` is its place among what is in, best first; `source` what brought it here;
+    `given` what each feature gave to the score; `sources` are what it was made from; `times` what times the input asked
+    for."""
+
+    rank: int | None
+    stored_candidate: StoredCandidate
+    found: RetrievedMemory
+    source: str
+    sources: tuple[UUID, ...]
+    features: Mapping[str, float]
+    contributions: Mapping[str, float]
+    time_range_text: str = ""
+
+    @property
+    def timely_reason(self) -> str | None:
+        """Why it came before others, if it is of the time that was asked for."""
+        return f"of the time asked for: {self.time_range_text}" if self.features["timely"] else None
+
+    @property
+    def layer(self) -> str:
+        return LAYER_BY_KIND[self.found.kind]
+
+    @property
+    def text(self) -> str:
+        """Its line in the context, or the one it would have had."""
+        return self.found.micro if self.stored_candidate.detail == "micro" else self.found.summary
+
+    @property
+    def list_line(self) -> str:
+        """Its line in a list."""
+        return format_list_line(self.found, self.text)
+
+    @property
+    def label(self) -> str:
+        """By what it can be picked, and what it tells."""
+        return f"{self.rank or '-'}  {short_id(self.stored_candidate.memory_id)}  {self.found.micro}"
+
+    def as_json(self) -> dict[str, Any]:
+        kept, found = self.stored_candidate, self.found
+        return {
+            "number": self.rank,
+            "memory_id": str(kept.memory_id),
+            "kind": found.kind,
+            "layer": self.layer,
+            "state": kept.state,
+            "trust": found.trust,
+            "quarantined": kept.quarantined,
+            "source": self.source,
+            "refs": [found.ref] if found.ref else [],
+            "sources": [str(source) for source in self.sources],
+            "detail": kept.detail,
+            "reason": kept.reason,
+            "of_the_time": self.time_range_text if self.features["timely"] else None,
+            "tokens": kept.tokens,
+            "score": round(kept.score, 6),
+            "features": {name: round(value, 6) for name, value in self.features.items()},
+            "contributions": {name: round(value, 6) for name, value in self.contributions.items()},
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleExplanation:
+    """A stored bundle with all its candidates, best first."""
+
+    stored: StoredBundle
+    items: Sequence[CandidateExplanation]
+
+    @property
+    def near_misses(self) -> Mapping[str, CandidateExplanation]:
+        """Of each layer the best that would have been in, had there been room."""
+        found: dict[str, CandidateExplanation] = {}
+        for item in self.items:
+            if item.stored_candidate.detail is None and item.stored_candidate.reason == NO_ROOM:
+                found.setdefault(item.layer, item)
+        return found
+
+    def find_item(self, item_ref: str) -> CandidateExplanation:
+        """The candidate that is meant by its number, by its ref, by its id or six letters of its beginning or end, or
+        by words of its text. Raises InputError when there is none, and ConflictError when several are meant."""
+        if item_ref.isdecimal() and (numbered := [item for item in self.items if item.rank == int(item_ref)]):
+            return numbered[0]
+        for means in (_has_ref, _has_id, _has_text):
+            meant = [item for item in self.items if means(item, item_ref)]
+            if len(meant) > 1:
+                listed = [item.label for item in meant[:MAX_LISTED]] + ["…"] * (len(meant) > MAX_LISTED)
+                raise ConflictError(
+                    f"{len(meant)} memories of this context are meant by {item_ref!r}.",
+                    hint="\n  ".join(["Give the number or the id of one:", *listed]),
+                )
+            if meant:
+                return meant[0]
+        last = max((item.rank or 0 for item in self.items), default=0)
+        numbers = f"a number from 1 to {last}, " if last else ""
+        raise InputError(
+            f"No memory of this context is {item_ref!r}.",
+            hint=f"Give {numbers}its id, {MIN_ID_DIGITS} letters of the beginning or end of its id, its ref, or words"
+            " of its text.",
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        stored, trace = self.stored, self.stored.trace
+        return {
+            "bundle_id": str(stored.bundle_id),
+            "created_at": stored.created_at.isoformat(),
+            "as_of": stored.as_of and stored.as_of.isoformat(),
+            "session": stored.session,
+            "input": stored.input,
+            "text": stored.text,
+            "tokens": stored.tokens,
+            "budget": stored.budget,
+            "frame": trace.frame_choice.as_json(),
+            "profile": trace.assembly_input.profile.model_dump(mode="json"),
+            "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in trace.layers.items()},
+            "missing": dict(trace.missing),
+            "candidates": [item.as_json() for item in self.items],
+            "missed": {layer: str(item.stored_candidate.memory_id) for layer, item in self.near_misses.items()},
+        }
+
+
+def _has_ref(item: CandidateExplanation, item_ref: str) -> bool:
+    return item_ref == item.found.ref
+
+
+def _has_id(item: CandidateExplanation, item_ref: str) -> bool:
+    letters, name = item_ref.lower().replace("-", ""), item.stored_candidate.memory_id.hex
+    return len(letters) >= MIN_ID_DIGITS and (name.startswith(letters) or name.endswith(letters))
+
+
+def _has_text(item: CandidateExplanation, item_ref: str) -> bool:
+    """What has no letter is no words: a number is in many a date."""
+    return any(c.isalpha() for c in item_ref) and item_ref.casefold() in item.text.casefold()
+
+
+def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> BundleExplanation:
+    """Of what was forgotten nothing can be told; what has lost its words is told without."""
+    number, items = 0, list[CandidateExplanation]()
+    for kept in stored.candidates:
+        number += kept.detail is not None
+        if known := histories.get(kept.memory_id):
+            items.append(_explain_candidate(kept, known, stored, number if kept.detail else None))
+    return BundleExplanation(stored=stored, items=items)
+
+
+def _explain_candidate(
+    stored_candidate: StoredCandidate, history: MemoryHistory, stored: StoredBundle, rank: int | None
+) -> CandidateExplanation:
+    features = align_features(stored_candidate, stored.trace.features)
+    return CandidateExplanation(
+        rank,
+        stored_candidate,
+        restore_memory(stored_candidate, history)
+        or history.found._replace(state=stored_candidate.state, micro=LOST_TEXT, summary=LOST_TEXT),
+        "recent"
+        if stored_candidate.memory_id in stored.trace.recent_ids
+        else SOURCE_BY_KIND.get(history.found.kind, "semantic"),
+        history.sources,
+        dict(zip(FEATURE_NAMES, features, strict=True)),
+        compute_contributions(features, stored.trace.assembly_input.profile),
+        ", ".join(span.phrase for span in stored.trace.assembly_input.time_ranges),
+    )

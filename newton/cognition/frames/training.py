@@ -1,0 +1,109 @@
+"""What the frames' examples teach, learnt once and kept in a file: only examples and model change it."""
+
+import asyncio
+import contextlib
+import hashlib
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newton.cognition.frames import classifier
+from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector
+from newton.cognition.greetings import strip_greeting
+from newton.content.frames import Frame
+from newton.content.package_data import data_folder
+from newton.errors import ProviderError
+from newton.ids import new_id
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+
+TRAINING_VERSION = "1"  # another one for each change of how the examples are read or learnt from
+NO_EMBEDDER = "none"
+ARRAY_FIELDS = ("rarity", "by_words", "by_meaning", "constant", "middle", "axes", "places")
+
+Arrays = Mapping[str, NDArray[Any]]  # of several types: it is what a file holds
+
+
+async def load_or_train(
+    frames: Mapping[str, Frame], embedder: "Embedder | None", *, cache: Path
+) -> FrameClassifier | None:
+    """What tells the frames apart; None when no frame has an example.
+
+    For the frames that ship it ships too. Others are learnt at their first use, which takes some seconds. When the
+    embedder does not answer, it is learnt from words alone.
+    """
+    told = list_examples(frames)
+    if not told:
+        return None
+    name = build_file_name(told, embedder.identity if embedder else NO_EMBEDDER)
+    for folder in (data_folder("frames"), cache):
+        if kept := _read_file(folder / name, told):
+            return kept
+    cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in told]
+    try:
+        vectors = await _embed_examples(cores, embedder)
+    except ProviderError:
+        return await load_or_train(frames, None, cache=cache)
+    made = await asyncio.to_thread(classifier.train_classifier, cores, vectors)
+    _write_file(cache / name, made)
+    return replace(made, examples=told)
+
+
+def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
+    """What is learnt from, always in the same order."""
+    return [FrameExample(name, text) for name in sorted(frames) for text in frames[name].examples]
+
+
+def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
+    whole = "\0".join([TRAINING_VERSION, identity, *(f"{example.frame}\1{example.text}" for example in examples)])
+    return f"learnt-{hashlib.sha256(whole.encode()).hexdigest()[:16]}.npz"
+
+
+async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder | None") -> list[Vector]:
+    """One by one frame: an endpoint takes so many texts at a time."""
+    if embedder is None:
+        return []
+    names = dict.fromkeys(example.frame for example in examples)
+    each = [await embedder.embed([e.text for e in examples if e.frame == name]) for name in names]
+    return [vector for vectors in each for vector in vectors]
+
+
+def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier | None:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            return _unpack_arrays(kept, examples)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def _unpack_arrays(arrays: Arrays, examples: Sequence[FrameExample]) -> FrameClassifier:
+    frames, vocabulary = (bytes(arrays[name]).decode().split("\n") for name in ("frames", "vocabulary"))
+    numbers = {name: arrays[name].astype(np.float32) for name in ARRAY_FIELDS}
+    known = {cue: n for n, cue in enumerate(vocabulary)}
+    return FrameClassifier(frames=tuple(frames), vocabulary=known, examples=examples, **numbers)
+
+
+def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
+    """In half precision, the places of the examples in whole hundredths of the farthest."""
+    listed = {"frames": "\n".join(trained.frames), "vocabulary": "\n".join(trained.vocabulary)}
+    numbers = {name: getattr(trained, name).astype(np.float16) for name in ARRAY_FIELDS}
+    farthest = max(float(np.abs(trained.example_coordinates).max(initial=0.0)), 1e-9)
+    numbers["places"] = (trained.example_coordinates * (127 / farthest)).round().astype(np.int8)
+    return {**{name: np.frombuffer(text.encode(), np.uint8) for name, text in listed.items()}, **numbers}
+
+
+def _write_file(path: Path, trained: FrameClassifier) -> None:
+    """Whole or not at all: another process may read it right now. Where it cannot be written, it is made each time."""
+    partial = path.with_name(f"{path.stem}-{new_id()}.part.npz")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(partial, allow_pickle=False, **_pack_arrays(trained))
+        partial.replace(path)
+    with contextlib.suppress(OSError):
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Quality metrics of contexts."""

@@ -1,0 +1,309 @@
+"""How well contexts serve: figures of a period with their targets, from what was loaded and what replies used. Pure."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from newton.cognition.session_context.policy import RefreshMethod
+
+MetricVerdict = Literal["ok", "low", "high", "too few"]
+
+MIN_TURNS, MIN_FACTS = 10, 5
+COLD_START_PERCENTILE = 0.95  # of the cold starts so many are at most as long as the one that is told
+
+
+class ItemSample(NamedTuple):
+    """A memory that stood in a context: how near the input it was, and whether the reply used it.
+
+    `similarity` is its relevance as a part of the best candidate's, `cosine` the one between both vectors.
+    """
+
+    similarity: float
+    cosine: float
+    is_used: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSample:
+    """A context that is still kept: what it was given, what it cost, and the time it took to make."""
+
+    bundle_id: UUID
+    frame: str
+    is_frame_forced: bool
+    profile: str
+    budget: int
+    tokens: int
+    build_ms: float
+    items: tuple[ItemSample, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSample:
+    """A turn that is over. `opening` are the first of their sessions, where no context could stand already; `by_model`,
+    whether a model gave the reply, and `telling`, whether its words are still there too."""
+
+    created_at: datetime
+    session_id: UUID
+    is_first: bool
+    method: RefreshMethod
+    by_model: bool
+    has_text: bool
+    context: ContextSample | None
+
+
+class FactConfirmationCounts(NamedTuple):
+    """All that are known at the end of the period, and those of them that were told again."""
+
+    total: int
+    confirmed: int
+
+
+class MetricTarget(NamedTuple):
+    """What a figure should be, both ends excluded; None is no end."""
+
+    above: float | None = None
+    below: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityMetric:
+    """One figure from `n` observations; None where there is none. From fewer than `fewest` it is judged by nobody."""
+
+    name: str
+    value: float | None
+    n: int
+    sample_unit: str
+    unit: Literal["share", "score", "ms", "count"] = "share"
+    target: MetricTarget | None = None
+    min_samples: int = MIN_TURNS
+
+    @property
+    def verdict(self) -> MetricVerdict | None:
+        """None where there is no target."""
+        if self.target is None:
+            return None
+        if self.value is None or self.n < self.min_samples:
+            return "too few"
+        if self.target.above is not None and self.value <= self.target.above:
+            return "low"
+        return "high" if self.target.below is not None and self.value >= self.target.below else "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricGroup:
+    """The figures of the turns that share a frame, a profile or a day."""
+
+    name: str
+    turns: int
+    relevance: QualityMetric
+    utilisation: QualityMetric
+    precision: QualityMetric
+    refresh: QualityMetric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPeriod:
+    """What is known of a period. `made` are the memories of each day by kind; `cost`, the model tokens of its turns."""
+
+    since: datetime
+    until: datetime
+    turns: Sequence[TurnSample]
+    memories_by_day: Mapping[date, Mapping[str, int]]
+    facts: FactConfirmationCounts
+    model_tokens: int
+
+    @property
+    def days(self) -> float:
+        return (self.until - self.since).total_seconds() / 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityReport:
+    """All figures of a period, and the same by frame, by profile and by day."""
+
+    period: MetricPeriod
+    metrics: tuple[QualityMetric, ...]
+    frames: tuple[MetricGroup, ...]
+    profiles: tuple[MetricGroup, ...]
+    days: tuple[MetricGroup, ...]
+
+
+def compute_report(period: MetricPeriod) -> QualityReport:
+    turns = period.turns
+    return QualityReport(
+        period=period,
+        metrics=(
+            measure_relevance(turns),
+            measure_utilisation(turns),
+            measure_refresh_rate(turns),
+            measure_precision(turns),
+            measure_cold_start(turns),
+            _measure_memories_per_day(period),
+            _measure_fact_confirmation(period.facts),
+            measure_update_rate(turns),
+            measure_cosine(turns),
+            measure_wrong_frames(turns),
+            measure_token_share(turns, model_tokens=period.model_tokens),
+        ),
+        frames=_group_turns(turns, lambda turn: turn.context and turn.context.frame),
+        profiles=_group_turns(turns, lambda turn: turn.context and turn.context.profile),
+        days=_group_turns(turns, lambda turn: f"{turn.created_at:%Y-%m-%d}"),
+    )
+
+
+def measure_relevance(turns: Sequence[TurnSample]) -> QualityMetric:
+    """Mean similarity of the items of all contexts that were made."""
+    likes = [item.similarity for context in _list_contexts(turns) for item in context.items]
+    return QualityMetric(
+        name="context relevance",
+        value=_mean(likes),
+        n=len(likes),
+        sample_unit="items",
+        unit="score",
+        target=MetricTarget(above=0.6),
+    )
+
+
+def measure_cosine(turns: Sequence[TurnSample]) -> QualityMetric:
+    """Their mean cosine, which no target knows: what it can be depends on the embedding model."""
+    cosines = [item.cosine for context in _list_contexts(turns) for item in context.items]
+    return QualityMetric(name="mean cosine", value=_mean(cosines), n=len(cosines), sample_unit="items", unit="score")
+
+
+def measure_utilisation(turns: Sequence[TurnSample]) -> QualityMetric:
+    """Mean share of its budget that a context uses: of what its input was allotted, not of the ceiling that is set."""
+    shares = [context.tokens / context.budget for context in _list_contexts(turns)]
+    return QualityMetric(
+        name="budget utilisation",
+        value=_mean(shares),
+        n=len(shares),
+        sample_unit="contexts",
+        target=MetricTarget(above=0.5, below=0.9),
+    )
+
+
+def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
+    """The share of turns whose context was made anew or had to give something up, of those for which one could have
+    stood. One that was only added to still stands."""
+    later = [turn for turn in turns if not turn.is_first]
+    share = _share(sum(turn.method in ("built", "evicted") for turn in later), len(later))
+    return QualityMetric(
+        name="refresh rate", value=share, n=len(later), sample_unit="later turns", target=MetricTarget(below=0.3)
+    )
+
+
+def measure_update_rate(turns: Sequence[TurnSample]) -> QualityMetric:
+    """The share of such turns for which something was added to the context that stood."""
+    later = [turn for turn in turns if not turn.is_first]
+    return QualityMetric(
+        name="contexts added to",
+        value=_share(sum(t.method == "updated" for t in later), len(later)),
+        n=len(later),
+        sample_unit="later turns",
+    )
+
+
+def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
+    """The share of a context's items that replies used, over all contexts that a model was given. One that stood for
+    several turns was loaded once: its item is used if one of their replies used it."""
+    used: dict[UUID, tuple[bool, ...]] = {}
+    for turn in turns:
+        if turn.has_text and turn.context:
+            own = tuple(item.is_used for item in turn.context.items)
+            before = used.get(turn.context.bundle_id, own)
+            used[turn.context.bundle_id] = tuple(one or other for one, other in zip(before, own, strict=True))
+    items, aim = [one for own in used.values() for one in own], MetricTarget(above=0.4)
+    return QualityMetric(
+        name="recall precision", value=_share(sum(items), len(items)), n=len(items), sample_unit="items", target=aim
+    )
+
+
+def measure_cold_start(turns: Sequence[TurnSample]) -> QualityMetric:
+    """The time to make a context from scratch, which 95 % keep; without the start of the process."""
+    times = sorted(t.context.build_ms for t in turns if t.context and t.method == "built")
+    slow = times[math.ceil(COLD_START_PERCENTILE * len(times)) - 1] if times else None
+    return QualityMetric(
+        name="cold start, p95",
+        value=slow,
+        n=len(times),
+        sample_unit="contexts",
+        unit="ms",
+        target=MetricTarget(below=500),
+    )
+
+
+def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
+    """How often a person put another frame in the place of the one chosen, at the next turn of the session."""
+    last: dict[UUID, ContextSample] = {}
+    chosen = wrong = 0
+    for turn in turns:
+        if (context := turn.context) is None:
+            continue
+        before = last.get(turn.session_id)
+        wrong += (
+            context.is_frame_forced
+            and before is not None
+            and not before.is_frame_forced
+            and before.frame != context.frame
+        )
+        chosen += not context.is_frame_forced
+        last[turn.session_id] = context
+    return QualityMetric(name="wrong frame first", value=_share(wrong, chosen), n=chosen, sample_unit="chosen frames")
+
+
+def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> QualityMetric:
+    """What contexts were of all tokens that the model read and wrote in these turns."""
+    asked = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
+    share = min(sum(asked) / model_tokens, 1.0) if model_tokens and asked else None
+    return QualityMetric(name="context of turn tokens", value=share, n=len(asked), sample_unit="turns")
+
+
+def _measure_memories_per_day(period: MetricPeriod) -> QualityMetric:
+    total = sum(sum(kinds.values()) for kinds in period.memories_by_day.values())
+    a_day = total / period.days if total and period.days else 0.0
+    return QualityMetric(name="memories a day", value=a_day, n=total, sample_unit="memories", unit="count")
+
+
+def _measure_fact_confirmation(facts: FactConfirmationCounts) -> QualityMetric:
+    return QualityMetric(
+        name="facts confirmed",
+        value=_share(facts.confirmed, facts.total),
+        n=facts.total,
+        sample_unit="facts",
+        target=MetricTarget(above=0.2),
+        min_samples=MIN_FACTS,
+    )
+
+
+def _list_contexts(turns: Sequence[TurnSample]) -> list[ContextSample]:
+    """Each context once, however many turns it served."""
+    return list({turn.context.bundle_id: turn.context for turn in turns if turn.context}.values())
+
+
+def _group_turns(turns: Sequence[TurnSample], key: Callable[[TurnSample], str | None]) -> tuple[MetricGroup, ...]:
+    named: dict[str, list[TurnSample]] = {}
+    for turn in turns:
+        if (name := key(turn)) is not None:
+            named.setdefault(name, []).append(turn)
+    return tuple(
+        MetricGroup(
+            name=name,
+            turns=len(own),
+            relevance=measure_relevance(own),
+            utilisation=measure_utilisation(own),
+            precision=measure_precision(own),
+            refresh=measure_refresh_rate(own),
+        )
+        for name, own in sorted(named.items())
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,132 @@
+"""How well contexts served an agent in a period, read back in one unit of work."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from asyncpg import Record
+
+from newton.clock import Clock
+from newton.cognition.bundles.trace import BundleTrace, StoredCandidate, decode_candidates, decode_trace
+from newton.cognition.metrics.metrics import (
+    ContextSample,
+    FactConfirmationCounts,
+    ItemSample,
+    MetricPeriod,
+    QualityReport,
+    TurnSample,
+    compute_report,
+)
+from newton.cognition.scoring.reply_usage import find_used
+from newton.db.pool import Database, Tx
+from newton.db.queries import load
+from newton.errors import InputError
+from newton.heart import growth_queries
+from newton.memory.periods import ReportPeriods
+
+SQL = load("newton.cognition.metrics", "metrics.sql")
+
+MAX_DAYS = 3_650
+FORGOTTEN_TEXT = "[forgotten]"  # what stands where a line of dialogue was
+
+
+class _LoadedContext(NamedTuple):
+    """What a stored context was, and the memories that stood in it."""
+
+    trace: BundleTrace
+    items: Sequence[StoredCandidate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsService:
+    """For one agent."""
+
+    agent_id: UUID
+    db: Database
+    clock: Clock
+
+    async def report(self, days: int = 7) -> QualityReport:
+        """The figures of the last days. Raises InputError for fewer than one."""
+        if not 1 <= days <= MAX_DAYS:
+            raise InputError(f"Metrics of {days} days are not possible.", hint="Give 1 or more, such as 7.")
+        now = self.clock.now()
+        periods = ReportPeriods(now - timedelta(days=2 * days), now - timedelta(days=days), now)
+        async with self.db.transaction(self.agent_id) as tx:
+            return compute_report(await _load_period(tx, periods, agent_id=self.agent_id))
+
+
+async def _load_period(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> MetricPeriod:
+    between = {"agent_id": agent_id, "since": periods.start, "until": periods.now}
+    cost = await SQL["sum_turn_tokens"].fetch_one(tx, **between)
+    assert cost is not None
+    facts = await growth_queries.count_facts(tx, periods, agent_id=agent_id)
+    return MetricPeriod(
+        since=periods.start,
+        until=periods.now,
+        turns=await _load_turns(tx, await SQL["list_turns"].fetch_all(tx, **between), agent_id=agent_id),
+        memories_by_day=_group_by_day(await SQL["count_created"].fetch_all(tx, **between)),
+        facts=FactConfirmationCounts(facts.known, facts.confirmed),
+        model_tokens=cost["tokens"],
+    )
+
+
+async def _load_turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list[TurnSample]:
+    loaded = [_decode_context(row) if row["bundle_id"] else None for row in rows]
+    known = {kept.memory_id for one in loaded if one for kept in one.items}
+    forms = {
+        row["memory_id"]: row
+        for row in await SQL["list_forms"].fetch_all(tx, agent_id=agent_id, memory_ids=list(known))
+    }
+    return [_create_turn(row, one, forms) for row, one in zip(rows, loaded, strict=True)]
+
+
+def _decode_context(row: Record) -> _LoadedContext | None:
+    """None for a bundle that another version of Newton has written."""
+    try:
+        trace = decode_trace(row["trace"], input_text=row["made_for"])
+        candidates, _ = decode_candidates(trace, row["memory_ids"], row["candidates"])
+    except (ValueError, LookupError):
+        return None
+    return _LoadedContext(trace, [kept for kept in candidates if kept.detail])
+
+
+def _create_turn(row: Record, loaded: _LoadedContext | None, forms: Mapping[UUID, Record]) -> TurnSample:
+    by_model = row["answered_by"] == "model"
+    return TurnSample(
+        created_at=row["at"],
+        session_id=row["session_id"],
+        is_first=row["opening"],
+        method=row["how"],
+        by_model=by_model,
+        has_text=by_model and FORGOTTEN_TEXT not in (row["reply"], row["input"]),
+        context=loaded and _create_context(row, loaded, forms),
+    )
+
+
+def _create_context(row: Record, loaded: _LoadedContext, forms: Mapping[UUID, Record]) -> ContextSample:
+    shown = [kept for kept in loaded.items if kept.memory_id in forms]
+    texts = {kept.memory_id: str(forms[kept.memory_id][kept.detail or "summary"]) for kept in shown}
+    refs = {memory_id: forms[memory_id]["ref"] for memory_id in texts}
+    used = find_used(row["reply"], texts, input_text=row["input"], refs=refs)
+    similarity, cosine = (loaded.trace.features.index(name) for name in ("similarity", "cosine"))
+    return ContextSample(
+        bundle_id=row["bundle_id"],
+        frame=row["frame"],
+        is_frame_forced=loaded.trace.frame_choice.forced,
+        profile=row["profile"],
+        budget=row["budget"],
+        tokens=row["tokens"],
+        build_ms=sum(loaded.trace.timings_ms.values()),
+        items=tuple(
+            ItemSample(kept.features[similarity], kept.features[cosine], kept.memory_id in used) for kept in shown
+        ),
+    )
+
+
+def _group_by_day(rows: Sequence[Record]) -> Mapping[date, Mapping[str, int]]:
+    days: dict[date, dict[str, int]] = {}
+    for row in rows:
+        days.setdefault(row["day"], {})[row["kind"]] = row["memories"]
+    return days

@@ -1,0 +1,228 @@
+"""Whether a reply used what it was given: it cites it, or says in one sentence what stands in it and hardly elsewhere.
+
+Pure.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.dialogue.sentence_centrality import STOP_WORDS
+from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
+
+_WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+_HEAD = re.compile(r"^\[[^\]]*\] (?:(?:User|Assistant|System|Tool): )?")  # date, speaker, outcome: not what it says
+_MIN_LETTERS = 3
+# Words that no memory is told apart by, beside those that no conversation is about.
+_FREQUENT_WORDS = """
+above again against always another anything because before being below between both called came come does done down
+during each even ever every everything few first found gave give given goes gone however into keep kept last least less
+let lot made many may maybe might most must need needs never nothing often once only other others over own part per put
+rather said same say says see seen several shall since still such sure take taken tell thing things though through told
+too two under until upon use used using via well went whether while whole whose why within without yet you'd your yours
+"""
+_STOPWORDS = frozenset(_FREQUENT_WORDS.split())
+
+MIN_QUOTE_WORDS = 3  # so many words repeated as they stand are a quotation
+# What a specific word weighs: a number, or a name, which has a capital within a sentence. One that begins the sentence
+# may be a name; it is one if the reply writes it with a capital too.
+NAME_WEIGHT, MAYBE_NAME_WEIGHT, WORD_WEIGHT = 2.0, 1.5, 1.0
+WINDOW_WORDS = 30  # words of one sentence that stand close together
+MIN_SHARED_WEIGHT, MIN_SHARED_WEIGHT_LONG, LONG_ITEM_WEIGHT = (
+    3.0,
+    4.0,
+    6.0,
+)  # what has to be shared of an item; of one that weighs MUCH it is more
+RESTATED_SHARE = 0.6  # a sentence that has so much of all that an item says tells it again
+BRIEF_REPLY_WORDS, BRIEF_REPLY_SHARE = (
+    6,
+    0.5,
+)  # so few new words are about an item when so much of them is the item's own
+
+
+class _WordPosition(NamedTuple):
+    """A word of a sentence: which one, and whether it has a capital."""
+
+    index: int
+    stem: str
+    is_capitalized: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _ParsedReply:
+    """A reply, read once: the telling words of each sentence, those that the input had, and those that are new."""
+
+    text: str
+    sentences: Sequence[Sequence[_WordPosition]]
+    input_stems: frozenset[str]
+    new_stems: frozenset[str]
+
+
+def extract_keywords(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about, and its numbers, in lower case."""
+    return frozenset(_normalize_word(word) for word in _WORD.findall(text) if _is_content_word(word))
+
+
+def is_used(
+    reply: str, item: str, others: Sequence[str], *, input_text: str = "", memory_id: UUID | None = None
+) -> bool:
+    """Whether the reply used this item of its context; `given` is the input, `others` are the other items.
+
+    It did when it names the item's id or quotes it. Else by what is specific to the item, which stands neither in the
+    input nor in most of the others: the reply has enough of it in one sentence, a name or a number counting twice; or
+    some of it in a sentence that tells most of the item; or it is brief and mostly consists of it. So a long text about
+    something else uses nothing, whatever words it shares.
+    """
+    common = _find_common_stems(
+        Counter(chain.from_iterable(_extract_stems(_strip_prefix(other)) for other in others)), len(others)
+    )
+    return _cites_ref(reply, memory_id) or _uses_item(_parse_reply(reply, input_text), item, common)
+
+
+def find_used(
+    reply: str, items: Mapping[UUID, str], *, input_text: str, refs: Mapping[UUID, str | None] | None = None
+) -> set[UUID]:
+    """The items of one context that its reply used. `refs` are the caller's own ids of them."""
+    said, named = _parse_reply(reply, input_text), refs or {}
+    everywhere = Counter(chain.from_iterable(_extract_stems(_strip_prefix(item)) for item in items.values()))
+    common = _find_common_stems(everywhere, len(items) - 1, own_count=1)
+    return {
+        memory_id
+        for memory_id, item in items.items()
+        if _cites_ref(reply, memory_id, named.get(memory_id)) or _uses_item(said, item, common)
+    }
+
+
+def _find_common_stems(counts: Mapping[str, int], other_count: int, own_count: int = 0) -> frozenset[str]:
+    """What stands in most of the others. `own` is how often an item itself was counted."""
+    most = max(other_count / 2, 1)
+    return frozenset(stem for stem, times in counts.items() if times - own_count > most)
+
+
+def _parse_reply(reply: str, input_text: str) -> _ParsedReply:
+    sentences = [_locate_words(sentence) for sentence in _SENTENCE.split(reply)]
+    said, known = {place.stem for sentence in sentences for place in sentence}, _extract_stems(input_text)
+    return _ParsedReply(_normalize_quote(reply), sentences, known, frozenset(said - known))
+
+
+def _locate_words(sentence: str) -> list[_WordPosition]:
+    words = _WORD.findall(sentence)
+    return [_WordPosition(n, _stem(word), word[0].isupper()) for n, word in enumerate(words) if _is_content_word(word)]
+
+
+def _uses_item(reply: _ParsedReply, item: str, common: Set[str]) -> bool:
+    said = _strip_prefix(item)
+    if _contains_phrase(_normalize_quote(said), reply.text):
+        return True
+    specific = {stem: weight for stem, weight in _weigh_stems(said).items() if stem not in common | reply.input_stems}
+    shared = specific.keys() & reply.new_stems
+    return bool(shared) and (
+        _has_cluster(reply, specific)
+        or _restates_item(reply, _extract_stems(said), shared)
+        or _is_brief_mention(reply, specific, shared)
+    )
+
+
+def _has_cluster(reply: _ParsedReply, specific: Mapping[str, float]) -> bool:
+    """Whether enough of it, and more than one word, stands within a window of a sentence."""
+    needed = MIN_SHARED_WEIGHT_LONG if sum(specific.values()) >= LONG_ITEM_WEIGHT else MIN_SHARED_WEIGHT
+    for sentence in reply.sentences:
+        hits = [place for place in sentence if place.stem in specific]
+        for n, first in enumerate(hits):
+            near = [place for place in hits[n:] if place.index < first.index + WINDOW_WORDS]
+            weights = {
+                place.stem: _resolve_weight(specific[place.stem], is_capitalized=place.is_capitalized) for place in near
+            }
+            if len(weights) > 1 and sum(weights.values()) >= needed:
+                return True
+    return False
+
+
+def _restates_item(reply: _ParsedReply, item_stems: Set[str], shared: Set[str]) -> bool:
+    sentences = ({place.stem for place in sentence} for sentence in reply.sentences)
+    return len(item_stems) > 1 and any(
+        s & shared and len(s & item_stems) >= RESTATED_SHARE * len(item_stems) for s in sentences
+    )
+
+
+def _is_brief_mention(reply: _ParsedReply, specific: Mapping[str, float], shared: Set[str]) -> bool:
+    capitals = {place.stem for sentence in reply.sentences for place in sentence if place.is_capitalized}
+    named = any(_resolve_weight(specific[stem], is_capitalized=stem in capitals) >= NAME_WEIGHT for stem in shared)
+    mostly = len(reply.new_stems) <= BRIEF_REPLY_WORDS and len(shared) >= BRIEF_REPLY_SHARE * len(reply.new_stems)
+    return mostly and (named or len(shared) == len(specific))
+
+
+def _weigh_stems(text: str) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for sentence in _SENTENCE.split(text):
+        for n, word in enumerate(_WORD.findall(sentence)):
+            if _is_content_word(word):
+                capital = word[0].isupper()
+                weight = (
+                    NAME_WEIGHT
+                    if word[0].isdigit() or (capital and n)
+                    else (MAYBE_NAME_WEIGHT if capital else WORD_WEIGHT)
+                )
+                weights[_stem(word)] = max(weight, weights.get(_stem(word), 0.0))
+    return weights
+
+
+def _resolve_weight(weight: float, *, is_capitalized: bool) -> float:
+    """What the word weighs as the reply writes it."""
+    if weight == MAYBE_NAME_WEIGHT:
+        return NAME_WEIGHT if is_capitalized else WORD_WEIGHT
+    return weight
+
+
+def _cites_ref(reply: str, memory_id: UUID | None, ref: str | None = None) -> bool:
+    """A ref that could be a word counts in brackets only."""
+    names = [] if memory_id is None else [str(memory_id), short_id(memory_id)]
+    if ref is not None:
+        names.append(ref if len(ref) >= len("D12:34") and re.search(r"\d", ref) else f"[{ref}]")
+    return any(_contains_phrase(name.casefold(), reply.casefold()) for name in names)
+
+
+def _contains_phrase(phrase: str, text: str) -> bool:
+    return bool(phrase) and re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
+
+
+def _normalize_quote(text: str) -> str:
+    """Its words in a row, if they are enough to be recognised."""
+    words = _WORD.findall(one_line(text).casefold())
+    return " ".join(words) if len(words) >= MIN_QUOTE_WORDS else ""
+
+
+def _strip_prefix(item: str) -> str:
+    return _HEAD.sub("", item)
+
+
+def _extract_stems(text: str) -> frozenset[str]:
+    return frozenset(_stem(word) for word in _WORD.findall(text) if _is_content_word(word))
+
+
+def _stem(word: str) -> str:
+    """Without the endings that a paraphrase changes: "restarts", "restarted" and "restarting" are one."""
+    bare = _normalize_word(word).removesuffix("'s")
+    for ending in ("ing", "ed", "es", "s"):
+        if bare.endswith(ending) and len(bare) - len(ending) >= _MIN_LETTERS and not bare.endswith("ss"):
+            bare = bare[: -len(ending)]
+            break
+    bare = bare.removesuffix("e") if len(bare) > _MIN_LETTERS else bare
+    return bare[:-1] if len(bare) > _MIN_LETTERS and bare[-1] == bare[-2] else bare
+
+
+def _is_content_word(word: str) -> bool:
+    plain = _normalize_word(word)
+    return (
+        len(word) >= (2 if word[0].isdigit() else _MIN_LETTERS) and plain not in STOP_WORDS and plain not in _STOPWORDS
+    )
+
+
+def _normalize_word(word: str) -> str:
+    return word.casefold().replace("’", "'")

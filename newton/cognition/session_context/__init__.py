@@ -1,0 +1,1 @@
+"""Reuse, update or rebuild of the context of a session."""

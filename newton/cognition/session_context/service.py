@@ -1,0 +1,293 @@
+"""The context of each turn: the current one of its session as long as that stands, else a new one."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.clock import monotonic_ms
+from newton.cognition.assembly.assembler import AssemblyInput
+from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.bundle import Bundle, ContextUpdate
+from newton.cognition.bundles.cache import CachedContext
+from newton.cognition.frames.selection import FrameChoice
+from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
+from newton.cognition.scoring.score import create_scorer
+from newton.cognition.session_context import policy, staleness
+from newton.cognition.session_context.incremental_update import ContextAdditions, PreviousContext, update_context
+from newton.cognition.session_context.policy import (
+    DECISION_FRAME,
+    InputCoverage,
+    RefreshInput,
+    RefreshMethod,
+    RefreshVerdict,
+    decide_refresh,
+)
+from newton.cognition.session_context.staleness import (
+    MAX_ADDED_MEMORIES,
+    MAX_NEW_MEMORIES,
+    ContextChanges,
+    NewMatches,
+)
+from newton.cognition.sources.gather import AlwaysOn, SessionContextData
+from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
+from newton.cognition.sources.signals import find_time_ranges
+from newton.concurrency import task_group
+from newton.content.frames import get_frame
+from newton.errors import ProviderError
+from newton.heart.procedure_matching import match_triggers
+from newton.ids import derive_model_id, new_id
+from newton.memory.recall import RecallQuery, RetrievedMemory
+from newton.memory.time_expressions import TimeRange
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
+NO_CONTEXT_YET = "the session has no context yet"
+NEWS_REQUESTED = "the input asks for what is of these days"
+REPLACED_ELSEWHERE = "the session was given its last context elsewhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """The context for an input, how it came about, and why; and the milliseconds that it took to tell."""
+
+    bundle: Bundle
+    method: RefreshMethod
+    reason: str
+    decision_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CurrentState:
+    """What there is now beside what the current context was made from."""
+
+    cue: RecallQuery
+    session_data: SessionContextData
+    changes: ContextChanges
+    frame_choice: FrameChoice
+    new_matches: NewMatches
+    lines: Sequence[RetrievedMemory]
+    time_ranges: Sequence[TimeRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContextService:
+    """For the turns of sessions. Which context is the current one follows from the database, so that what was erased or
+    made elsewhere counts here too."""
+
+    builder: ContextBuilder
+
+    async def get_for_turn(self, request: ContextBuildRequest) -> SessionContext:
+        """The context for an input of a session, stored if it is new. Raises as Contexts.build does."""
+        started = monotonic_ms()
+        current = self.builder.cache.get_current(request)
+        if current is None:
+            return await self._build_context(request, NO_CONTEXT_YET, None)
+        web = self.builder.web
+        if web and web.should_search(request, now=self.builder.clock.now()):
+            return await self._build_context(request, NEWS_REQUESTED, None)
+        now = await self._read_state(current, request)
+        if now is None:
+            return await self._build_context(request, REPLACED_ELSEWHERE, None)
+        outlook = _create_refresh_input(current, request, now, is_choice_input=self._is_choice_input(request.input))
+        verdict = decide_refresh(outlook, self.builder.coverage_thresholds)
+        spent = monotonic_ms() - started
+        match verdict.method:
+            case "built":
+                return await self._build_context(request, verdict.reason, now, decision_ms=spent)
+            case "stood":
+                self.builder.cache.set_current(replace(current, sent_messages=request.sent_messages))
+                return SessionContext(bundle=current.bundle, method="stood", reason=verdict.reason, decision_ms=spent)
+            case _:
+                return await self._update_context(current, request, now, verdict, spent)
+
+    async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> _CurrentState | None:
+        """What there is now; None when the session has had another context since, or has this one no more."""
+        contexts = self.builder
+        sources = contexts.create_sources()
+        async with task_group() as tasks:
+            embedding = tasks.create_task(self._embed_input(request))
+            looking = tasks.create_task(sources.read_session_data(request, now=contexts.clock.now()))
+            comparing = tasks.create_task(self._read_changes(cached))
+        (cue, core), around, changes = embedding.result(), looking.result(), comparing.result()
+        if changes is None:
+            return None
+        async with contexts.db.transaction(request.agent_id) as tx:
+            beside = await staleness.find_new_matches(
+                tx, cached, cue, changes, min_cosine=contexts.coverage_thresholds.min_cosine
+            )
+        return _CurrentState(
+            cue=cue,
+            session_data=around,
+            changes=changes,
+            frame_choice=contexts.choose_frame(request, core, previous_frame=cached.bundle.frame_choice.frame),
+            new_matches=beside,
+            lines=_find_unsent_lines(cached, request.sent_messages, around.session_state),
+            time_ranges=find_time_ranges(request.input, now=contexts.clock.now()),
+        )
+
+    async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":
+        """The input as it is searched for, and the vector by which its frame is chosen."""
+        contexts, text = self.builder, request.input
+        if contexts.embedder is None:
+            return RecallQuery(text=text), None
+        try:
+            async with asyncio.timeout(contexts.source_timeout_seconds / 2):
+                vector = (await contexts.embedder.embed([text]))[0]
+                core = await contexts.create_sources().embed_core(request)
+        except (ProviderError, TimeoutError):
+            return RecallQuery(text=text), None
+        cue = RecallQuery(text=text, vector=vector, model_id=derive_model_id(contexts.embedder.identity))
+        return cue, vector if core is None else core
+
+    async def _read_changes(self, cached: CachedContext) -> ContextChanges | None:
+        async with self.builder.db.transaction(cached.bundle.agent_id) as tx:
+            return await staleness.read_changes(tx, cached) if await staleness.is_latest(tx, cached) else None
+
+    def _is_choice_input(self, text: str) -> bool:
+        """Whether the words of an input say that a choice is to be made."""
+        frame = self.builder.frames.get(DECISION_FRAME)
+        return frame is not None and bool(frame.matching_patterns(text))
+
+    async def _build_context(
+        self, request: ContextBuildRequest, reason: str, state: _CurrentState | None, *, decision_ms: float = 0.0
+    ) -> SessionContext:
+        sources = self.builder.create_sources()
+        if state and state.cue.vector is not None:
+            sources = replace(sources, known_vectors={request.input: state.cue.vector})
+        made = await self.builder.build_for_session(request, sources)
+        self.builder.cache.set_current(made)
+        return SessionContext(bundle=made.bundle, method="built", reason=reason, decision_ms=decision_ms)
+
+    async def _update_context(
+        self,
+        cached: CachedContext,
+        request: ContextBuildRequest,
+        state: _CurrentState,
+        verdict: RefreshVerdict,
+        decision_ms: float,
+    ) -> SessionContext:
+        started = monotonic_ms()
+        setting = _update_assembly_input(cached, request, state)
+        frame = get_frame(self.builder.frames, cached.bundle.frame_choice.frame)
+        score = create_scorer(frame=frame, profile=cached.bundle.profile, now=self.builder.clock.now())
+        entering = ContextAdditions(state.lines, [score(found) for found in state.new_matches.memories])
+        done = update_context(PreviousContext(cached.bundle.candidates, cached.bundle.focus), setting, entering)
+        if done is None:
+            why = f"what always stands in it costs more than the {request.tokens:,} tokens that are left for it"
+            return await self._build_context(request, why, state, decision_ms=decision_ms)
+        assembly, because = done.assembly, verdict.reason
+        bundle = replace(
+            cached.bundle,
+            bundle_id=new_id(),
+            created_at=self.builder.clock.now(),
+            input=request.input,
+            text=assembly.block.text,
+            tokens=assembly.block.tokens,
+            budget=setting.budget.total,
+            frame_choice=state.frame_choice if state.frame_choice.frame == frame.name else cached.bundle.frame_choice,
+            assembly_input=setting,
+            layers=assembly.layers,
+            candidates=assembly.candidates,
+            focus=assembly.focus,
+            timings_ms={"judge": decision_ms, "think": monotonic_ms() - started},
+            update=ContextUpdate(
+                previous_bundle_id=cached.bundle.bundle_id, reason=because, added=done.added, evicted=done.evicted
+            ),
+        )
+        async with self.builder.db.transaction(request.agent_id) as tx:
+            await bundle_store.insert_bundle(tx, bundle)
+        self.builder.cache.set_current(replace(cached, bundle=bundle, sent_messages=request.sent_messages))
+        return SessionContext(bundle=bundle, method=verdict.method, reason=because, decision_ms=decision_ms)
+
+
+def _update_assembly_input(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> AssemblyInput:
+    return replace(
+        cached.bundle.assembly_input,
+        input=request.input,
+        focus=state.session_data.session_state.focus,
+        sent_messages=request.sent_messages,
+        budget=replace(cached.bundle.assembly_input.budget, total=min(cached.bundle.budget, request.tokens)),
+    )
+
+
+def _find_unsent_lines(
+    cached: CachedContext, sent_messages: SentMessages | None, situation: SessionState
+) -> Sequence[RetrievedMemory]:
+    """The lines that have left the view since the context was last brought up to date, the nearest first."""
+    if sent_messages is None or cached.sent_messages is None:
+        return ()
+    first = cached.sent_messages.first_position
+    return [f for f in situation.focus if (f.position or 0) >= first and f.memory_id not in cached.shown_memories]
+
+
+def _create_refresh_input(
+    cached: CachedContext, request: ContextBuildRequest, state: _CurrentState, *, is_choice_input: bool
+) -> RefreshInput:
+    return RefreshInput(
+        frame=state.frame_choice.frame,
+        previous_frame=cached.bundle.frame_choice.frame,
+        is_frame_forced=state.frame_choice.forced,
+        is_choice_due=is_choice_input and state.frame_choice.frame == DECISION_FRAME,
+        coverage=_compute_coverage(cached, request.input, state.new_matches.cosine),
+        max_tokens=request.tokens,
+        used_tokens=cached.bundle.tokens,
+        stale_reasons=[*state.changes.stale_reasons, *_list_changed_sections(cached.session_data, state.session_data)],
+        added_count=len(state.lines) + len(state.new_matches.memories),
+        overflow_reason=_find_overflow_reason(cached, request, state),
+    )
+
+
+def _compute_coverage(cached: CachedContext, text: str, cosine: float | None) -> InputCoverage:
+    own = policy.extract_content_words(text)
+    share = len(own & cached.content_words) / len(own) if own else 1.0
+    return InputCoverage(cosine=cosine, word_share=share, is_follow_up=policy.is_follow_up(text))
+
+
+def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
+    """What of that which stands in every context is another by now."""
+    moved = [
+        f"the {part.name} changed"
+        for part in fields(AlwaysOn)
+        if getattr(before.always_on, part.name) != getattr(now.always_on, part.name)
+    ]
+    if before.session_state.calibration_note != now.session_state.calibration_note:
+        moved.append("the note on the record changed")
+    if before.task_stack != now.task_stack:
+        moved.append("the tasks changed")
+    if _index_texts(before.session_state.open_decisions) != _index_texts(now.session_state.open_decisions):
+        moved.append("what is being decided changed")
+    return moved
+
+
+def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
+    return {found.memory_id: found.summary for found in memories}
+
+
+def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
+    """Why what is new, or asked for, is more than can be added to the context."""
+    searched, learnt, entering = cached.search_request, state.changes.new_memories, state.new_matches.memories
+    if state.session_data.missing:
+        return "what always stands in it could not be compared"
+    alike = replace(
+        request,
+        input=searched.input,
+        frame=searched.frame,
+        sent_messages=searched.sent_messages,
+        input_memory_id=searched.input_memory_id,
+        tokens=searched.tokens,
+    )
+    if request.tokens > searched.tokens or alike != searched or request.filters != NO_FILTERS:
+        return "another context is asked for"
+    made_for = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
+    if not made_for.issuperset((span.phrase, span.start) for span in state.time_ranges):
+        return "the input asks for a time that it was not made for"
+    asked = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
+    if not cached.shown_memories.keys() >= {pattern.memory_id for pattern in asked}:
+        return "the input asks for a procedure that is not in it"
+    if len(learnt) >= MAX_NEW_MEMORIES or len(entering) > MAX_ADDED_MEMORIES or state.new_matches.unjudged_count:
+        return f"{len(learnt)} memories are new, too many to be added"
+    return "more lines left the view than can be added" if len(state.lines) >= MAX_FOCUS_LINES else None

@@ -1,0 +1,126 @@
+"""What has to be read to tell whether a context still stands, and what belongs beside it. No search of memories."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.cognition.bundles.cache import CachedContext
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.heart import procedures
+from newton.heart.procedure_matching import ProcedureTriggers
+from newton.memory.memory import Kind, past_reason
+from newton.memory.recall import RecallQuery, RetrievedMemory, fetch_memories
+
+SQL = load("newton.cognition.session_context", "staleness.sql")
+
+MAX_NEW_MEMORIES = 200  # memories written since; when there are more, a search is cheaper than a look at each
+MAX_ADDED_MEMORIES = 10
+_CLOCK_SLACK_MS = 10_000  # milliseconds: ids are made a little before they are committed, and clocks differ
+
+
+class ContextChanges(NamedTuple):
+    """What has become of a context's ground: what it states that is not so any more, in words; what was written since,
+    with the kind of each, and which of that happened in its session; and what procedures are asked for by."""
+
+    stale_reasons: Sequence[str]
+    new_memories: Mapping[UUID, Kind]
+    session_event_ids: Set[UUID]
+    procedure_triggers: Sequence[ProcedureTriggers]
+
+
+class NewMatches(NamedTuple):
+    """How close a context is to an input, None when nobody can tell; and what of that which was learnt is as close."""
+
+    cosine: float | None
+    memories: Sequence[RetrievedMemory]
+    unjudged_count: int
+
+
+async def is_latest(tx: Tx, cached: CachedContext) -> bool:
+    """Whether its session has had no other context since, and the database still holds it."""
+    bundle = cached.bundle
+    row = await SQL["get_latest_bundle"].fetch_one(tx, agent_id=bundle.agent_id, session_id=bundle.session_id)
+    return row is not None and row["bundle_id"] == bundle.bundle_id
+
+
+async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
+    bundle, stated = cached.bundle, cached.shown_memories
+    rows = await SQL["find_changed"].fetch_all(
+        tx,
+        agent_id=bundle.agent_id,
+        memory_ids=list(stated),
+        micros=[found.micro for found in stated.values()],
+        summaries=[found.summary for found in stated.values()],
+    )
+    learnt = await SQL["list_new_memories"].fetch_all(
+        tx,
+        agent_id=bundle.agent_id,
+        after=_subtract_clock_slack(cached.built_bundle_id),
+        known=[one.memory_id for one in (*bundle.candidates, *bundle.focus)],
+        session_id=bundle.session_id,
+        max_rows=MAX_NEW_MEMORIES,
+    )
+    stale = [_describe_change(stated[r["memory_id"]].kind, r["state"], quarantined=r["quarantined"]) for r in rows]
+    return ContextChanges(
+        stale_reasons=stale,
+        new_memories={row["memory_id"]: row["kind"] for row in learnt},
+        session_event_ids={row["memory_id"] for row in learnt if row["happened"]},
+        procedure_triggers=await procedures.list_triggers(tx, agent_id=bundle.agent_id),
+    )
+
+
+def _subtract_clock_slack(bundle_id: UUID) -> UUID:
+    """An id such as was made a little before this one."""
+    made = (bundle_id.int >> 80) - _CLOCK_SLACK_MS
+    return UUID(int=max(made, 0) << 80)
+
+
+def _describe_change(kind: Kind, state: str | None, *, quarantined: bool) -> str:
+    if state is None:
+        return f"{_add_article(kind)} was forgotten"
+    if quarantined:
+        return f"{_add_article(kind)} is quarantined"
+    return f"{_add_article(kind)} is {past_reason(kind, state) or 'told otherwise'}"
+
+
+def _add_article(kind: Kind) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+async def find_new_matches(
+    tx: Tx, cached: CachedContext, cue: RecallQuery, changes: ContextChanges, *, min_cosine: float
+) -> NewMatches:
+    """How close the context is to the input, and of what was learnt since that which is at least so close to it or to
+    what was searched for last, or happened in the session."""
+    if cue.vector is None or cached.cue.vector is None or cue.model_id != cached.cue.model_id:
+        return NewMatches(
+            None,
+            await _load_memories(tx, cached, dict.fromkeys(changes.session_event_ids, 0.0)),
+            len(changes.new_memories),
+        )
+    vectors = {"agent_id": cached.bundle.agent_id, "model_id": cue.model_id, "embedding": cue.vector}
+    row = await SQL["get_max_cosine"].fetch_one(tx, **vectors, memory_ids=list(cached.shown_memories))
+    near = row["cosine"] if row and row["cosine"] is not None else 0.0
+    cosine = max(near, float(cue.vector @ cached.cue.vector))
+    if not changes.new_memories:
+        return NewMatches(cosine, (), 0)
+    rows = await SQL["list_cosines"].fetch_all(
+        tx,
+        **vectors,
+        topic=cached.cue.vector,
+        memory_ids=list(changes.new_memories),
+        kinds=list(changes.new_memories.values()),
+    )
+    close = {row["memory_id"]: row["cosine"] for row in rows if row["cosine"] >= min_cosine}
+    return NewMatches(
+        cosine, await _load_memories(tx, cached, dict.fromkeys(changes.session_event_ids, 0.0) | close), 0
+    )
+
+
+async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:
+    """Memories by id, with the cosine that is known of each as all that is known of its relevance."""
+    if not cosines:
+        return ()
+    found = await fetch_memories(tx, list(cosines), agent_id=cached.bundle.agent_id, moment=None)
+    return [f._replace(similarity=cosines[f.memory_id], relevance=max(cosines[f.memory_id], 0.0)) for f in found]

@@ -1,0 +1,1 @@
+"""The sources that a context is gathered from."""

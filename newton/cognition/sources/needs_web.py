@@ -1,0 +1,86 @@
+"""Which sentences of an input ask for what is of these days, so that no memory can know it. Pure.
+
+Only these may leave the machine, so in doubt there are none.
+"""
+
+import re
+from datetime import datetime
+
+MAX_YEARS_AHEAD = 5  # a number further on is hardly a year
+MAX_SENTENCE_CHARS = 200  # of a sentence: nobody asks the web at greater length
+
+# What says by itself that news are wanted.
+_NEWS = r"\b(?:news|headlines?|breaking|weather forecast|stock price|exchange rate|up[- ]to[- ]date)\b"
+# What says that the newest of something is wanted, unless it is the session's own, the machine's, or somebody's.
+_NEWEST = r"\b(?:latest|newest|most recent|current)\b"
+_OWN_THING = (
+    r"\b(?:latest|newest|most recent|current)\W+(?:\w+\W+){0,2}?(?:director(?:y|ies)|folders?|paths?|files?|"
+    r"branch(?:es)?|"
+    r"commits?|lines?|rows?|columns?|cursor|sessions?|conversations?|chats?|messages?|threads?|process(?:es)?|users?|"
+    r"tasks?|steps?|goals?|plans?|topics?|subjects?|questions?|answers?|inputs?|outputs?|contexts?|values?|states?|"
+    r"settings?|configurations?|config|implementations?|code|functions?|class(?:es)?|modules?|variables?|indexe?s?|"
+    r"positions?|approach(?:es)?|designs?|drafts?|working|thing|things|one|ones)\b"
+)
+_TOLD = r"\b(?:latest|newest|most recent|current)\b(?:\W+\w+){0,4}?\W+(?:i|i['’]ve|we|we['’]ve|you|you['’]ve)\b"
+_WHOSE = r"(?:my|our|your|its|their|his|her|(?!(?:what|who|where|when|how|that|there|here|it)['’])\w+['’]s)"
+_OWN = rf"\b{_WHOSE}\W+(?:\w+\W+)?(?:latest|newest|most recent|current)\b"
+# What says when. That alone wants no news, for of a person's own days memory knows more than the web.
+_WHEN = (
+    r"\b(?:today|tonight|yesterday|this (?:week|month|year|quarter)|right now|nowadays|these days|as of now|"
+    r"at the moment|currently|recently)\b"
+)
+_YEAR = re.compile(
+    r"(?:\b(?:in|during|since|by)\s(?:[a-z]{3,9}\s)?(20\d\d)(?=[?!.,;:)\s]*(?:$|\s[a-z]))|\bthe\s(20\d\d)\s(?=[a-z]))"
+    r"(?!\s*(?:tokens?|px|pixels?|[kmg]i?b|bytes?|ms|lines?|rows?)\b)",
+    re.IGNORECASE,
+)
+# What the world talks of, beside which a time does.
+_WORLD = re.compile(
+    r"\b(?:weather|forecast|elections?|olympics?|world cup|championships?|league|tournaments?|prizes?|awards?|films?|"
+    r"movies?|albums?|prime minister|president|government|parliament|stocks?|shares?|inflation|"
+    r"(?:interest|exchange) rates?|earthquakes?|storms?|hurricanes?|wars?|strikes?)\b|"
+    r"\b(?:happen(?:s|ed|ing)?|going on) in the (?:world|news|country|capital)\b",
+    re.IGNORECASE,
+)
+_THERE = re.compile(r"\b(?:happen(?:s|ed|ing)?|going on) in [A-Z]\w+")
+
+# How one asks. What is only stated is not asked.
+_ASKS = re.compile(
+    r"^\W*(?:and |so |then |please )?(?:what|who|whom|whose|which|when|where|why|how|any|is|are|was|were|has|have|do|"
+    r"does|did|can|could|will|search|look up|google|find|give|tell|show)\b|\?[\"'”’)\]]*$",
+    re.IGNORECASE,
+)
+_POLITE = re.compile(r"\b(?:tell|show|give|get|find) (?:me|us)\b|\bcan i (?:get|have)\b", re.IGNORECASE)
+_PERSON = r"\b(?:i|i['’](?:m|ve|ll|d)|we|we['’](?:re|ve|ll|d)|my|mine|our|ours|me|us)\b"
+_SAID = r"\b(?:sa(?:y|ys|id)|tells?|told|mention(?:s|ed)?|asked|promised?|decided?|agreed?|discuss(?:ed)?|remember)\b"
+# A day with its date, a time of day, a long number, an address: what is pasted, or somebody's.
+_PASTED = r"\b\d{4}-\d\d?-\d\d?\b|\b\d\d?:\d\d\b|(?:\d[ -]?){6}|\S@\S|://|[\\{}<>=|`]|\b(?:ERROR|WARN(?:ING)?|DEBUG)\b"
+_PRIVATE = re.compile(f"{_PERSON}|{_SAID}|{_PASTED}", re.IGNORECASE)
+
+_PLAIN, _DAYS, _LATEST = (re.compile(pattern, re.IGNORECASE) for pattern in (_NEWS, _WHEN, _NEWEST))
+_LOCAL = re.compile("|".join((_OWN_THING, _TOLD, _OWN)), re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n")
+
+
+def find_news_questions(text: str, *, now: datetime) -> str:
+    """Those sentences of an input that ask for what is of these days; empty when none does.
+
+    >>> at = datetime(2026, 11, 21)
+    >>> find_news_questions("Ana is ill. What is the latest Python release?", now=at), find_news_questions("Ana is ill today.", now=at)
+    ('What is the latest Python release?', '')
+    """
+    sentences = (sentence.strip() for sentence in _SENTENCE.split(text))
+    return " ".join(
+        s for s in sentences if len(s) <= MAX_SENTENCE_CHARS and _asks_for_news(_POLITE.sub("tell", s), now.year)
+    )
+
+
+def _asks_for_news(sentence: str, year: int) -> bool:
+    if not _ASKS.search(sentence) or _PRIVATE.search(sentence.removeprefix("tell")):
+        return False
+    if _PLAIN.search(sentence) or _LATEST.search(_LOCAL.sub(" ", sentence)):
+        return True
+    late = any(year <= int(hit[1] or hit[2]) <= year + MAX_YEARS_AHEAD for hit in _YEAR.finditer(sentence))
+    if not late and not _DAYS.search(sentence):
+        return False
+    return bool(_WORLD.search(sentence) or _THERE.search(sentence))

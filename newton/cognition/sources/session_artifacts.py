@@ -1,0 +1,113 @@
+"""What the session has come to in short, as a source of its contexts."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.cognition.assembly.artifact_selection import ArtifactPolicy, LineRange, is_searchable
+from newton.cognition.request import ContextBuildRequest
+from newton.db.pool import Database
+from newton.dialogue.artifacts import ArtifactQuery, find_matches
+from newton.errors import ProviderError
+from newton.ids import derive_model_id
+from newton.memory.ranking import SINGLE_PRECISION
+from newton.memory.recall import RetrievedMemory, fetch_memories
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder, Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundArtifacts:
+    """Those that may go with an input, and the first and last line that each covers."""
+
+    found: Sequence[RetrievedMemory] = ()
+    line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
+
+
+class CachingEmbedder:
+    """An embedder that is asked once for a text, however many wait for it, and not for those `known`."""
+
+    def __init__(self, embedder: "Embedder", known_vectors: "Mapping[str, Vector]") -> None:
+        self.identity, self.dimensions = embedder.identity, embedder.dimensions
+        self._embedder, self._known_vectors = embedder, known_vectors
+        self._pending: dict[tuple[str, ...], asyncio.Future[list[Vector]]] = {}
+
+    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
+        if all(text in self._known_vectors for text in texts):
+            return [self._known_vectors[text] for text in texts]
+        given = tuple(texts)
+        if given not in self._pending:
+            asked = asyncio.ensure_future(self._embedder.embed(texts))
+            # whoever waits hears of a failure; nobody may be waiting any more
+            asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._pending[given] = asked
+        # one who waits no longer does not take it from the others
+        return await asyncio.shield(self._pending[given])
+
+    def cancel_pending(self) -> None:
+        """Nobody waits any more."""
+        for asked in self._pending.values():
+            asked.cancel()
+
+
+def should_search_artifacts(request: ContextBuildRequest) -> bool:
+    """Whether there is anything to look for: within a session, for an input that says something."""
+    return request.session_id is not None and is_searchable(request.input) and request.filters.allows_kind("artifact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactSource:
+    """How artifacts are looked for. `seconds` is how long a vector may take; then words decide."""
+
+    db: Database
+    embedder: "Embedder | None"
+    timeout_seconds: float
+    policy: ArtifactPolicy
+
+    async def read(self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]) -> FoundArtifacts:
+        """The artifacts nearest to the input, as they were at the moment that is asked about."""
+        assert request.session_id is not None, "artifacts belong to a session"
+        enquiry = ArtifactQuery(
+            agent_id=request.agent_id,
+            session_id=request.session_id,
+            text=request.input,
+            vector=await self._embed_text(request.input),
+            model_id=derive_model_id(self.embedder.identity) if self.embedder else None,
+            moment=request.as_of,
+            excluded=hidden_ids,
+            limit=self.policy.candidate_count,
+        )
+        async with self.db.transaction(request.agent_id) as tx:
+            hits = {one.memory_id: one for one in await find_matches(tx, enquiry)}
+            found = await fetch_memories(tx, list(hits), agent_id=request.agent_id, moment=request.as_of)
+        lines = {
+            one.memory_id: (one.first_position, one.last_position)
+            for one in hits.values()
+            if one.first_position is not None
+        }
+        return FoundArtifacts(
+            found=[
+                f._replace(**_round_evidence(hits[f.memory_id].similarity, hits[f.memory_id].lexical)) for f in found
+            ],
+            line_ranges={memory_id: (first, last) for memory_id, (first, last) in lines.items() if last is not None},
+        )
+
+    async def _embed_text(self, text: str) -> "Vector | None":
+        if self.embedder is None:
+            return None
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                return (await self.embedder.embed([text]))[0]
+        except (ProviderError, TimeoutError):
+            return None  # the search of memories tells it
+
+
+def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
+    """As exact as a stored context keeps it."""
+    cosine, share, relevance = SINGLE_PRECISION.unpack(
+        SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0))
+    )
+    return {"similarity": cosine, "lexical": share, "relevance": relevance}

@@ -1,0 +1,88 @@
+"""What an input is for, which events may help with that, and the times that it asks for. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+from newton.cognition.greetings import is_small_talk
+from newton.cognition.session_context.policy import FOLLOW_UP_WORDS, extract_content_words
+from newton.memory.time_expressions import TimeRange, find_time_ranges, remove_times
+
+InputIntent = Literal["question", "action", "fix", "explain", "other"]
+
+# The types of events that may help with each intent, the most telling first.
+EVENT_TYPES_BY_INTENT: Mapping[InputIntent, tuple[str, ...]] = {
+    "fix": ("error", "shell_exec", "file_write"),
+    "explain": ("file_read", "document_read", "message"),
+    "question": ("message", "file_read", "search"),
+    "action": ("file_write", "shell_exec", "file_read"),
+    "other": (),
+}
+
+# What people do at any time, and call what they did.
+_GENERIC_WORDS = extract_content_words(
+    "agree agreed agreement appointment arrange choose chose choice conclude conclusion decide decision discuss"
+    " discussion do event learn learnt meet meeting met plan planned say schedule scheduled settle speak spoke talk"
+    " talked work worked write wrote"
+)
+_FIX = re.compile(r"\b(?:fix(?:e[sd]|ing)?|errors?|bugs?)\b", re.IGNORECASE)
+_EXPLAIN = re.compile(r"\b(?:explain(?:s|ed|ing)?|how (?:does|do|did)|what(?: is| are|'s|’s))\b", re.IGNORECASE)
+
+
+def classify_intent(text: str) -> InputIntent:
+    """What the text is for, by the first rule that holds, on whole words: 'prefix' and 'debug' are no fix.
+
+    >>> [classify_intent(text) for text in ("Fix the bug", "How does it work?", "Who is Ana?", "Sort the prefixes", "Thanks!")]
+    ['fix', 'explain', 'question', 'action', 'other']
+    """
+    if not re.search(r"\w", text) or is_small_talk(text):
+        return "question" if "?" in text else "other"
+    if _FIX.search(text):
+        return "fix"
+    if _EXPLAIN.search(text):
+        return "explain"
+    return "question" if "?" in text else "action"
+
+
+def select_event_types(intent: InputIntent, pack_types: Sequence[str] = ()) -> tuple[str, ...]:
+    """The types of events that may help: the intent's, then those of a pack that belong to no other intent."""
+    if intent == "other":
+        return ()
+    elsewhere = {each for purpose, listed in EVENT_TYPES_BY_INTENT.items() if purpose != intent for each in listed}
+    return tuple(
+        dict.fromkeys((*EVENT_TYPES_BY_INTENT[intent], *(each for each in pack_types if each not in elsewhere)))
+    )
+
+
+def find_time_ranges(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
+    """The times that an input asks for, read as at `now`; a greeting asks for none.
+
+    >>> now = datetime(2024, 5, 15)
+    >>> [len(find_time_ranges(text, now=now)) for text in ("What broke yesterday?", "How are you today?", "What broke?")]
+    [1, 0, 0]
+    """
+    found = tuple(find_time_ranges(text, now=now))
+    return () if found and is_small_talk(remove_times(text, found)) else found
+
+
+def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:
+    """Whether beside the times that it asks for an input says so little that whatever is of them may be meant.
+
+    >>> now = datetime(2024, 5, 15)
+    >>> texts = "What did we decide last week?", "What did we decide about the cache last week?"
+    >>> [asks_only_about_time(text, find_time_ranges(text, now=now)) for text in texts]
+    [True, False]
+    """
+    return bool(time_ranges) and len(extract_content_words(remove_times(text, time_ranges))) <= FOLLOW_UP_WORDS
+
+
+def asks_for_whole_range(text: str, time_ranges: Sequence[TimeRange]) -> bool:
+    """Whether an input has no subject beside the times that it asks for, so that what is of others is no answer.
+
+    >>> now = datetime(2024, 5, 15)
+    >>> texts = "What did we decide last week?", "Where were the keys last week?"
+    >>> [asks_for_whole_range(text, find_time_ranges(text, now=now)) for text in texts]
+    [True, False]
+    """
+    return bool(time_ranges) and extract_content_words(remove_times(text, time_ranges)) <= _GENERIC_WORDS

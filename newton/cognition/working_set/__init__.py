@@ -1,0 +1,1 @@
+"""The working memory of a session."""

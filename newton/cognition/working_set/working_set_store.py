@@ -1,0 +1,132 @@
+"""The working set of a session at rest: what was said, shown and read in it, up to a capacity in tokens.
+
+It is a cache: whatever leaves it stays in memory as it was, and no decision of what to keep loses anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from asyncpg import Record
+
+from newton.cognition.working_set.assembly import SEPARATOR_TOKENS, EvictionItem, WorkingContext, select_evictions
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import NotFoundError
+from newton.memory.importance import derive_importance
+from newton.memory.recall import RetrievedMemory
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
+SQL = load("newton.cognition.working_set", "working_set_store.sql")
+
+NO_EVIDENCE = (0.0, 0.0, 1.0)  # nothing is searched for: no cosine, no words, and a relevance that is the same for all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionScope:
+    """One session at a moment, with the tokens that its working set may hold."""
+
+    agent_id: UUID
+    session_id: UUID
+    now: datetime
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileStats:
+    """What a strategy has made so far: contexts, items and tokens in them, and the ages of the items in hours."""
+
+    strategy: str
+    contexts: int
+    items: int
+    tokens: int
+    hours: float
+    last_at: datetime
+
+
+async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScope) -> list[UUID]:
+    """These were shown or read: they are at hand, used last and once more. Returns what had to leave for them."""
+    if not memory_ids:
+        return []
+    where = {"agent_id": scope.agent_id, "session_id": scope.session_id}
+    await SQL["add_items"].execute(tx, **where, memory_ids=list(memory_ids), now=scope.now)
+    size = await SQL["sum_tokens"].fetch_one(tx, **where, separator_tokens=SEPARATOR_TOKENS)
+    if size is None or size["tokens"] <= scope.capacity:
+        return []
+    held = [
+        EvictionItem(f.memory_id, f.effective_importance, f.accessed_at or scope.now, f.summary_tokens)
+        for f in await _load_memories(tx, **where)
+    ]
+    gone = select_evictions(held, capacity=scope.capacity, now=scope.now)
+    await SQL["remove_items"].execute(tx, **where, memory_ids=gone)
+    return gone
+
+
+async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
+    """The lines at these places of the session were said. Returns the memories that they became."""
+    rows = await SQL["find_message_memories"].fetch_all(
+        tx, agent_id=scope.agent_id, session_id=scope.session_id, positions=list(positions)
+    )
+    memory_ids = [row["memory_id"] for row in rows]
+    await add_memories(tx, memory_ids, scope=scope)
+    return memory_ids
+
+
+async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
+    """What is at hand: `created_at` is when it came, `accessed_at` and `uses` are those of the session."""
+    return await _load_memories(tx, agent_id=agent_id, session_id=session_id)
+
+
+async def load_vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
+    """The stored vectors of what is at hand."""
+    rows = await SQL["list_vectors"].fetch_all(tx, agent_id=agent_id, session_id=session_id, model_id=model_id)
+    return {row["memory_id"]: row["embedding"].to_numpy() for row in rows}
+
+
+async def expire_working_sets(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+    """Empties the working sets of sessions in which nothing was touched from that moment on; of how many."""
+    return len(await SQL["delete_idle"].fetch_all(tx, agent_id=agent_id, before=before))
+
+
+async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
+    """The session that was at work last, and its name. Raises NotFoundError."""
+    row = await SQL["get_last_session"].fetch_one(tx, agent_id=agent_id)
+    if row is None:
+        raise NotFoundError("No session has anything at hand.", hint="Say something: `newton chat` or `newton ask`.")
+    return row["session_id"], row["ref"]
+
+
+async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *, agent_id: UUID, now: datetime) -> None:
+    """Counts that the strategy was used, with the ages of what it chose."""
+    ages = [max((now - chosen.scored.found.created_at).total_seconds(), 0.0) / 3_600 for chosen in context.items]
+    await SQL["record_profile_use"].execute(
+        tx,
+        agent_id=agent_id,
+        profile=strategy,
+        items=len(ages),
+        tokens=context.tokens,
+        age_hours=sum(ages),
+        now=now,
+    )
+
+
+async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
+    """What each strategy has made so far, the most used first."""
+    return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
+
+
+async def _load_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
+    return [_to_memory(row) for row in await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
+
+
+def _to_memory(row: Record) -> RetrievedMemory:
+    """Its importance follows from its whole record, not from what the session alone knows of it."""
+    *columns, uses_in_all = row
+    found = RetrievedMemory._make((*columns, *NO_EVIDENCE))
+    if found.importance is not None:
+        return found
+    return found._replace(importance=derive_importance(found.kind, found.state, found.outcome, uses_in_all))

@@ -1,0 +1,177 @@
+"""Reads Markdown and plain text, in time proportional to their length whatever they hold."""
+
+import html
+import re
+from collections.abc import Callable, Iterator
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from newton.content.sections import ParsedDocument, SectionBuilder, collapse_whitespace
+from newton.errors import InputError
+
+# Only blocks are parsed: what stands inside a paragraph stays as its author wrote it, addresses of links included.
+_DEEPEST = 100
+_BLOCKS = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table").disable(["inline", "reference"])
+
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*\n(\w[\w-]*[ \t]*:.*\n(?:(?:\w[\w-]*[ \t]*:|[ \t#-]).*\n|\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
+)
+_TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+)$", re.MULTILINE)
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
+_SKIPPED_TAGS = ("<script", "<style")
+
+# reStructuredText, and many a plain text, underlines its headings.
+_RULE = re.compile(r"([=\-~^\"'`#*+:.<>_])\1{2,}")
+# A line that begins like this was not broken for width alone: an item, a quote, a row, a log entry, code.
+_OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
+
+
+def parse_markdown(text: str) -> ParsedDocument:
+    """Headings, paragraphs, items, rows and code of CommonMark with tables; front matter is a paragraph too.
+
+    Raises InputError when lists or quotes are nested too deep to be read.
+    """
+    outline, title = SectionBuilder(), ""
+    if front := _FRONT_MATTER.match(text):
+        outline.add_paragraph(front[1])
+        title = _strip_quotes(found[1]) if (found := _TITLE.search(front[1])) else ""
+        text = text[front.end() :]
+    _BlockWalker(outline).walk(_BLOCKS.parse(text))
+    return outline.build(title=title)
+
+
+def parse_plain_text(text: str) -> ParsedDocument:
+    """Blank lines part paragraphs; a line underlined at least as long as itself is a heading."""
+    outline, ranks = SectionBuilder(), list[str]()
+    for block in _split_blocks(text):
+        lines = block
+        while heading := _parse_underlined_heading(lines):
+            style, title, lines = heading
+            if style not in ranks:
+                ranks.append(style)
+            outline.add_heading(ranks.index(style) + 1, title)
+        if lines and not (len(lines) == 1 and _RULE.fullmatch(lines[0].strip())):
+            outline.add_paragraph("\n".join(lines) if _is_structured(lines) else collapse_whitespace(" ".join(lines)))
+    return outline.build()
+
+
+class _BlockWalker:
+    """From markdown-it's stream of blocks to an outline."""
+
+    def __init__(self, outline: SectionBuilder) -> None:
+        self._outline = outline
+        self._level = 0  # of the heading that is open
+        self._mark = ""  # of the item that has said nothing yet
+        self._row: list[str] | None = None
+        self._handlers: dict[str, Callable[[Token], None]] = {
+            "heading_open": self._heading,
+            "list_item_open": self._item,
+            "list_item_close": self._item_end,
+            "tr_open": self._row_start,
+            "tr_close": self._row_end,
+            "inline": self._inline,
+            "fence": self._code,
+            "code_block": self._code,
+            "html_block": self._html,
+        }
+
+    def walk(self, tokens: list[Token]) -> None:
+        for token in tokens:
+            if token.nesting == 1 and token.level >= _DEEPEST - 1:
+                raise InputError("nests its lists and quotes too deep to be read.", hint="Flatten them.")
+            if take := self._handlers.get(token.type):
+                take(token)
+
+    def _heading(self, token: Token) -> None:
+        # One inside a quote or an item heads nothing of the document.
+        self._level = int(token.tag[1:]) if token.level == 0 else 0
+
+    def _item(self, token: Token) -> None:
+        self._mark = f"{token.info}{token.markup} "
+
+    def _item_end(self, _: Token) -> None:
+        self._mark = ""
+
+    def _row_start(self, _: Token) -> None:
+        self._row = []
+
+    def _row_end(self, _: Token) -> None:
+        self._outline.add_paragraph(" | ".join(self._row or []))
+        self._row = None
+
+    def _inline(self, token: Token) -> None:
+        if self._level:
+            self._outline.add_heading(self._level, _strip_inline_markup(token.content))
+            self._level = 0
+        elif self._row is not None:
+            self._row.append(collapse_whitespace(token.content))
+        else:
+            self._outline.add_paragraph(self._mark + collapse_whitespace(token.content))
+            self._mark = ""
+
+    def _code(self, token: Token) -> None:
+        self._outline.add_paragraph(token.content)
+
+    def _html(self, token: Token) -> None:
+        """The words between the tags; a heading among them is one."""
+        if token.content.lstrip().lower().startswith(_SKIPPED_TAGS):
+            return
+        level, said, start, source = 0, list[str](), 0, _strip_comments(token.content)
+        for tag in _TAG.finditer(source):
+            said.append(source[start : tag.start()])
+            start = tag.end()
+            if re.fullmatch(r"h[1-6]", tag[2].lower()):
+                self._add_text(level, said)
+                level, said = (0 if tag[1] else int(tag[2][1])), []
+        self._add_text(level, [*said, source[start:]])
+
+    def _add_text(self, level: int, parts: list[str]) -> None:
+        text = collapse_whitespace(html.unescape(" ".join(parts)))
+        if level:
+            self._outline.add_heading(level, text)
+        else:
+            self._outline.add_paragraph(text)
+
+
+def _strip_inline_markup(source: str) -> str:
+    """A heading without the marks of its emphasis, code and links."""
+    if len(source) > 1_000:  # the parser of what is inside a line is not linear, and no heading is that long
+        return source
+    tokens: list[Token] = []
+    _BLOCKS.inline.parse(source, _BLOCKS, {}, tokens)
+    return "".join(token.content if token.type != "softbreak" else " " for token in tokens)
+
+
+def _strip_comments(source: str) -> str:
+    first, *others = source.split("<!--")
+    return first + "".join(other.partition("-->")[2] for other in others)
+
+
+def _strip_quotes(value: str) -> str:
+    value = value.strip()
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def _split_blocks(text: str) -> Iterator[list[str]]:
+    """Lines that no blank line parts."""
+    block: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        if line.strip():
+            block.append(line.rstrip())
+        elif block:
+            yield block
+            block = []
+
+
+def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | None:
+    """The style of the heading that the lines begin with, its text, and the lines after it."""
+    over = len(lines) > 2 and lines[0] == lines[2] and _RULE.fullmatch(lines[0]) is not None
+    title, *rest = lines[1:] if over else lines or [""]
+    if not rest or _RULE.fullmatch(title) or not _RULE.fullmatch(rest[0]) or len(rest[0]) < len(title.strip()):
+        return None
+    return rest[0][0] * (1 + over), title, rest[1:]
+
+
+def _is_structured(lines: list[str]) -> bool:
+    return any(_OWN_LINE.match(line) for line in lines[1:]) or lines[0][0].isspace()

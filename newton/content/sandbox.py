@@ -1,0 +1,72 @@
+"""Lets a reader of strangers' documents work in a process of its own: with limits, and free to fail."""
+
+import json
+import logging
+import resource
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import Protocol, cast
+
+from newton.content.sections import DocumentSection, ParsedDocument
+from newton.errors import InputError
+
+CPU_SECONDS = 120
+MAX_MEGABYTES = 2_048
+
+# The child must find the very packages that run here, however this process came to find them.
+_CHILD_CODE = (
+    "import sys; sys.path[:] = {path!r}; from newton.content.confined import serve; serve({reader!r}, {limits})"
+)
+
+
+class _DocumentParser(Protocol):
+    def read(self, raw: bytes, /) -> ParsedDocument: ...
+
+
+def run_parser(
+    module: str, raw: bytes, *, seconds: int = CPU_SECONDS, max_megabytes: int = MAX_MEGABYTES
+) -> ParsedDocument:
+    """What `read` of the module called `reader` makes of the bytes, within so much computing time and memory.
+
+    Raises InputError, without the file's name, whatever goes wrong there. Starting costs about 0.1 s.
+    """
+    code = _CHILD_CODE.format(path=sys.path, reader=module, limits=f"seconds={seconds}, megabytes={max_megabytes}")
+    child = subprocess.run([sys.executable, "-I", "-c", code], input=raw, capture_output=True, check=False)
+    if child.returncode == 0:
+        return _decode_result(child.stdout)
+    said = child.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200].rstrip(".")
+    if child.returncode == -signal.SIGXCPU:
+        raise InputError(f"takes more than {seconds} seconds to read.", hint="Split it, or save it in another format.")
+    if "MemoryError" in said or child.returncode < 0:
+        raise InputError(f"needs more than {max_megabytes} MB to read, or breaks its reader.", hint="Split or mend it.")
+    raise InputError(f"is broken: {said}.", hint="Open it in a program that shows it, and save or export it anew.")
+
+
+def serve(module: str, *, seconds: int, megabytes: int) -> None:
+    """The child's side: from standard input to standard output."""
+    for limited, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_AS, megabytes * 2**20),
+    ):
+        with suppress(ValueError, OSError):  # not every system takes each: the others still hold
+            resource.setrlimit(limited, (most, resource.getrlimit(limited)[1]))
+    logging.disable()
+    try:
+        reading = cast("_DocumentParser", import_module(module)).read(sys.stdin.buffer.read())
+        answer = {"title": reading.title, "sections": reading.sections}
+    except InputError as error:
+        answer = {"what": error.what, "hint": error.hint}
+    json.dump(answer, sys.stdout)
+
+
+def _decode_result(output: bytes) -> ParsedDocument:
+    answer = json.loads(output)
+    if "what" in answer:
+        raise InputError(answer["what"], hint=answer["hint"])
+    return ParsedDocument(
+        answer["title"], tuple(DocumentSection(heading, tuple(texts)) for heading, texts in answer["sections"])
+    )

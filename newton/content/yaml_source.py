@@ -1,0 +1,181 @@
+"""Reads YAML, a file of it or front matter, and keeps the line of each value, so that a complaint can point at it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+import yaml
+from yaml.reader import Reader
+
+from newton.errors import ConfigError
+
+try:
+    from yaml import CSafeLoader as Loader
+except ImportError:  # pragma: no cover - PyYAML built without libyaml: the same answers, several times slower
+    from yaml import SafeLoader as Loader
+
+YamlLocation = tuple[str | int, ...]
+
+_TEXT = "tag:yaml.org,2002:str"
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp")}
+_PLAIN_YAML_HINT = "Write it out in plain YAML: no anchors, no tags."
+
+# libyaml recurses with each opened list and overruns the stack after some 20,000.
+_OPENS = re.compile(r"[\[{?-]")
+_MOST_OPENED = 5_000
+_DEEPEST = 20
+_MOST_BYTES = 1_000_000
+_FENCE = "---"
+
+
+class _Constructor(Protocol):
+    """The one method of PyYAML's loaders that its stubs leave half untyped."""
+
+    def construct_object(self, node: yaml.Node, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """The value of one file, and the line of each place in it."""
+
+    path: Path
+    value: object
+    lines: dict[YamlLocation, int]
+
+    def line(self, location: YamlLocation) -> int:
+        """The line of the place, or of the nearest place around it."""
+        while location and location not in self.lines:
+            location = location[:-1]
+        return self.lines.get(location, 1)
+
+    def error(self, location: YamlLocation, what: str, hint: str) -> ConfigError:
+        return file_error(self.path, self.line(location), what, hint)
+
+
+def load_yaml(path: Path) -> YamlDocument:
+    """Mappings become dicts and lists tuples. Raises ConfigError with file and line for whatever is not plain YAML."""
+    document = _parse(path, _read_text(path))
+    if document.value is None:
+        raise file_error(path, 1, "the file is empty.", "Fill it or delete it.")
+    return document
+
+
+def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
+    """The front matter between the first line, `---`, and the next such line; and the text after it.
+
+    In the text a blank line stands for each line of the front matter, so that it counts lines as the file does.
+    Raises ConfigError as `load` does, and for front matter that does not begin or does not end.
+    """
+    lines = re.sub(r"\r\n?", "\n", _read_text(path)).split("\n")
+    fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]
+    if not fences or fences[0] != 0:
+        hint = f"Begin it with a line {_FENCE}, then fields such as 'name: ...', then another line {_FENCE}."
+        raise file_error(path, 1, "the file does not begin with front matter.", hint)
+    if len(fences) == 1:
+        raise file_error(path, 1, "the front matter has no end.", f"Close it with a line {_FENCE}.")
+    end = fences[1]
+    return _parse(path, "\n".join(["", *lines[1:end]])), "\n".join([""] * (end + 1) + lines[end + 1 :])
+
+
+def _parse(path: Path, text: str) -> YamlDocument:
+    if len(_OPENS.findall(text)) > _MOST_OPENED:
+        raise file_error(path, 1, "the file holds too many lists.", "Split it.")
+    walk = _YamlWalker(path, text)
+    return YamlDocument(path, walk.document(), walk.lines)
+
+
+def file_error(path: Path, line: int, what: str, hint: str) -> ConfigError:
+    """The error that points at a line of a file, counted from 1."""
+    return ConfigError(f"{path}:{line}: {what}", hint=hint)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Mend or remove it.") from None
+    if len(raw) > _MOST_BYTES:
+        raise file_error(path, 1, f"the file is larger than {_MOST_BYTES:,} bytes.", "Split it.")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise file_error(path, line, "the text is not UTF-8.", "Save the file as UTF-8.") from None
+    if bad := Reader.NON_PRINTABLE.search(text):
+        line = text.count("\n", 0, bad.start()) + 1
+        raise file_error(path, line, f"the character {bad.group()!r} is not allowed.", "Remove it.")
+    return text
+
+
+class _YamlWalker:
+    """One pass from YAML's nodes to values; YAML's own constructor would drop the lines and let the last double win."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self.lines: dict[YamlLocation, int] = {}
+        self._seen: set[int] = set()
+        self._loader = Loader(text)
+
+    def document(self) -> object:
+        try:
+            node = self._loader.get_single_node()
+            return None if node is None else self._value(node, ())
+        except yaml.MarkedYAMLError as error:
+            raise self._syntax_error(error) from None
+        finally:
+            self._loader.dispose()
+
+    def _syntax_error(self, error: yaml.MarkedYAMLError) -> ConfigError:
+        last = self.text.rstrip("\n").count("\n") + 1
+        line = min(error.problem_mark.line + 1, last) if error.problem_mark else 1
+        context = f" {error.context}" if error.context else ""
+        begun = error.context_mark.line + 1 if error.context_mark else line
+        since = f" begun in line {begun}" if begun != line else ""
+        return file_error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", "Mend that line.")
+
+    def _value(self, node: yaml.Node, location: YamlLocation) -> object:
+        self.lines.setdefault(location, node.start_mark.line + 1)
+        if id(node) in self._seen:
+            raise self._error_at(node, "an alias repeats what stands elsewhere.", _PLAIN_YAML_HINT)
+        if len(location) > _DEEPEST:
+            raise self._error_at(node, "this is nested too deep.", "Flatten it.")
+        self._seen.add(id(node))
+        if node.tag not in _TAGS:
+            raise self._error_at(node, f"the tag {node.tag} is not taken.", _PLAIN_YAML_HINT)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, location)
+        if isinstance(node, yaml.SequenceNode):
+            items = cast("list[yaml.Node]", node.value)
+            return tuple(self._value(item, (*location, index)) for index, item in enumerate(items))
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, location: YamlLocation) -> dict[str, object]:
+        made: dict[str, object] = {}
+        for key_node, value_node in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+            key = self._key(key_node)
+            if key in made:
+                first = self.lines[*location, key]
+                raise self._error_at(key_node, f"{key!r} is given twice, first in line {first}.", "Keep one of them.")
+            self.lines[*location, key] = key_node.start_mark.line + 1
+            made[key] = self._value(value_node, (*location, key))
+        return made
+
+    def _key(self, node: yaml.Node) -> str:
+        if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
+            return cast("str", node.value)
+        raise self._error_at(node, "this is not the name of a field.", "Quote it if it is one.")
+
+    def _scalar(self, node: yaml.Node) -> object:
+        if node.tag == _TEXT:
+            return node.value
+        try:
+            return cast("_Constructor", self._loader).construct_object(node)
+        except ValueError:
+            raise self._error_at(
+                node, f"{node.value!r} is neither a text nor a number.", "Quote it if it is text."
+            ) from None
+
+    def _error_at(self, node: yaml.Node, what: str, hint: str) -> ConfigError:
+        return file_error(self.path, node.start_mark.line + 1, what, hint)

@@ -1,0 +1,85 @@
+"""What a backup says of itself: when it was made, of what, how many rows there were, and the hash of each file."""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from newton.errors import InputError
+
+FILE_NAME = "backup.json"
+FORMAT = 1
+
+
+class BackupManifest(BaseModel):
+    """`base` is a copy of the server's files, `dump` what pg_dump wrote. `rows` were counted when it began: what others
+    wrote meanwhile may be in it. `sha256` is of all of this without itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = FORMAT
+    kind: Literal["base", "dump"]
+    made_at: AwareDatetime
+    newton: str
+    postgres: str
+    rows: dict[str, int]
+    files: dict[str, str]
+    sha256: str = ""
+
+    def with_checksum(self) -> "BackupManifest":
+        return self.model_copy(update={"sha256": self.compute_checksum()})
+
+    def compute_checksum(self) -> str:
+        return hashlib.sha256(self.model_dump_json(exclude={"sha256"}).encode()).hexdigest()
+
+
+def write_manifest(folder: Path, manifest: BackupManifest) -> None:
+    (folder / FILE_NAME).write_text(manifest.with_checksum().model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def verify_backup(folder: Path) -> BackupManifest:
+    """The manifest of a backup that is as it was made. Raises InputError otherwise: one changed byte is enough."""
+    manifest = _read(folder)
+    here = hash_files(folder)
+    if missing := manifest.files.keys() - here.keys():
+        raise _damaged_error(folder, f"{min(missing)} is missing")
+    if strange := here.keys() - manifest.files.keys():
+        raise _damaged_error(folder, f"{min(strange)} does not belong to it")
+    if changed := [name for name, digest in manifest.files.items() if here[name] != digest]:
+        raise _damaged_error(folder, f"{min(changed)} is not what was written")
+    return manifest
+
+
+def _read(folder: Path) -> BackupManifest:
+    try:
+        written = (folder / FILE_NAME).read_bytes()
+        manifest = BackupManifest.model_validate_json(written)
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder} is no backup: it has no {FILE_NAME}.", hint="Name the folder of a backup."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror}.", hint="Name a folder you may read.") from None
+    except ValidationError:
+        raise _damaged_error(folder, f"{FILE_NAME} is not what was written") from None
+    if manifest.sha256 != manifest.compute_checksum() or written != manifest.model_dump_json(indent=1).encode() + b"\n":
+        raise _damaged_error(folder, f"{FILE_NAME} is not what was written")
+    if manifest.format != FORMAT:
+        raise InputError(f"The backup is of format {manifest.format}.", hint="Use the Newton that made it.")
+    return manifest
+
+
+def hash_files(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file below the folder but the manifest, by its path in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / FILE_NAME)
+    return {path.relative_to(folder).as_posix(): _hash_file(path) for path in files}
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged_error(folder: Path, reason: str) -> InputError:
+    return InputError(f"The backup {folder} is damaged: {reason}. Nothing was touched.", hint="Use another backup.")

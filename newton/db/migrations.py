@@ -1,0 +1,99 @@
+"""Applies schema/NNNN_*.sql in order, each once and whole, under an advisory lock. Forward only."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from newton.db.pool import Tx
+from newton.errors import SchemaVersionError
+
+LOCK_KEY = 7_243_004_512_377_101
+
+PRIVILEGES_HINT = (
+    "The database user must own the database and may create roles; pgvector 0.8.4+ must be installed there."
+)
+
+# The first statement of all: the ledger itself cannot be a migration.
+CREATE_LEDGER_SQL = """
+create schema if not exists runtime;
+create table if not exists runtime.schema_migrations (
+    name text primary key,
+    sha256 text not null,
+    applied_at timestamptz not null default now()
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaMigration:
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def read_migrations(folder: Path) -> list[SchemaMigration]:
+    files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    return [SchemaMigration(file.name, file.read_text(encoding="utf-8")) for file in files]
+
+
+def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
+    """What is left to apply. Raises SchemaError for an edited file or a database newer than this code."""
+    for migration in wanted:
+        if applied.get(migration.name, migration.sha256) != migration.sha256:
+            raise SchemaVersionError(
+                f"{migration.name} was edited after it was applied to this database.",
+                hint="Restore the file and put the change into a new migration.",
+            )
+    if newer := sorted(applied.keys() - {migration.name for migration in wanted}):
+        raise SchemaVersionError(
+            f"The database is newer than this Newton: it has {newer[-1]}.",
+            hint="Update Newton to the version that made it.",
+        )
+    return [migration for migration in wanted if migration.name not in applied]
+
+
+async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
+    """Brings the database up to date in one transaction and returns the names it applied.
+
+    Two callers at once: one does the work, the other waits and finds nothing to do.
+    """
+    try:
+        if not await _load_pending(conn, wanted):
+            return []
+        async with conn.transaction():
+            await conn.execute("select pg_advisory_xact_lock($1)", LOCK_KEY)
+            await conn.execute(CREATE_LEDGER_SQL)
+            todo = await _load_pending(conn, wanted)
+            for migration in todo:
+                await _apply(conn, migration)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise SchemaVersionError(
+            f"The database user may not set up the schema: {error}.", hint=PRIVILEGES_HINT
+        ) from error
+    return [migration.name for migration in todo]
+
+
+async def _load_pending(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
+    if await conn.fetchval("select to_regclass('runtime.schema_migrations')") is None:
+        return list(wanted)
+    rows = await conn.fetch("select name, sha256 from runtime.schema_migrations")
+    return find_pending({str(row["name"]): str(row["sha256"]) for row in rows}, wanted)
+
+
+async def _apply(conn: Tx, migration: SchemaMigration) -> None:
+    try:
+        await conn.execute(migration.sql)
+    except asyncpg.PostgresError as error:
+        raise SchemaVersionError(
+            f"{migration.name} does not apply to this database: {error}.",
+            hint=PRIVILEGES_HINT,
+        ) from error
+    await conn.execute(
+        "insert into runtime.schema_migrations (name, sha256) values ($1, $2)", migration.name, migration.sha256
+    )

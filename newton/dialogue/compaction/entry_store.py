@@ -1,0 +1,137 @@
+"""Compactions in the database: kept whole or not at all, and dropped when a person wants the lines back."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue import log
+from newton.dialogue.view import CompactionEntry
+from newton.errors import NotFoundError
+from newton.ids import new_id
+from newton.memory.memory import WriteContext
+
+SQL = load("newton.dialogue.compaction", "entry_store.sql")
+
+
+class CompactionRun(NamedTuple):
+    """How a strategy's run went: its milliseconds, the tokens of the view before and after, and what went wrong."""
+
+    strategy: str
+    at: datetime
+    duration_ms: float
+    tokens_before: int
+    tokens_after: int
+    error: str | None = None
+
+
+class CompactionStats(NamedTuple):
+    """How the runs of a strategy went: how many, how many changed nothing, the tokens that they saved, and their time
+    in milliseconds; in how many sessions, and when last."""
+
+    strategy: str
+    runs: int
+    failed: int
+    saved: int
+    mean_ms: float
+    most_ms: float
+    sessions: int
+    last_at: datetime
+
+
+class EntryStatus(NamedTuple):
+    """An entry, and when it was dropped, if it was."""
+
+    entry: CompactionEntry
+    restored_at: datetime | None
+
+
+async def save_if_unchanged(
+    tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID, sources: log.ViewSources
+) -> bool:
+    """Writes the entries, unless others have come or gone there since `seen` was read, or something was forgotten: then
+    nothing, and False."""
+    await log.lock_session(tx, agent_id=agent_id, session_id=session_id)
+    end = max(entry.last for entry in entries)
+    now = await log.load_sources(tx, agent_id=agent_id, session_id=session_id)
+    if now.forgotten_count != sources.forgotten_count or _entries_until(end, now) != _entries_until(end, sources):
+        return False
+    await insert(tx, entries, agent_id=agent_id, session_id=session_id)
+    return True
+
+
+def _entries_until(end: int, sources: log.ViewSources) -> set[UUID]:
+    return {one.entry_id for one in sources.entries if one.first <= end}
+
+
+async def insert(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID) -> None:
+    """Writes entries for whoever holds the session's lock."""
+    if entries:
+        rows = json.dumps([_to_row(entry) for entry in entries])
+        await SQL["insert_entries"].execute(tx, agent_id=agent_id, session_id=session_id, entries=rows)
+
+
+async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[EntryStatus]:
+    """Every entry of a session by its place, the outer ones first."""
+    rows = await SQL["list_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [EntryStatus(log.to_entry(row), row["restored_at"]) for row in rows]
+
+
+async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext) -> list[UUID]:
+    """Drops an entry and those that cover it, so that its lines are shown again, and stay; returns what was dropped.
+
+    Raises NotFoundError when the session has no such entry.
+    """
+    await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+    known = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
+    if entry_id not in {one.entry.entry_id for one in known}:
+        raise NotFoundError(
+            f"The session has no entry {entry_id}.", hint="`newton sessions entries SESSION` lists them."
+        )
+    rows = await SQL["restore_entry"].fetch_all(
+        tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin
+    )
+    return [row["entry_id"] for row in rows]
+
+
+async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: UUID) -> None:
+    """Notes how a run went."""
+    await SQL["record_run"].execute(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        run_id=new_id(),
+        strategy=run.strategy,
+        started_at=run.at,
+        duration_ms=run.duration_ms,
+        tokens_before=run.tokens_before,
+        tokens_after=run.tokens_after,
+        error=run.error,
+    )
+
+
+async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
+    """How compactions went, by strategy; of one session, or of all."""
+    return [
+        CompactionStats(*row)
+        for row in await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    ]
+
+
+def _to_row(entry: CompactionEntry) -> dict[str, object]:
+    return {
+        "entry_id": str(entry.entry_id),
+        "kind": entry.kind,
+        "first_position": entry.first,
+        "last_position": entry.last,
+        "text": entry.text,
+        "tokens": entry.tokens,
+        "before": entry.before,
+        "strategy": entry.strategy,
+        "prompt": entry.prompt,
+        "model": entry.model,
+        "made_at": entry.made_at.isoformat(),
+    }

@@ -1,0 +1,79 @@
+"""A task that has ended is told in a line or two, in the place of its trace. Pure."""
+
+import functools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from newton.dialogue.compaction.extractive_summary import truncate
+from newton.dialogue.compaction.strategies import CompactionBlock, ViewState, refusal_reason
+from newton.dialogue.task_tree import Task, TaskTree
+from newton.dialogue.view import DialogueTurn, split_turns
+from newton.memory.memory import TokenCounter
+from newton.memory.representations import one_line
+
+MAX_TOKENS = 300  # tokens of what is left of a task in the view
+
+STRATEGY, RULES_VERSION = "task", "fold/1"
+
+
+def fold_tasks(
+    state: ViewState, tree: TaskTree, *, count_tokens: TokenCounter
+) -> Iterator[tuple[CompactionBlock, str]]:
+    """What is to be folded now, with the words in its place: the traces of ended tasks, an outer one's for all in it.
+
+    Of each the longest stretch of whole turns; the turn that is being taken waits for the next time.
+    """
+    held = split_turns(state.view)[:-1]
+    firsts = [turn.first for turn in held]
+    for task in outermost_ended(tree):
+        assert task.last is not None, "it has ended"
+        inside = held[bisect_left(firsts, task.first) : bisect_right(firsts, task.last)]
+        turned = _longest_run([turn for turn in inside if turn.last <= task.last and turn.is_complete])
+        if not turned:
+            continue
+        items = tuple(item for turn in turned for item in turn.items)
+        block, text = (
+            CompactionBlock("task", items, max_tokens=MAX_TOKENS),
+            fold_line(task, tree, count_tokens=count_tokens),
+        )
+        if not (len(items) == 1 and items[0].text == text) and refusal_reason(block, state) is None:
+            yield block, text
+
+
+def outermost_ended(tree: TaskTree) -> list[Task]:
+    """The tasks that have ended, in none that has."""
+    ended = {task.task_id for task in tree.tasks if task.is_ended}
+    return [task for task in tree.tasks if task.is_ended and task.parent_id not in ended]
+
+
+def fold_line(task: Task, tree: TaskTree, *, count_tokens: TokenCounter) -> str:
+    """What stays visible: what it was for, what came of it, and what did not work on the way."""
+    failed = "failed: " if task.status == "failed" else ""
+    ends = [one for one in tree.descendants(task.task_id) if one.status == "failed"]
+    dead = "; ".join(f"{end.goal} ({end.words})" for end in ends)
+    return _fit_line(
+        f"Task: {task.goal}", f" -> {failed}{task.words}", f" Dead ends: {dead}" if dead else "", count_tokens
+    )
+
+
+@functools.lru_cache(maxsize=1_024)
+def _fit_line(goal: str, result: str, dead_ends: str, count_tokens: TokenCounter) -> str:
+    """Remembered, because it is asked at every turn of a session whether all that has ended is folded."""
+    parts = ((goal, MAX_TOKENS // 4), (result, MAX_TOKENS // 2), (dead_ends, MAX_TOKENS // 4))
+    cut = [
+        truncate(" " * (text[:1] == " ") + one_line(text), max_tokens=most, count_tokens=count_tokens)
+        for text, most in parts
+        if text
+    ]
+    return truncate("".join(cut), max_tokens=MAX_TOKENS, count_tokens=count_tokens)
+
+
+def _longest_run(candidates: Sequence[DialogueTurn]) -> Sequence[DialogueTurn]:
+    """Of turns those that follow each other in the log, and cost most."""
+    runs: list[list[DialogueTurn]] = []
+    for turn in candidates:
+        if runs and turn.first == runs[-1][-1].last + 1:
+            runs[-1].append(turn)
+        else:
+            runs.append([turn])
+    return max(runs, key=lambda run: sum(turn.tokens for turn in run), default=())

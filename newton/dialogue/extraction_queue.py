@@ -1,0 +1,61 @@
+"""Conversations that a model may read: the lines of an episode that people and the agent itself said."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from asyncpg import Record
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.memory.memory import UNTRUSTED_TIERS, Trust, WriteContext, lowest_trust
+
+SQL = load("newton.dialogue", "extraction_queue.sql")
+
+MAX_MESSAGES = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeLines:
+    """The lines of one episode that a model may read, each a speaker and words.
+
+    `trust` is the lowest of all that was said in it, so what comes of it is never above a tool that spoke in it.
+    """
+
+    memory_id: UUID
+    session: str
+    ended_at: datetime
+    lines: tuple[tuple[str, str], ...]
+    trust: Trust
+
+
+async def find_unread(tx: Tx, *, agent_id: UUID, limit: int) -> list[EpisodeLines]:
+    """The oldest conversations that no model has read, at most so many."""
+    episodes = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit)
+    return [await _load_lines(tx, agent_id, episode) for episode in episodes]
+
+
+async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
+    """False when another has read it meanwhile."""
+    return (
+        await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now) is not None
+    )
+
+
+async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
+    rows = await SQL["list_messages"].fetch_all(
+        tx,
+        agent_id=agent_id,
+        session_id=episode["session_id"],
+        first=max(episode["first_position"], episode["last_position"] - MAX_MESSAGES + 1),
+        last=episode["last_position"],
+    )
+    # a reply that only quoted memories has no memory of its own, and is not read as news
+    said = [row for row in rows if row["memory_id"] and row["trust"] not in UNTRUSTED_TIERS]
+    return EpisodeLines(
+        memory_id=episode["memory_id"],
+        session=episode["session"],
+        ended_at=episode["ended_at"],
+        lines=tuple((row["name"] or row["role"].capitalize(), row["content"]) for row in said),
+        trust=lowest_trust(["agent", *(row["trust"] for row in rows if row["trust"])]),
+    )

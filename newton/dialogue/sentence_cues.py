@@ -1,0 +1,130 @@
+"""What words tell of: a decision, a constraint, a task, an error, the names of things. Pure.
+
+It takes linear time: no pattern begins again within what it has read, and none gives back much of what it took.
+
+The words for it are English; paths, addresses, names and errors are found in any language.
+"""
+
+import re
+from typing import Literal
+
+CueKind = Literal["error", "decision", "constraint", "task", "path"]
+
+MAX_SENTENCE_CHARS = 4_000  # characters: nobody says more in one
+MAX_NAME_CHARS = 400  # characters of a path or an address; what is longer is none
+
+# What an error looks like in an output.
+ERROR_PATTERN = re.compile(
+    r"\b(?:\w++(?:(?<=Error)|(?<=Exception)|(?<=Warning))"
+    r"|(?:Traceback|FAILED|panic|fatal|errno|not found|denied|timed out)\b"
+    r"|(?:error|ERROR)[\[: ]|exit(?:ed)? (?:with )?(?:code|status) [1-9])"
+)
+# How people say it, by the first that a sentence shows.
+_SAID: tuple[tuple[CueKind, str], ...] = (
+    (
+        "error",
+        r"\b(?:dead end|did(?:n't| not) (?:work|help|fix)|does(?:n't| not) (?:work|help)|fail(?:s|ed|ing|ures?)?|"
+        r"gave up|no luck|made (?:it|things) worse|ruled out|rolled back|reverted|turned out wrong|in vain|"
+        r"crash(?:es|ed|ing)?|segfault|panicked|time-?outs?|broken|refused)\b",
+    ),
+    (
+        "decision",
+        r"\b(?:decid(?:e|ed|es)|decision|we(?:'ll| will| shall) (?:use|go|take|keep|do|drop|stay)|"
+        r"let'?s (?:use|go|take|keep|stick|stay|drop)|chose|chosen|choose|going with|agreed|settled on|instead of|"
+        r"prefers?|preferred|the plan is|i(?:'ll| will) (?:use|go with))\b",
+    ),
+    (
+        "constraint",
+        r"\b(?:must(?:n't)?|never|always|do(?:n't| not) (?:touch|use|change|delete|commit|push)|may not|"
+        r"only (?:use|if|when|after|before|on|in)|at most|at least|no (?:more|less) than|no later than|constraint|"
+        r"required?|requires|forbidden|allowed|limit(?:ed)? (?:of|to)|deadline)\b",
+    ),
+    (
+        "task",
+        r"\b(?:to-?do|tasks?|needs? to|ha(?:ve|s) to|next (?:steps?|up)|action items?|due (?:on|by|in)|remind me|"
+        r"remember to|should|open (?:item|question|point)|still (?:missing|open|need|to)|blocked|remains? to|later we|"
+        r"has yet to|not yet|follow[- ]up|pending|unclear)\b",
+    ),
+)
+_CUES: tuple[tuple[CueKind, re.Pattern[str]], ...] = tuple(
+    (sense, re.compile(words, re.IGNORECASE)) for sense, words in _SAID
+)
+
+# How people ask for something to be done. What follows tells "Run the tests" from "Run 5 failed".
+_ASKS = re.compile(
+    r"\W*+(?:(?:ok(?:ay)?|hey|hi|hello|well|now|then|so|and|also|first|next|just)\b\W++){0,3}+"
+    r"(?:please|pls|kindly|(?:can|could|would|will) (?:you|we)|i(?:'d| would) like|i (?:want|need) you to|"
+    r"(?:let'?s|let us) (?:look|see|check|try|find|fix)|"
+    r"(?:look|check|fix|find|see|show|tell|explain|run|rerun|try|test|debug|investigate|read|open|write|add|make|create|"
+    r"build|update|change|rename|remove|delete|move|implement|refactor|review|summari[sz]e|list|print|search|go|give|"
+    r"help|compare|describe|analy[sz]e|install|deploy|start|stop|restart|repeat|continue|undo)"
+    r"(?! (?:\S{1,20} )?(?:fail(?:s|ed|ing|ures?)?|errors?|is|was|are|were|did|does|has|had|crash\w*|broke)\b))"
+    r"\b",
+    re.IGNORECASE,
+)
+
+_ENDINGS = (
+    "cfg|conf|cpp|cs|css|csv|db|diff|env|go|hpp|html?|ini|ipynb|java|jsx?|json|kt|lock|log|md|pdf|php|png|proto|py|rb|rs"
+    "|sh|sql|svg|swift|toml|tsx?|txt|xml|ya?ml|zip"
+)
+_NAME = re.compile(
+    r"(?<![\w/.:@+-])(?=~?[\w./@+-])(?:(?P<root>[A-Za-z]:\\|~?\.{0,2}/)?+[\w.@+-]++(?:[/\\][\w.@+-]++)++"
+    rf"|(?:(?:[\w@+-]++\.){{1,6}}?(?i:{_ENDINGS})|[\w@+-]{{2,100}}+\.[ch])(?![\w@+(-]|\.\w))"
+)
+_URL = re.compile(r"\bhttps?://[^\s<>\"')\]]++")
+_SURE = re.compile(r"[/~.]|[A-Za-z]:\\|https?:")
+_ENDING = re.compile(r"\.[A-Za-z]\w{0,4}\Z")
+
+
+def classify_sentence(sentence: str) -> CueKind | None:
+    """What a sentence tells of, or None.
+
+    >>> [classify_sentence(said) for said in ("We chose Redis.", "It raised a KeyError.", "It is in src/a.py", "And/or not.")]
+    ['decision', 'error', 'path', None]
+    """
+    sentence = sentence[:MAX_SENTENCE_CHARS]
+    if ERROR_PATTERN.search(sentence):
+        return "error"
+    for sense, cue in _CUES:
+        if cue.search(sentence):
+            return sense
+    return "path" if any(map(_is_path_or_url, find_names(sentence))) else None
+
+
+def is_request(sentence: str) -> bool:
+    """Whether somebody asks with it for something to be done.
+
+    >>> [is_request(said) for said in ("Please look at failure 0.", "Fix the KeyError.", "Run 5 failed.", "It failed.")]
+    [True, True, False, False]
+    """
+    return _ASKS.match(sentence[:MAX_SENTENCE_CHARS]) is not None
+
+
+def count_cues(output: str) -> int:
+    """How many errors, paths and addresses an output names."""
+    return sum(1 for _ in ERROR_PATTERN.finditer(output)) + sum(map(_is_path_or_url, find_names(output)))
+
+
+def find_names(text: str) -> list[str]:
+    """The addresses and the paths that a text names, exactly as they are written.
+
+    >>> find_names("see src/app.py:12, notes.txt, then https://example.org/a.")
+    ['https://example.org/a', 'src/app.py', 'notes.txt']
+    """
+    urls = [url.rstrip(".,;:!?") for url in _URL.findall(text)]
+    paths = [_trim_name(hit) for hit in _NAME.finditer(_URL.sub(" ", text))]
+    return [name for name in (*urls, *paths) if 0 < len(name) <= MAX_NAME_CHARS]
+
+
+def _trim_name(hit: re.Match[str]) -> str:
+    """Without the marks of the sentence around it; empty when nothing but a beginning is left."""
+    if hit.lastgroup is None and "/" not in hit[0] and "\\" not in hit[0]:
+        return hit[0]
+    name = hit[0].rstrip("/\\.@+-")
+    inner = name[len(hit["root"] or "") :]
+    return name if "/" in inner or "\\" in inner else ""
+
+
+def _is_path_or_url(name: str) -> bool:
+    """Whether it can be nothing but a path or an address, as `and/or` may."""
+    return bool(_SURE.match(name) or _ENDING.search(name[-6:]))

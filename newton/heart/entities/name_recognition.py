@@ -1,0 +1,371 @@
+"""Names in what is written: found by their capitals, compared by their keys, and known again. Pure, no model."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import pairwise
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.heart.stopwords import (
+    AMBIGUOUS_NAMES,
+    COMMON_WORDS,
+    NEVER_NAMES,
+    SENTENCE_STARTERS,
+    SHARED_NAME_PARTS,
+    TITLES,
+    split_words,
+)
+
+HALF_LIFE_DAYS = 90.0
+SALIENCE_PRIOR = 5.0  # so many mentions make an entity half as salient as it can be
+MAX_NAME_WORDS = 5  # words of a name
+MAX_SPELLING_TOKENS = 2 * MAX_NAME_WORDS  # words and dots of a name that is looked for in a text
+MIN_HEADLINE_CAPITALS = 4  # so many words with capitals may be a headline
+MAX_WORD_LETTERS = 30  # letters
+MAX_ACRONYM_LETTERS = 5  # letters; a longer word in capitals may only be loud
+
+_PLACE_PREFIXES = split_words("new great little")  # begin names of places as well as sentences
+_NAME_PARTICLES = split_words("of de da del di du van von der den la le el al bin ibn dos")
+_ARTICLES = split_words("the la der den")  # stand after a joiner: "of the", "van der"
+# What a headline writes small.
+_LOWERCASE_IN_TITLES = _NAME_PARTICLES | split_words(
+    "a an and as at by for from in into is nor on or over the to up via vs with"
+)
+_CAPITALIZED_COMMON_WORDS = frozenset(word.title() for word in NEVER_NAMES) - split_words("I")
+
+_CAPITALS = "".join(c for c in map(chr, (*range(0x590), *range(0x1E00, 0x2000))) if c.isupper())
+# A word from its first capital on; a dot joins Node.js and U.S., not the end of one sentence and the next.
+_CAPITALISED = re.compile(rf"[{_CAPITALS}]\w*(?:(?:['’&-]|\.(?=[a-z\d]|[{_CAPITALS}](?![a-z])))\w+)*[+#]*")
+_ADDRESS = re.compile(r"```.*?(?:```|\Z)|\b\w+://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]+@[\w-]+\.\S+", re.DOTALL)
+_WORD = re.compile(r"[^\W_]\w*(?:['’.&-][^\W_]\w*)*[+#]*|[.!?,;:\n]")
+_ENDING = re.compile(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
+_INITIALS = re.compile(rf"[{_CAPITALS}](?:\.[{_CAPITALS}])*\.?")
+_STRETCHED = re.compile(r"([a-z])\1\1")
+_SHAPELESS = re.compile(
+    rf"^\d|^[a-z]{{3,}}[A-Z][a-z]|_|^\w-[^\W\dA-Z]+$|n['’]t$|.{{{MAX_WORD_LETTERS + 1}}}|{_STRETCHED.pattern}"
+)
+_SHOUTED = re.compile(rf"(?<![\w'’])[{_CAPITALS}'’]+(?: [{_CAPITALS}'’]+){{2,}}(?!\w)")
+_OPENING_MARKS = " \t\"“”'‘’([{*_#>-"  # may stand between the beginning of a sentence and its first word
+_CONTINUATION_MARKS = frozenset(",;&+/%@)]}")  # a capital behind it begins no sentence
+_POSSESSIVE = ("'s", "’s")
+_EDGE_CHARACTERS = " \t\n.,;:!?…()[]{}\"'“”‘’*_-"
+_ARTICLE = re.compile(rf"^(?:(?:the|a|an) [{re.escape(_EDGE_CHARACTERS)}]*)+")
+_STOPS = frozenset(".!?,;:\n")
+_NAMES_IN_CAPITALS = split_words("US")  # these capitals are no loud word
+
+
+class NameMention(NamedTuple):
+    """A name as it stands in a text, and where. One that only begins a sentence may be any word: it is not `sure`."""
+
+    text: str
+    start: int
+    is_certain: bool = True
+
+
+class NamedEntity(NamedTuple):
+    """An entity by its name and the other names that it goes by."""
+
+    entity_id: UUID
+    name: str
+    aliases: tuple[str, ...]
+
+
+class _Word(NamedTuple):
+    """A word of a name, without its possessive, and where it stands in its line."""
+
+    text: str
+    lower: str
+    start: int
+    end: int
+    starts_sentence: bool  # a sentence
+
+
+class _Line(NamedTuple):
+    text: str
+    start: int
+    words: list[_Word]
+    is_headline: bool
+
+
+def find_names(text: str) -> list[NameMention]:
+    """The names of a text in their order, repeats included: runs of capitalised words, and words such as PostgreSQL.
+
+    A common word that begins a sentence is a name only if it has its capital within one too. Loud words, headlines,
+    addresses and fenced code hold no names. Linear in the length of the text.
+    """
+    lines = list(_split_lines(_mask_addresses(text)))
+    heard = {word.lower for line in lines if not line.is_headline for word in line.words if _is_name_evidence(word)}
+    return [name for line in lines for run in _group_words(line, heard) if (name := _to_name(run, line, heard))]
+
+
+def normalize_name(name: str) -> str:
+    """The form in which names are the same.
+
+    >>> normalize_name(" The  Bank of Norway's ")
+    'bank of norway'
+    """
+    plain = _ARTICLE.sub("", " ".join(name.casefold().split()).strip(_EDGE_CHARACTERS))
+    while plain.endswith(_POSSESSIVE):
+        plain = plain[:-2].rstrip(_EDGE_CHARACTERS)
+    return plain
+
+
+def compute_salience(mentions: int, days: float) -> float:
+    """How much an entity matters, from 0 to 1: grows with its mentions and halves in 90 days without one.
+
+    mentions / (mentions + 5) * 0.5 ** (days / 90)
+
+    >>> compute_salience(5, 0), compute_salience(5, 90), compute_salience(0, 0)
+    (0.5, 0.25, 0.0)
+    """
+    return mentions / (mentions + SALIENCE_PRIOR) * 0.5 ** (max(days, 0.0) / HALF_LIFE_DAYS)
+
+
+def list_spellings(name: str, aliases: Iterable[str]) -> set[str]:
+    """The words by which an entity may be meant in a text: its names, and its first and last name alone."""
+    keys = {normalize_name(one) for one in (name, *aliases)}
+    parts = {part for one in keys for part in _name_parts(one)}
+    return ({_to_spelling(one) for one in keys | parts} | parts) - {""}
+
+
+def list_candidate_spellings(text: str) -> list[str]:
+    """Every run of words of a text that could be the spelling of a name, each once."""
+    lows = [low for low, _ in _tokenize(text)]
+    runs: dict[str, None] = {}
+    for place, first in enumerate(lows):
+        if first not in _STOPS:
+            for end in range(place + 1, min(place + MAX_SPELLING_TOKENS, len(lows)) + 1):
+                runs[" ".join(lows[place:end])] = None
+    return list(runs)
+
+
+class NameIndex:
+    """The entities there are, to be found by name. Built once for many texts."""
+
+    def __init__(self, known: Iterable[NamedEntity]) -> None:
+        self._by_name: dict[str, NamedEntity] = {}
+        self._by_alias: dict[str, NamedEntity | None] = {}
+        self._by_part: dict[str, NamedEntity | None] = {}
+        self._by_words: dict[str, str] = {}  # the key of the name that these words spell
+        self._max_words: dict[str, int] = {}  # words of the longest name that begins with this one
+        self._by_id: dict[UUID, NamedEntity] = {}
+        for entity in known:
+            self.add(entity)
+
+    def add(self, entity: NamedEntity) -> None:
+        self._by_id[entity.entity_id] = entity
+        self._by_name.setdefault(normalize_name(entity.name), entity)
+        for alias in map(normalize_name, entity.aliases):
+            _add_unambiguous(self._by_alias, alias, entity)
+        for name in map(normalize_name, (entity.name, *entity.aliases)):
+            for part in _name_parts(name):
+                _add_unambiguous(self._by_part, part, entity)
+            self._add_spelling(name)
+
+    def resolve(self, name: str) -> NamedEntity | None:
+        """The entity of that name or alias; a first or last name alone when it is of only one."""
+        return self.find_exact(name) or self._by_part.get(normalize_name(name))
+
+    def find_exact(self, name: str) -> NamedEntity | None:
+        """The entity of that very name or alias."""
+        wanted = normalize_name(name)
+        return self._by_name.get(wanted) or self._by_alias.get(wanted)
+
+    def name_of(self, entity_id: UUID) -> str:
+        return self._by_id[entity_id].name
+
+    def find_mentions(self, text: str) -> list[UUID]:
+        """The entities that a text names, in whole words and any case, each once; of names that overlap the longest.
+
+        A name that is a common word, and a part of a name, count only where they look like a name.
+        """
+        words = list(_tokenize(text))
+        lows = [low for low, _ in words]
+        found: dict[UUID, None] = {}
+        place = 0
+        while place < len(words):
+            entity, length = self._match_longest(lows, place) if lows[place] in self._max_words else (None, 1)
+            if length == 1:
+                entity = self._match_single(words[place], words[place - 1][0] if place else ".")
+            if entity is not None:
+                found[entity.entity_id] = None
+            place += length
+        return list(found)
+
+    def _add_spelling(self, name: str) -> None:
+        if words := [low for low, _ in _tokenize(name)]:
+            self._by_words[" ".join(words)] = name
+            self._max_words[words[0]] = max(self._max_words.get(words[0], 0), min(len(words), MAX_SPELLING_TOKENS))
+
+    def _find_spelling(self, spelling: str) -> NamedEntity | None:
+        name = self._by_words.get(spelling)
+        return self.resolve(name) if name is not None else None
+
+    def _match_longest(self, tokens: Sequence[str], position: int) -> tuple[NamedEntity | None, int]:
+        for length in range(min(self._max_words[tokens[position]], len(tokens) - position), 1, -1):
+            if entity := self._find_spelling(" ".join(tokens[position : position + length])):
+                return entity, length
+        return None, 1
+
+    def _match_single(self, word: tuple[str, str], before: str) -> NamedEntity | None:
+        low, written = word
+        entity = self._find_spelling(low)
+        if entity is not None and low not in AMBIGUOUS_NAMES:
+            return entity
+        if written[0].islower() or (low in COMMON_WORDS and before in ".!?:\n"):
+            return None
+        return entity or self._by_part.get(low)
+
+
+def _add_unambiguous(entities: dict[str, NamedEntity | None], name: str, entity: NamedEntity) -> None:
+    """Of a name that several go by nobody is meant."""
+    other = entities.get(name, entity)
+    entities[name] = entity if other is not None and other.entity_id == entity.entity_id else None
+
+
+def _name_parts(name: str) -> set[str]:
+    """The first and the last name; what is `of` something is not called by what it is of."""
+    words = name.split()
+    if len(words) < 2 or "of" in words:
+        return set()
+    ends = words[-1:] if words[0].endswith("ing") else (words[0], words[-1])
+    return {word for word in ends if len(word) > 1 and word.strip(".") not in SHARED_NAME_PARTS}
+
+
+def _tokenize(text: str) -> Iterator[tuple[str, str]]:
+    """The words of a text as they are compared, and as they are written; stops are words too."""
+    for written in _WORD.findall(text):
+        low = written.casefold()
+        yield low[:-2] if low.endswith(_POSSESSIVE) else low, written
+
+
+def _to_spelling(name: str) -> str:
+    return " ".join(low for low, _ in _tokenize(name))
+
+
+def _mask_addresses(text: str) -> str:
+    if "://" in text or "```" in text or "@" in text or "www." in text:
+        return _ADDRESS.sub(_mask_match, text)
+    return text
+
+
+def _mask_match(match: re.Match[str]) -> str:
+    return "," * len(match.group())
+
+
+def _split_lines(text: str) -> Iterator[_Line]:
+    """The lines with words that may be of names."""
+    start = 0
+    for written in text.split("\n"):
+        line = "" if written.isupper() and " " in written.strip() else _SHOUTED.sub(_mask_match, written)
+        found = list(_CAPITALISED.finditer(line))
+        if words := _find_name_words(line, found):
+            yield _Line(line, start, words, len(found) >= MIN_HEADLINE_CAPITALS and _is_headline(line))
+        start += len(written) + 1
+
+
+def _find_name_words(line: str, matches: Iterable[re.Match[str]]) -> list[_Word]:
+    words: list[_Word] = []
+    last = 0
+    for match in matches:
+        begin, end = match.span()
+        while begin > last and line[begin - 1].isalnum():  # iPhone, vLLM
+            begin -= 1
+        last = end
+        written = line[begin:end]
+        bare = _ENDING.sub("", written) if "'" in written or "’" in written else written.rstrip("_")
+        low = bare.lower()
+        if low not in NEVER_NAMES or bare in _NAMES_IN_CAPITALS:
+            begins = _starts_sentence(line[max(0, begin - 8) : begin])
+            word = _Word(bare, low, begin, begin + len(bare), begins)
+            if _has_name_shape(word):
+                words.append(word)
+    return words
+
+
+def _starts_sentence(before: str) -> bool:
+    """Whether what stands before a word lets it begin a sentence."""
+    last = before.rstrip(_OPENING_MARKS)[-1:]
+    return not last.isalnum() and last not in _CONTINUATION_MARKS
+
+
+def _has_name_shape(word: _Word) -> bool:
+    """Whether a word looks like one of a name: not as getName, t-shirt, waaay, 10AM or GREAT."""
+    text = word.text
+    if text[0].isupper() and text.isalpha() and not text.isupper() and len(text) <= MAX_WORD_LETTERS:
+        return not _STRETCHED.search(text)
+    return not (_SHAPELESS.search(text) or (text.isupper() and word.lower in SENTENCE_STARTERS))
+
+
+def _is_headline(line: str) -> bool:
+    """Whether every word that could have one has a capital, and more of them than names would give it."""
+    words = line.split()
+    if any(word.islower() and word not in _LOWERCASE_IN_TITLES for word in words):
+        return False
+    within = any(word in _CAPITALIZED_COMMON_WORDS and before[-1] not in ".!?:,…" for before, word in pairwise(words))
+    return within or line.startswith("#") or (len(words) >= MAX_NAME_WORDS and all(map(str.istitle, words)))
+
+
+def _is_name_evidence(word: _Word) -> bool:
+    """Whether its capital says that it is of a name."""
+    return not word.starts_sentence and len(word.text) > 1 and not _is_all_capitals(word)
+
+
+def _is_all_capitals(word: _Word) -> bool:
+    return len(word.text) > MAX_ACRONYM_LETTERS and word.text.isupper() and word.text.isalpha()
+
+
+def _has_inner_capital(word: _Word) -> bool:
+    """Whether it has capitals or digits within: GPT-4, OpenAI."""
+    return not word.text[1:].islower()
+
+
+def _group_words(line: _Line, evidence: Set[str]) -> list[list[_Word]]:
+    """The words that stand together. Of a headline only those that are names elsewhere, or could be nothing else."""
+    runs: list[list[_Word]] = []
+    for word in line.words:
+        if (
+            line.is_headline
+            and word.lower not in evidence
+            and not (_has_inner_capital(word) and _is_name_evidence(word))
+        ):
+            continue
+        if runs and _belong_together(runs[-1][-1], word, line.text):
+            runs[-1].append(word)
+        else:
+            runs.append([word])
+    return runs
+
+
+def _belong_together(left: _Word, right: _Word, line: str) -> bool:
+    between = line[left.end : right.start]
+    if between == " ":
+        return True
+    if between.rstrip(" ") == ".":
+        return left.lower in TITLES or _INITIALS.fullmatch(left.text) is not None
+    first, *rest = between.lower().split() or [""]
+    return first in _NAME_PARTICLES and (not rest or (len(rest) == 1 and rest[0] in _ARTICLES))
+
+
+def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention | None:
+    """The run as a name, if it is one: without a word before it that only begins the sentence."""
+    if _starts_with_common_word(run, evidence):
+        run = run[1:]
+    if not run or len(run) > MAX_NAME_WORDS or (len(run) == 1 and (len(run[0].text) < 2 or run[0].lower in TITLES)):
+        return None
+    first, start = run[0], run[0].start
+    if len(run) > 1:
+        sure = not (first.starts_sentence and first.lower in _PLACE_PREFIXES)
+    else:
+        sure = not _is_all_capitals(first) and (not first.starts_sentence or _has_inner_capital(first))
+    return NameMention(line.text[start : run[-1].end], line.start + start, sure or first.lower in evidence)
+
+
+def _starts_with_common_word(run: Sequence[_Word], evidence: Set[str]) -> bool:
+    """Whether the run begins with a common word of a sentence, or likely with a verb: Seeing Ana."""
+    first, alone = run[0], len(run) == 1
+    if not first.starts_sentence or first.lower in evidence:
+        return False
+    if first.lower in SENTENCE_STARTERS:
+        return alone or first.lower not in _PLACE_PREFIXES
+    return not alone and len(first.lower) > 5 and first.lower.endswith("ing")

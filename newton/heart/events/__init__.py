@@ -1,0 +1,1 @@
+"""Events that an agent lived through."""

@@ -1,0 +1,247 @@
+"""What an event says in one line, by its type; and what it must be to be kept. Pure."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from newton.errors import InputError
+from newton.memory.hygiene import redact_secrets
+from newton.memory.representations import ELLIPSIS, one_line
+
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+Payload = Mapping[str, Json]
+
+MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH = 65_536, 10
+MAX_LINE_CHARACTERS = 400  # of all that is told, the time included
+MAX_HEAD_CHARACTERS = 200  # of a path, a command or a message, so that what came of it is told too
+MAX_OUTCOME_CHARACTERS = 80
+MAX_OUTPUT_CHARACTERS = 360  # of all that is told before the time, with the output in whole lines
+MAX_STACK_LINES = 3
+MAX_EXIT_CODE = 2**32
+
+# Fields that hold words from outside. An event with one of them is a tool's word, not the agent's.
+OUTPUT_FIELDS = frozenset({"stdout", "stderr", "content", "output", "stack", "body", "text", "response", "result"})
+
+_TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,59}")
+_LINE_RANGE = re.compile(r"\d{1,9}(?: ?[-–:,] ?\d{1,9}){0,9}")
+_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # colours and the like
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventData:
+    """Something that happened: a file read or written, a command run, an error, or what the caller names."""
+
+    type: str
+    occurred_at: datetime
+    payload: Payload
+
+
+def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventData:
+    """The event as plain JSON without its secrets. Raises InputError for a type or a payload that cannot be kept."""
+    if not _TYPE.fullmatch(type):
+        raise InputError(
+            f"{type[:80]!r} is no type of event.",
+            hint="Begin with a small letter; up to 59 small letters, digits, '_', '-' and '.' follow.",
+        )
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False, default=_to_plain)
+        plain = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(
+            "The payload is not plain JSON.", hint="Send texts, finite numbers, lists and objects, without cycles."
+        ) from None
+    if len(text.encode("utf-8", "replace")) > MAX_PAYLOAD_BYTES:
+        raise InputError(f"The payload is larger than {MAX_PAYLOAD_BYTES:,} bytes.", hint="Send the part that matters.")
+    if not isinstance(plain, dict):
+        raise InputError("The payload is no object.", hint='Give each value a name: {"path": "a.py"}.')
+    return EventData(
+        type=type, occurred_at=occurred_at, payload=cast("Payload", _clean(cast("Payload", plain), depth=1))
+    )
+
+
+def render_line(event: EventData) -> str:
+    """The event in one line of at most 400 characters. A payload of another shape than usual is told as JSON."""
+    tell = _RENDERERS.get(event.type)
+    said = (tell(event.payload) if tell else None) or f"{event.type} {_to_json(event.payload)}"
+    at = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
+    return at + _truncate(said, MAX_LINE_CHARACTERS - len(at))
+
+
+def has_output(event: EventData) -> bool:
+    """Whether it holds words that came from outside: in a field of OUTPUTS, at any depth, names of fields included."""
+    left: list[tuple[Json, bool]] = [(event.payload, False)]
+    while left:
+        value, outside = left.pop()
+        match value:
+            case str():
+                if outside and value.strip():
+                    return True
+            case Mapping():
+                if outside and any(map(str.strip, value)):
+                    return True
+                left += [(item, outside or name.casefold() in OUTPUT_FIELDS) for name, item in value.items()]
+            case Sequence():
+                left += [(item, outside) for item in value]
+            case _:
+                pass
+    return False
+
+
+def render_entity_line(name: str, type: str, properties: Payload) -> str:
+    """
+    >>> render_entity_line("Ana Berg", "person", {"role": "nurse"})
+    'Ana Berg (person): role nurse'
+    """
+    told_of = ", ".join(f"{key} {_value_text(value)}" for key, value in sorted(properties.items()))
+    return _truncate(f"{name} ({type})" + (f": {told_of}" if told_of else ""), MAX_LINE_CHARACTERS)
+
+
+def render_relation_line(source: str, type: str, target: str) -> str:
+    """
+    >>> render_relation_line("Ana", "lives_in", "Oslo")
+    'Ana lives in Oslo'
+    """
+    return _truncate(f"{source} {type.replace('_', ' ')} {target}", MAX_LINE_CHARACTERS)
+
+
+def _render_file_read(payload: Payload) -> str | None:
+    span = _format_line_range(payload.get("lines"))
+    match _read_texts(payload, "path"):
+        case [path] if path and span is not None:
+            return _join_parts(f"read {path}", f"lines {span}" if span else "")
+        case _:
+            return None
+
+
+def _render_file_write(payload: Payload) -> str | None:
+    match _read_texts(payload, "path", "outcome"):
+        case [path, outcome] if path:
+            return _join_parts(f"wrote {path}", _truncate(outcome, MAX_OUTCOME_CHARACTERS))
+        case _:
+            return None
+
+
+def _render_shell_exec(payload: Payload) -> str | None:
+    code = payload.get("exit_code")
+    if code is not None and (not isinstance(code, int) or isinstance(code, bool) or abs(code) > MAX_EXIT_CODE):
+        return None
+    match _read_texts(payload, "command", "outcome", "stdout", "stderr"):
+        case [command, outcome, stdout, stderr] if command:
+            ended = _truncate(outcome, MAX_OUTCOME_CHARACTERS) if code is None else f"exit {code:d}"
+            head = _join_parts(f"ran {command}", ended)
+            return _join_parts(head, _fit_lines(stdout or stderr, MAX_OUTPUT_CHARACTERS - len(head)))
+        case _:
+            return None
+
+
+def _render_error(payload: Payload) -> str | None:
+    match _read_texts(payload, "message", "stack"):
+        case [message, stack] if message:
+            return _join_parts(f"error: {message}", " | ".join(filter(str.strip, stack.splitlines()[:MAX_STACK_LINES])))
+        case _:
+            return None
+
+
+_RENDERERS: Mapping[str, Callable[[Payload], str | None]] = {
+    "file_read": _render_file_read,
+    "file_write": _render_file_write,
+    "shell_exec": _render_shell_exec,
+    "error": _render_error,
+}
+
+
+def _read_texts(payload: Payload, head: str, *others: str) -> list[str] | None:
+    """The fields as texts, empty where there is none; the first is cut. None when one is no text."""
+    values = [payload.get(name) for name in (head, *others)]
+    texts = [value.strip() for value in values if isinstance(value, str)]
+    if len(texts) + values.count(None) < len(values):
+        return None
+    first, *rest = [value.strip() if isinstance(value, str) else "" for value in values]
+    return [_truncate(first, MAX_HEAD_CHARACTERS), *rest]
+
+
+def _format_line_range(lines: Json) -> str | None:
+    """Which lines, as a text or as numbers; "" for all, None when it says something else."""
+    match lines:
+        case None:
+            return ""
+        case str() if _LINE_RANGE.fullmatch(lines):
+            return lines
+        case bool():
+            return None
+        case int() if 0 <= lines < 10**9:
+            return str(lines)
+        case [int(first), int(last)] if 0 <= first <= last < 10**9:
+            return f"{first:d}-{last:d}"
+        case _:
+            return None
+
+
+def _fit_lines(text: str, max_chars: int) -> str:
+    """As many of the first lines as there is room for, one after the other; of a line that is too long its words."""
+    lines = [line for line in map(one_line, text.splitlines()) if line]
+    kept: list[str] = []
+    for line in lines:
+        max_chars -= len(line) + 1
+        if max_chars < 0:
+            return " ".join(kept) + ELLIPSIS if kept else _truncate(line, max_chars + len(line) + 1)
+        kept.append(line)
+    return " ".join(kept)
+
+
+def _join_parts(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def _value_text(value: Json) -> str:
+    return value if isinstance(value, str) else _to_json(value)
+
+
+def _to_json(value: Json) -> str:
+    """Compact, keys sorted. What cannot be written so is told by its names alone."""
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_to_plain)
+    except (TypeError, ValueError, RecursionError):
+        return ", ".join(sorted(map(str, value))) if isinstance(value, Mapping) else "?"
+
+
+def _to_plain(value: object) -> object:
+    """A mapping or a sequence that is not the one that `json` knows, as that one."""
+    match value:
+        case Mapping():
+            return dict(cast("Payload", value))
+        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
+            return list(cast("Sequence[Json]", value))
+        case _:
+            raise TypeError(value)
+
+
+def _truncate(text: str, max_chars: int) -> str:
+    """In one line of at most so many characters, ended at a word if one ends in its second half."""
+    line = one_line(_CONTROLS.sub("", text))
+    if len(line) <= max_chars:
+        return line
+    head = line[: max_chars - len(ELLIPSIS)]
+    space = head.rfind(" ")
+    return (head[:space] if space >= max_chars // 2 else head).rstrip(" ,;:·|-") + ELLIPSIS
+
+
+def _clean(value: Json, *, depth: int) -> Json:
+    if isinstance(value, str):
+        return _clean_text(value)
+    if not isinstance(value, Mapping | Sequence):
+        return value
+    if depth > MAX_PAYLOAD_DEPTH:
+        raise InputError(f"The payload is nested deeper than {MAX_PAYLOAD_DEPTH}.", hint="Flatten it.")
+    if isinstance(value, Mapping):
+        return {_clean_text(key): _clean(item, depth=depth + 1) for key, item in value.items()}
+    return [_clean(item, depth=depth + 1) for item in value]
+
+
+def _clean_text(text: str) -> str:
+    if "\0" in text:
+        raise InputError("The payload holds a NUL byte.", hint="Remove it: PostgreSQL cannot keep one in a text.")
+    return redact_secrets(text.encode("utf-8", "replace").decode())

@@ -1,0 +1,1 @@
+"""Facts: storage, attributes, deduplication and generalization."""

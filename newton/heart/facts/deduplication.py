@@ -1,0 +1,193 @@
+"""Facts told in other words: each new one is compared with what is known of its subject, and kept, joined or linked."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+from uuid import UUID
+
+from newton.db.pool import Database, Tx
+from newton.db.queries import load
+from newton.errors import ProviderError
+from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.statements.similarity import compare_statements
+from newton.memory import store
+from newton.memory.memory import Trust
+from newton.memory.store import Confirmation
+
+SQL = load("newton.heart.facts", "deduplication.sql")
+
+BATCH = 64
+MAX_CANDIDATES = 20
+
+
+class SameFactJudge(Protocol):
+    """Decides where likeness leaves it open."""
+
+    async def is_same_fact(self, new: str, known: str) -> bool:
+        """Whether both say the same. Raises ProviderError when it cannot tell."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarityThresholds:
+    """From which likeness on two statements are one fact, and from which on they may be."""
+
+    duplicate_min: float
+    related_min: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFact:
+    """A fact that may be the same; `stands_for` is the one it tells, itself if it is not told in other words."""
+
+    known_id: UUID
+    canonical_id: UUID
+    text: str
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncomparedFact:
+    """A new fact with what is known that comes nearest to it."""
+
+    memory_id: UUID
+    text: str
+    origin: str
+    trust: Trust
+    source: str
+    candidates: tuple[KnownFact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupVerdict:
+    """What a new fact turned out to be: the same as another, near others, or itself."""
+
+    fact: UncomparedFact
+    duplicate_of: UUID | None = None
+    related: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DedupReport:
+    """How many facts were compared, how many of them were known in other words, and how many lie near another."""
+
+    facts: int
+    duplicates: int
+    related: int
+
+
+async def deduplicate_facts(
+    db: Database,
+    ctx: LifecycleContext,
+    thresholds: SimilarityThresholds,
+    *,
+    model_id: UUID,
+    judge: SameFactJudge | None = None,
+    limit: int | None = None,
+) -> DedupReport:
+    """Compares the facts that have their vectors and were not compared yet, the oldest first, at most `most`.
+
+    A fact only ever joins one told before it, so two that run at once agree. No transaction is open while a judge is
+    asked.
+    """
+    facts = joined = near = 0
+    while limit is None or facts < limit:
+        async with db.transaction(ctx.agent_id) as tx:
+            batch = await _next_batch(tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - facts))
+        if not batch:
+            break
+        verdicts = resolve_chains([await _ask_judge(decide_verdict(told, thresholds), judge) for told in batch])
+        async with db.transaction(ctx.agent_id) as tx:
+            taken = await _store_verdicts(tx, ctx, verdicts)
+        facts += len(taken)
+        joined += sum(v.duplicate_of is not None for v in taken)
+        near += sum(bool(v.related) for v in taken)
+    return DedupReport(facts, joined, near)
+
+
+async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int) -> list[UncomparedFact]:
+    agent_id = ctx.agent_id
+    rows = await SQL["list_uncompared"].fetch_all(tx, agent_id=agent_id, model_id=model_id, max_rows=limit)
+    near: defaultdict[UUID, list[KnownFact]] = defaultdict(list)
+    kin = await SQL["find_similar"].fetch_all(
+        tx, agent_id=agent_id, model_id=model_id, memory_ids=[row["memory_id"] for row in rows], max_rows=MAX_CANDIDATES
+    )
+    for row in kin:
+        known = KnownFact(
+            known_id=row["known_id"], canonical_id=row["stands_for"], text=row["full_text"], cosine=row["cosine"]
+        )
+        near[row["memory_id"]].append(known)
+    return [UncomparedFact(**row, candidates=tuple(near[row["memory_id"]])) for row in rows]
+
+
+def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
+    """The known fact that it tells in other words, or else those that it is near to. Pure."""
+    alike = [
+        (
+            compare_statements(
+                fact.text, k.text, cosine=k.cosine, same_min=thresholds.duplicate_min, near_min=thresholds.related_min
+            ),
+            k,
+        )
+        for k in fact.candidates
+    ]
+    same = [(like.similarity, k.canonical_id) for like, k in alike if like.verdict == "same"]
+    if same:
+        return DedupVerdict(fact=fact, duplicate_of=max(same)[1])
+    near = [k.canonical_id for like, k in alike if like.verdict == "near"]
+    return DedupVerdict(fact=fact, related=tuple(dict.fromkeys(near)))
+
+
+async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
+    """What likeness left open, as the judge sees it; what the judge cannot tell stays open."""
+    if judge is None:
+        return verdict
+    texts = {k.canonical_id: k.text for k in reversed(verdict.fact.candidates)}
+    for near in verdict.related:
+        try:
+            if await judge.is_same_fact(verdict.fact.text, texts[near]):
+                return DedupVerdict(fact=verdict.fact, duplicate_of=near)
+        except ProviderError:
+            return verdict
+    return replace(verdict, related=())
+
+
+def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
+    """The verdicts, the oldest first, as one after the other: what tells one that tells another, tells that. Pure."""
+    roots: dict[UUID, UUID] = {}
+    found: list[DedupVerdict] = []
+    for given in verdicts:
+        same_as = given.duplicate_of and roots.get(given.duplicate_of, given.duplicate_of)
+        near = tuple(dict.fromkeys(roots.get(one, one) for one in given.related))
+        if same_as:
+            roots[given.fact.memory_id] = same_as
+        found.append(replace(given, duplicate_of=same_as, related=near))
+    return found
+
+
+async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
+    """Writes down what each turned out to be, unless somebody else has; a told fact counts for the one it tells."""
+    rows = await SQL["mark_compared"].fetch_all(
+        tx,
+        agent_id=ctx.agent_id,
+        memory_ids=[v.fact.memory_id for v in verdicts],
+        duplicate_ids=[v.duplicate_of for v in verdicts],
+    )
+    mine = {row["memory_id"] for row in rows}
+    taken = [v for v in verdicts if v.fact.memory_id in mine]
+    await SQL["flatten_duplicates"].execute(tx, agent_id=ctx.agent_id)
+    await store.add_links(tx, "near", [(v.fact.memory_id, near) for v in taken for near in v.related], ctx=ctx)
+    joined = [(v.fact, v.duplicate_of) for v in taken if v.duplicate_of]
+    await store.add_links(tx, "corroborates", [(told.memory_id, known) for told, known in joined], ctx=ctx)
+    for told, known in joined:
+        telling = Confirmation(memory_id=known, ref=f"memory:{told.memory_id}", source=told.source)
+        await store.confirm(tx, [telling], ctx=replace(ctx, origin=told.origin, trust=told.trust))
+    await SQL["copy_confirmations"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        memory_ids=[told.memory_id for told, _ in joined],
+        duplicate_ids=[known for _, known in joined],
+    )
+    await review(tx, ctx, "fact", [memory_id for told, known in joined for memory_id in (told.memory_id, known)])
+    return taken

@@ -1,0 +1,310 @@
+"""Facts: statements with a subject, a confidence, and the time in which they hold."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
+from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, review
+from newton.ids import new_id
+from newton.memory import store
+from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
+from newton.memory.representations import make_short_forms, one_line
+from newton.memory.store import Confirmation
+from newton.memory.time_expressions import find_mentioned_times
+
+SQL = load("newton.heart.facts", "fact_store.sql")
+
+FactOutcome = Literal["new", "confirmed", "unchanged"]
+
+# Who says what supersedes what, and so could close a circle, does so alone.
+SUPERSEDE_LOCK: AttributeKey = ("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFact:
+    """What somebody says is so.
+
+    It holds from `at`, and until `until` when that is known. `ref` names this telling of it; `source` is where it was
+    told, if that is more than the door it came through. One that generalises others has them as `sources`.
+    """
+
+    ref: str
+    content: str
+    valid_from: datetime
+    valid_to: datetime | None = None
+    subject: str | None = None
+    attribute: str | None = None
+    confidence: float | None = None
+    importance: float | None = None
+    source: str | None = None
+    is_core: bool = False
+    is_generalization: bool = False
+    sources: tuple[UUID, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.valid_to is not None and self.valid_to < self.valid_from:
+            raise InputError("The fact ends before it begins.", hint="Give an end that is after its time.")
+
+    @property
+    def content_hash(self) -> bytes:
+        """Of the words alone, so that who says the same again confirms it; and of what they are about, where the words
+        do not name it: "Oslo" told of Ana and of Ben is not the same."""
+        words = one_line(self.content)
+        subject = normalize_subject(self.subject or "")
+        if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", words.casefold()):
+            return digest(words)
+        return digest(words, subject, normalize_attribute(self.attribute) if self.attribute else "")
+
+    @property
+    def attribute_key(self) -> AttributeKey | None:
+        """Subject and attribute as they are compared; None when it lacks one of them."""
+        if self.subject is None or self.attribute is None:
+            return None
+        return normalize_subject(self.subject), normalize_attribute(self.attribute)
+
+    def confirmation_source(self, ctx: WriteContext) -> str:
+        return self.source or f"{ctx.origin} {self.valid_from:%Y-%m-%d}"
+
+
+class FactRef(NamedTuple):
+    """A fact that was named, or the one that it only tells again, as it is."""
+
+    memory_id: UUID
+    state: str
+    quarantined: bool
+
+
+async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) -> list[FactOutcome]:
+    """Keeps what is new, confirms what is known, and leaves alone what the same ref has said before.
+
+    Raises ConflictError when a known ref comes with other words.
+    """
+    refs = [(s.ref, s.content_hash) for s in facts]
+    told = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
+    fresh = {s.ref: s for s in facts if s.ref not in told}
+    single = await _single_valued_refs(tx, list(fresh.values()), ctx=ctx)
+    await lock_attributes(tx, [s.attribute_key for s in fresh.values() if s.ref in single and s.attribute_key], ctx=ctx)
+    first: dict[bytes, NewFact] = {}
+    for statement in fresh.values():
+        first.setdefault(statement.content_hash, statement)
+    drafts = {s.ref: _to_new_memory(s, ctx=ctx) for s in first.values()}
+    written = await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
+    new = {ref for ref, draft in drafts.items() if draft.memory_id in written}
+    rows = [
+        _to_row(fresh[ref], drafts[ref], single=ref in single, source=fresh[ref].confirmation_source(ctx))
+        for ref in new
+    ]
+    await SQL["insert_facts"].execute(tx, agent_id=ctx.agent_id, facts=json.dumps(rows))
+    again = [s for ref, s in fresh.items() if ref not in new]
+    counted, touched = await _confirm_existing(tx, again, ctx=ctx)
+    await review(tx, ctx, "fact", [*touched, *(drafts[ref].memory_id for ref in new)])
+    return ["new" if s.ref in new else "confirmed" if s.ref in counted else "unchanged" for s in facts]
+
+
+async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
+    """Puts one fact in the place of another, and of no other. Should that be told again later, it holds again.
+
+    Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself, is quarantined
+    or was said to be wrong.
+    """
+    old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
+    row = await SQL["check_supersession_cycle"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=new, other_id=old)
+    if row and row["cyclic"]:
+        raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
+    if row and row["known"]:
+        await _renew_validity(tx, [(new, ctx.now)], ctx=ctx)
+    await store.add_links(tx, "supersedes", [(new, old)], ctx=ctx)
+    await review(tx, ctx, "fact", [old, new])
+
+
+async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
+    """One fact says that another was never so. What that other had superseded is restored. Raises as `supersede`."""
+    old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
+    await store.add_links(tx, "was_wrong", [(new, old)], ctx=ctx)
+    await _retract(tx, old, ctx=ctx)
+
+
+async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
+    """A person says that it was never so. What it had superseded is restored."""
+    (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
+    await _retract(tx, found.memory_id, ctx=ctx)
+
+
+async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
+    await SQL["retract_fact"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+    await review(tx, ctx, "fact", [memory_id])
+
+
+async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: LifecycleContext) -> bool:
+    """Somebody says that it is so, now. False when this telling was counted before."""
+    (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
+    telling = Confirmation(memory_id=found.memory_id, ref=ref, source=source)
+    counted = await store.confirm(tx, [telling], ctx=ctx)
+    if counted:
+        await _renew_validity(tx, [(found.memory_id, ctx.now)], ctx=ctx)
+    await review(tx, ctx, "fact", [found.memory_id])
+    return bool(counted)
+
+
+async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
+    """A person says that this is a core fact."""
+    (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
+    await SQL["mark_core"].execute(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
+    await review(tx, ctx, "fact", [found.memory_id])
+
+
+async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
+    """Subject and attribute of a fact as they were told. Raises NotFoundError."""
+    row = await SQL["get_fact"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
+    if row is None:
+        raise _not_found_error(memory_id)
+    return row["subject"], row["attribute"]
+
+
+async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
+    """What a fact tells beside its words, by name. Raises NotFoundError."""
+    row = await SQL["get_fact"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
+    if row is None:
+        raise _not_found_error(memory_id)
+    named = {"subject": row["subject"], "attribute": row["attribute"]}
+    ends = {"until": f"{row['valid_to']:%Y-%m-%d %H:%M}"} if row["valid_to"] else {}
+    return {name: value for name, value in named.items() if value} | ends
+
+
+async def find_fact_id(tx: Tx, fact: NewFact, *, agent_id: UUID) -> UUID:
+    """The fact that has these words, or that they tell again. The statement must have been learnt."""
+    rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[fact.content_hash])
+    return rows[0]["memory_id"]
+
+
+async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
+    """Raises ConflictError for a fact that was said to be wrong: no telling brings it back; and NotFoundError."""
+    (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
+    _reject_inactive(found)
+
+
+def _reject_inactive(fact: FactRef) -> None:
+    if fact.state == "INACTIVE":
+        raise ConflictError(
+            f"The fact {fact.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
+        )
+
+
+async def _find_facts(
+    tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, extra_locks: Sequence[AttributeKey] = ()
+) -> list[FactRef]:
+    """The facts that these stand for; from here on nobody else writes values of their attributes.
+
+    Raises NotFoundError when one of them is no fact of this agent.
+    """
+    rows = await SQL["find_canonical"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    await lock_attributes(
+        tx, [*extra_locks, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], ctx=ctx
+    )
+    found = {row["named"]: FactRef(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
+    for memory_id in memory_ids:
+        if memory_id not in found:
+            raise _not_found_error(memory_id)
+    return [found[memory_id] for memory_id in memory_ids]
+
+
+async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContext) -> tuple[UUID, UUID]:
+    """The facts that both stand for, of which the second has a say."""
+    old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, extra_locks=[SUPERSEDE_LOCK])
+    if old.memory_id == new.memory_id:
+        raise ConflictError("A fact cannot take its own place.", hint="Name two facts that say different things.")
+    if new.quarantined:
+        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is so.")
+    _reject_inactive(new)
+    return old.memory_id, new.memory_id
+
+
+def _not_found_error(memory_id: UUID) -> NotFoundError:
+    return NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact` shows ids.")
+
+
+async def _single_valued_refs(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> set[str]:
+    """The refs of those that tell a value of an attribute which has one at a time."""
+    keys = {s.ref: s.attribute_key for s in facts if s.attribute_key}
+    attributes = {attribute for _, attribute in keys.values()}
+    single = (
+        await select_single_value_attributes(tx, sorted(attributes), agent_id=ctx.agent_id)
+        if attributes
+        else set[str]()
+    )
+    return {ref for ref, (_, attribute) in keys.items() if attribute in single}
+
+
+async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> tuple[set[str], list[UUID]]:
+    """Counts statements whose words are known. Returns the refs not counted before, and the facts they are about."""
+    if not facts:
+        return set(), []
+    hashes = [s.content_hash for s in facts]
+    rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=hashes)
+    known = {row["content_hash"]: row["memory_id"] for row in rows}
+    for statement in facts:
+        if statement.content_hash not in known:
+            raise store.ref_conflict_error("fact", statement.ref)  # somebody took its ref a moment ago
+    tellings = [
+        Confirmation(memory_id=known[s.content_hash], ref=s.ref, source=s.confirmation_source(ctx)) for s in facts
+    ]
+    counted = await store.confirm(tx, tellings, ctx=ctx)
+    await _renew_validity(tx, [(known[s.content_hash], s.valid_from) for s in facts], ctx=ctx)
+    return counted, list(known.values())
+
+
+async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
+    """Each holds again from then on, if those who say so may be believed."""
+    if ctx.trust not in UNTRUSTED_TIERS:
+        memory_ids, ats = zip(*confirmations, strict=True)
+        await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=ats)
+
+
+def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
+    return NewMemory(
+        memory_id=new_id(),
+        kind="fact",
+        state="NEW",
+        forms=make_short_forms(fact.content, count_tokens=ctx.count_tokens, prefix=_future_prefix(fact, ctx)),
+        full_text=fact.content,
+        indexed_text=fact.content,
+        embedding_text=one_line(fact.content),
+        occurred_at=fact.valid_from,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
+        content_hash=fact.content_hash,
+        ref=fact.ref,
+        confidence=fact.confidence,
+        importance=fact.importance,
+        sources=fact.sources,
+        mentioned_times=find_mentioned_times(fact.content, moment=fact.valid_from),
+    )
+
+
+def _future_prefix(fact: NewFact, ctx: WriteContext) -> str:
+    """What says that it does not hold yet, in every context that shows it."""
+    return f"[from {fact.valid_from:%Y-%m-%d}] " if fact.valid_from.date() > ctx.now.date() else ""
+
+
+def _to_row(fact: NewFact, memory: NewMemory, *, single: bool, source: str) -> Mapping[str, object]:
+    return {
+        "memory_id": str(memory.memory_id),
+        "subject": fact.subject,
+        "subject_key": normalize_subject(fact.subject) if fact.subject else None,
+        "attribute": normalize_attribute(fact.attribute) if fact.attribute else None,
+        "single": single,
+        "valid_from": fact.valid_from.isoformat(),
+        "valid_to": fact.valid_to.isoformat() if fact.valid_to else None,
+        "source": source,
+        "marked": fact.is_core,
+        "generalises": fact.is_generalization,
+    }

@@ -1,0 +1,99 @@
+"""Many facts of one subject and attribute become few that tell them all, and point to them. By a template, no model."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby, takewhile
+from uuid import UUID
+
+from newton.db.pool import Database, Tx
+from newton.db.queries import load
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory.memory import TokenCounter, Trust, digest, lowest_trust
+from newton.memory.representations import SUMMARY_TOKENS, one_line, to_bullet
+
+SQL = load("newton.heart.facts", "generalization.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFact:
+    """One of the many."""
+
+    subject: str
+    attribute: str
+    memory_id: UUID
+    full_text: str
+    trust: Trust
+    valid_from: datetime
+
+
+async def generalize_facts(db: Database, ctx: LifecycleContext) -> int:
+    """Generalises what has grown too many, each attribute in a unit of work; returns how many facts that concerned."""
+    async with db.transaction(ctx.agent_id) as tx:
+        groups = await _find_large_groups(tx, ctx)
+    for group in groups:
+        async with db.transaction(ctx.agent_id) as tx:
+            for statement, trust in build_generalizations(group, count_tokens=ctx.count_tokens):
+                await fact_store.add_facts(tx, [statement], ctx=replace(ctx, trust=trust))
+    return sum(len(group) for group in groups)
+
+
+async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceFact]]:
+    rows = await SQL["list_crowded_attributes"].fetch_all(
+        tx, agent_id=ctx.agent_id, max_facts=ctx.thresholds.max_facts_per_attribute
+    )
+    groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"]))
+    fields = ("subject", "attribute", "memory_id", "full_text", "trust", "valid_from")
+    return [[SourceFact(**{name: row[name] for name in fields}) for row in group] for _, group in groups]
+
+
+def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
+    """Few statements that tell all of the group, none longer than a summary, each with its sources' trust. Pure."""
+    made: list[tuple[NewFact, Trust]] = []
+    for part, text in _split_to_fit(group, count_tokens=count_tokens):
+        sources = tuple(single.memory_id for single in part)
+        statement = NewFact(
+            ref=f"general:{digest(*map(str, sources)).hex()}",
+            content=text,
+            valid_from=max(single.valid_from for single in part),
+            subject=part[0].subject,
+            attribute=part[0].attribute,
+            is_generalization=True,
+            sources=sources,
+        )
+        made.append((statement, lowest_trust(single.trust for single in part)))
+    return made
+
+
+def _split_to_fit(
+    group: Sequence[SourceFact], *, count_tokens: TokenCounter
+) -> Iterator[tuple[Sequence[SourceFact], str]]:
+    """The group in pieces that fit. One that fits into no piece is left as it is: there is nothing shorter to say."""
+    start = 0
+    while start < len(group):
+        text, end = "", start + 1
+        while end < len(group):
+            longer = join_texts([s.full_text for s in group[start : end + 1]])
+            if count_tokens(to_bullet(longer)) > SUMMARY_TOKENS:
+                break
+            text, end = longer, end + 1
+        if text:
+            yield group[start:end], text
+        start = end
+
+
+def join_texts(texts: Sequence[str]) -> str:
+    """All of the texts in a line; what they begin with in common is said once.
+
+    >>> join_texts(["Ana likes tea.", "Ana likes long walks"])
+    'Ana likes: tea; long walks'
+    """
+    lines = [one_line(text).rstrip(" .;") for text in texts]
+    words = [line.split() for line in lines]
+    common = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))]
+    ends = [" ".join(line[len(common) :]) for line in words]
+    if not common or not all(ends):
+        return "; ".join(lines)
+    return f"{' '.join(common)}: {'; '.join(ends)}"

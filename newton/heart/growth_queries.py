@@ -1,0 +1,105 @@
+"""What was learnt, followed and met in a period and in the one before it, read back for the report of growth."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.memory.periods import ReportPeriods
+
+SQL = load("newton.heart", "growth_queries.sql")
+
+
+class CensorCounts(NamedTuple):
+    """Activations of censors, and those that were said to be wrong."""
+
+    met: int
+    false_positives: int
+    met_before: int
+    false_positives_before: int
+
+
+class ProcedureCounts(NamedTuple):
+    """A procedure with its uses in both periods; those that were judged neither way are in no other column."""
+
+    name: str
+    uses: int
+    successes: int
+    failures: int
+    uses_before: int
+    successes_before: int
+    failures_before: int
+
+
+class FactGrowthCounts(NamedTuple):
+    """Facts at the end of each period, those that were new in it, and those that had been told again by then."""
+
+    known: int
+    learnt: int
+    confirmed: int
+    known_before: int
+    learnt_before: int
+    confirmed_before: int
+
+
+class EpisodeCounts(NamedTuple):
+    """Episodes that were made."""
+
+    episodes: int
+    episodes_before: int
+
+
+class MemoryStateChange(NamedTuple):
+    """A memory that came into another state: a censor that was escalated or retired, a procedure that turned out well
+    or badly, a fact that was superseded or disproved. `name` is its short form."""
+
+    at: datetime
+    kind: Literal["censor", "procedure", "fact"]
+    state: str
+    memory_id: UUID
+    name: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryGrowth:
+    """Both periods. `changed` are the changes of either, the oldest first."""
+
+    censors: CensorCounts
+    procedures: tuple[ProcedureCounts, ...]
+    facts: FactGrowthCounts
+    episodes: EpisodeCounts
+    state_changes: tuple[MemoryStateChange, ...]
+
+
+async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> MemoryGrowth:
+    """What became of facts, procedures and censors."""
+    before, start, now = periods
+    both = {"agent_id": agent_id, "before": before, "start": start, "now": now}
+    return MemoryGrowth(
+        censors=CensorCounts(*_single_row(await SQL["count_censor_activations"].fetch_all(tx, **both))),
+        procedures=tuple(ProcedureCounts(*row) for row in await SQL["count_procedure_uses"].fetch_all(tx, **both)),
+        facts=await count_facts(tx, periods, agent_id=agent_id),
+        episodes=EpisodeCounts(*_single_row(await SQL["count_episodes"].fetch_all(tx, **both))),
+        state_changes=tuple(
+            MemoryStateChange(*row)
+            for row in await SQL["list_state_changes"].fetch_all(tx, agent_id=agent_id, before=before, now=now)
+        ),
+    )
+
+
+async def count_facts(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> FactGrowthCounts:
+    """What became of facts alone."""
+    before, start, now = periods
+    return FactGrowthCounts(
+        *_single_row(await SQL["count_facts"].fetch_all(tx, agent_id=agent_id, before=before, start=start, now=now))
+    )
+
+
+def _single_row(rows: Iterable[Iterable[int]]) -> Iterable[int]:
+    """The one row of a statement that counts."""
+    (row,) = rows
+    return row

@@ -1,0 +1,1 @@
+"""The identity of an agent and standing instructions."""

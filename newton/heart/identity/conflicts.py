@@ -1,0 +1,122 @@
+"""Whether two lines of an identity say the same, or cannot both be followed. Pure.
+
+Both are told only where the words leave little doubt: of the rest a person is asked as of anything new. That a line
+goes against another is a question to them too, never an answer.
+"""
+
+import re
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from newton.heart.identity.tenets import normalize_line
+from newton.heart.statements.lemmas import lemmatize
+
+LineRelation = Literal["same", "against"]
+
+# What only says that it holds, and for whom.
+_REPLY_NOUNS = r"(?:answers?|repl(?:y|ies)|responses?|messages?)"
+_LASTING = re.compile(
+    r"\bfrom (?:now|here|today|this point)(?: on)?(?: out)?\b|\bstarting (?:now|today)\b|\bgoing forward\b"
+    r"|\bhenceforth\b|\bin (?:the )?future\b|\bby default\b|\bunless i (?:say|tell you|ask)(?: otherwise)?\b"
+    rf"|\b(?:in|to|for|with) (?:all|every|each)(?: of)?(?: your| my)? {_REPLY_NOUNS}\b"
+)
+# What carries the grammar, and whatever an answer and making one are called.
+_FILLER_WORDS = """
+a all always an and answer are as at be do ever every explanation for give i in is it its just keep kindly like make me
+measure message more much must my need of on only our please prefer really reply remember respond response should so
+speak spelling sure talk text that the them things to unit units use very want we when whenever with write you your
+"""
+_FILLERS = frozenset(_FILLER_WORDS.split())
+_NEGATIONS = frozenset(
+    ["never", "not", "no", "don't", "dont", "without", "avoid", "stop", "skip", "hate", "dislike", "omit"]
+)
+_PLEASE = re.compile(r",? please\b")
+_INSTEAD = re.compile(r"(?:,|,? and|,? but) (?:never|not)\b.*|,? (?:over|rather than|instead of)\b.*")
+# Of each row one side excludes the others; words of one side mean the same.
+_EXCLUSIVE_ROWS = (
+    "metric | imperial",
+    "celsius | fahrenheit",
+    "kilometre kilometer | mile",
+    "short brief concise terse | long detailed lengthy thorough verbose",
+    "formal | informal casual",
+    "polite gentle | blunt",
+    "tab | space",
+    "british | american",
+    "lowercase | uppercase",
+    "plain | markdown",
+    "euro | dollar | franc | yen | sterling",
+    "24-hour | 12-hour",
+    "arabic | chinese | czech | danish | dutch | english | finnish | french | german | greek | hebrew | hindi"
+    " | hungarian | italian | japanese | korean | norwegian | polish | portuguese | romanian | russian | spanish"
+    " | swedish | turkish | ukrainian",
+)
+_EXCLUSIVE_SIDES = [[frozenset(map(lemmatize, side.split())) for side in row.split("|")] for row in _EXCLUSIVE_ROWS]
+_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+# Only what is said of the person: "always call functions by their full name" calls nobody anything.
+_REQUEST_PREFIX = (
+    r"(?:(?:please|kindly|just|always|only|you|can|may|should|must|i|want|would|like|to|prefer|really),? )*"
+)
+_NAMING_REQUEST = re.compile(
+    rf"{_REQUEST_PREFIX}(?P<never>(?:(?:never|not|don't|dont|do not|stop)(?: ever)? )?)(?:to )?"
+    r"(?:(?:call(?:ing)?|address(?:ing)?|refer(?:ring)? to) me|be (?:called|addressed|referred to))(?: as| by)? "
+    r"(?P<name>.+)"
+    r"|my (?P<pronouns>pronouns) are (?P<are>.+)"
+)
+
+
+class _ParsedLine(NamedTuple):
+    """A line as it is compared: whether it forbids, its words that say something, whose they are, and what it wants
+    said for whom."""
+
+    forbids: bool = False
+    words: tuple[str, ...] = ()
+    owners: frozenset[str] = frozenset()
+    naming: tuple[str | None, str] | None = None
+
+
+def compare_lines(first: str, second: str) -> LineRelation | None:
+    """
+    >>> compare_lines("Always answer in metric units", "From now on use imperial units, please")
+    'against'
+    >>> compare_lines("Always answer in French", "Answer in French from now on")
+    'same'
+    >>> compare_lines("Never suggest meat", "Never suggest fish")
+    """
+    if normalize_line(first) == normalize_line(second):
+        return "same"
+    a, b = _parse_line(first), _parse_line(second)
+    if a.naming and b.naming and a.naming[0] == b.naming[0]:
+        return _compare_naming(a, b)
+    if not (a.words and b.words) or (a.owners and b.owners and a.owners.isdisjoint(b.owners)):
+        return None
+    if a.words == b.words:
+        return "same" if a.forbids == b.forbids else "against"
+    return None if a.forbids or b.forbids or not _are_exclusive(a.words, b.words) else "against"
+
+
+def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | None:
+    """Who is called one thing is not called another; who is not called one thing may be called whatever else."""
+    alike = first.naming == second.naming
+    if first.forbids == second.forbids:
+        return "same" if alike else None if first.forbids else "against"
+    return "against" if alike else None
+
+
+def _are_exclusive(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    """Whether they differ by what excludes each other and by nothing else."""
+    for sides in _EXCLUSIVE_SIDES:
+        ours, theirs = ([side for side in sides if side.intersection(words)] for words in (first, second))
+        if len(ours) == len(theirs) == 1 and ours != theirs:
+            return [w for w in first if w not in ours[0]] == [w for w in second if w not in theirs[0]]
+    return False
+
+
+def _parse_line(line: str) -> _ParsedLine:
+    said = _LASTING.sub(" ", line.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")).strip(" ,")
+    if called := _NAMING_REQUEST.match(said):
+        name = normalize_line(_PLEASE.sub("", _INSTEAD.sub("", called["name"] or called["are"])))
+        return _ParsedLine(forbids=bool(called["never"]), naming=(called["pronouns"], name))
+    words = _WORD.findall(_INSTEAD.sub("", said))
+    telling = [word for word in words if word not in _NEGATIONS | _FILLERS and lemmatize(word) not in _FILLERS]
+    owners = frozenset(word for word, owned in pairwise(words) if word in ("my", "your") and owned in telling)
+    return _ParsedLine(forbids=not _NEGATIONS.isdisjoint(words), words=tuple(map(lemmatize, telling)), owners=owners)

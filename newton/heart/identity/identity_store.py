@@ -1,0 +1,384 @@
+"""The identity: tenets in versions that are only ever added. A person changes it; whoever else may only propose."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.identity.conflicts import compare_lines
+from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity, IdentityPart, Tenet, fingerprint, render_tenet
+from newton.ids import new_id
+from newton.memory import hygiene
+from newton.memory.lookup import MIN_ID_DIGITS, short_id
+from newton.memory.memory import UNTRUSTED_TIERS, TokenCounter, Trust, WriteContext
+from newton.memory.representations import one_line
+
+SQL = load("newton.heart.identity", "identity_store.sql")
+
+IdentityChange = Literal["added", "changed", "removed", "accepted", "rolled back", "erased"]
+ProposalState = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
+
+MAX_TENETS = 200
+MAX_LINE_TOKENS = 100  # more than one in five of the layer's would be a page, not a line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityEdit:
+    """Who changes the identity, and why if that was said."""
+
+    ctx: WriteContext
+    reason: str | None = None
+
+    @property
+    def agent_id(self) -> UUID:
+        return self.ctx.agent_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityVersion:
+    """One change, and the tenets that stood after it, in order."""
+
+    version: int
+    at: datetime
+    origin: str
+    trust: Trust
+    change: IdentityChange
+    tenet_id: UUID | None
+    restored: int | None
+    because: str | None
+    standing: Sequence[UUID]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenetRecord:
+    """A tenet as it was written, wherever that was. `state` is that of its proposal, if it was one; the session and the
+    position are those of the line of dialogue it was heard in. Erased, it has no words."""
+
+    tenet_id: UUID
+    part: IdentityPart
+    words: str | None
+    tokens: int | None
+    at: datetime
+    origin: str
+    trust: Trust
+    session_id: UUID | None
+    position: int | None
+    state: ProposalState | None
+    gist: bytes | None
+
+
+class TenetProposal(NamedTuple):
+    """What waits for a person's yes, and the lines that stand and go against it: it would take their place."""
+
+    tenet: Tenet
+    instead_of: tuple[Tenet, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRef:
+    """A line of dialogue by its place."""
+
+    session_id: UUID
+    position: int
+
+
+async def read_identity(
+    tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None
+) -> Identity:
+    """The identity as it holds, as a version had it or as it was at a moment; what was erased since is not in it."""
+    rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
+    tenets = [
+        Tenet(tenet_id=row["tenet_id"], part=row["part"], text=row["words"], tokens=row["tokens"])
+        for row in rows
+        if row["tenet_id"]
+    ]
+    return Identity(rows[0]["version"], tuple(tenets), frozenset(rows[0]["gone"])) if rows else EMPTY_IDENTITY
+
+
+async def list_versions(tx: Tx, *, agent_id: UUID) -> list[IdentityVersion]:
+    """Every change, the first one first."""
+    rows = await SQL["list_versions"].fetch_all(tx, agent_id=agent_id)
+    return [IdentityVersion(**row) for row in rows]
+
+
+async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
+    """Every tenet that was ever in the identity or proposed for it, the first one first."""
+    return [TenetRecord(**row) for row in await SQL["list_tenets"].fetch_all(tx, agent_id=agent_id)]
+
+
+async def list_requested_lines(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
+    """The words of what was proposed in the lines of an episode, and of what stands."""
+    return [
+        row["words"] for row in await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)
+    ]
+
+
+async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep_conflicting: bool = False) -> bool:
+    """Adds a line to its part; False when it says so already. What waited for a yes with these words has it now.
+
+    Raises InputError for words that are no line, and ConflictError when there are too many, or when one that stands
+    goes against it, unless it is to stand `beside` that.
+    """
+    now = await _lock_and_read(tx, edit)
+    tenet = _make_tenet(part, text, edit.ctx.count_tokens)
+    await SQL["resolve_proposal"].execute(
+        tx, agent_id=edit.agent_id, normalized_hash=fingerprint(tenet.text), state="ACCEPTED"
+    )
+    if _contains_line(now, tenet):
+        return False
+    if not keep_conflicting and (against := find_conflicts(now, tenet.text)):
+        raise ConflictError(
+            f"This goes against what stands: {against[0].text}.", hint=_replacement_hint(against[0], tenet)
+        )
+    _ensure_below_limit(now)
+    await _reject_conflicting(tx, tenet, edit=edit)
+    await _insert_tenet(tx, tenet, ctx=edit.ctx)
+    await _insert_version(tx, "added", tenet.tenet_id, [*_tenet_ids(now), tenet.tenet_id], edit=edit)
+    return True
+
+
+async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None, edit: IdentityEdit) -> bool:
+    """Puts other words in the place of a line, perhaps in another part; False when they are the same."""
+    now = await _lock_and_read(tx, edit)
+    before = _resolve_tenet(tenet_ref, now.tenets)
+    tenet = _make_tenet(part or before.part, text, edit.ctx.count_tokens)
+    if (tenet.part, tenet.text) == (before.part, before.text):
+        return False
+    await _insert_tenet(tx, tenet, ctx=edit.ctx)
+    after = [tenet.tenet_id if one == before.tenet_id else one for one in _tenet_ids(now)]
+    await _insert_version(tx, "changed", tenet.tenet_id, after, edit=edit)
+    return True
+
+
+async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
+    """Takes a line out; its words stay in the versions that had it."""
+    now = await _lock_and_read(tx, edit)
+    tenet = _resolve_tenet(tenet_ref, now.tenets)
+    await _insert_version(
+        tx, "removed", tenet.tenet_id, [one for one in _tenet_ids(now) if one != tenet.tenet_id], edit=edit
+    )
+    return tenet
+
+
+async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
+    """Makes the identity what it was in an earlier version, but for what was erased; False when it is that already.
+
+    Raises NotFoundError for a version that is not there.
+    """
+    now = await _lock_and_read(tx, edit)
+    if not 1 <= version <= now.version:
+        known = f"The last one is {now.version}." if now.version else "Nobody has written anything yet."
+        raise NotFoundError(f"There is no version {version} of the identity.", hint=known)
+    then = await read_identity(tx, agent_id=edit.agent_id, version=version)
+    if _tenet_ids(then) == _tenet_ids(now):
+        return False
+    await _insert_version(tx, "rolled back", None, _tenet_ids(then), edit=edit, restored=version)
+    return True
+
+
+async def propose(
+    tx: Tx, instructions: Sequence[StandingInstruction], *, message_ref: MessageRef | None, edit: IdentityEdit
+) -> list[TenetProposal]:
+    """Has what does not stand already wait for a person's yes; returns what of it waits, with what it would take the
+    place of. The same does not wait twice, in whatever words.
+
+    Raises InputError for what a tool or the web said.
+    """
+    if edit.ctx.trust in UNTRUSTED_TIERS:
+        raise InputError(
+            f"What a {edit.ctx.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
+        )
+    now = await _lock_and_read(tx, edit)
+    waiting = [_to_tenet(one) for one in await _list_pending(tx, edit)]
+    heard: dict[UUID, Tenet] = {}
+    for wish in instructions:
+        if _find_same(now.tenets, wish.text):
+            continue
+        tenet = _find_same(waiting, wish.text)
+        if tenet is None:
+            tenet = _make_tenet(wish.part, wish.text, edit.ctx.count_tokens)
+            waiting.append(tenet)
+            await _insert_tenet(tx, tenet, ctx=edit.ctx, message_ref=message_ref)
+            await SQL["insert_proposal"].execute(
+                tx, agent_id=edit.agent_id, tenet_id=tenet.tenet_id, normalized_hash=fingerprint(tenet.text)
+            )
+        heard[tenet.tenet_id] = tenet
+    return [TenetProposal(tenet, find_conflicts(now, tenet.text)) for tenet in heard.values()]
+
+
+def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) -> bool:
+    """Whether it could stand in an identity."""
+    try:
+        _make_tenet(instruction.part, instruction.text, count_tokens)
+    except InputError:
+        return False
+    return True
+
+
+async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
+    """A person's yes: from now on it stands, in the place of what goes against it; what goes against it and waits for
+    an answer has a no. Raises NotFoundError for what does not wait for one."""
+    now = await _lock_and_read(tx, edit)
+    tenet = await _settle_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
+    await _reject_conflicting(tx, tenet, edit=edit)
+    against = find_conflicts(now, tenet.text)
+    if not _find_same(now.tenets, tenet.text):
+        gone = {one.tenet_id for one in against}
+        after = [one for one in _tenet_ids(now) if one not in gone]
+        _ensure_below_limit(now._replace(tenets=tuple(one for one in now.tenets if one.tenet_id not in gone)))
+        await _insert_version(tx, "accepted", tenet.tenet_id, [*after, tenet.tenet_id], edit=edit)
+    return TenetProposal(tenet, against)
+
+
+def find_conflicts(identity: Identity, text: str) -> tuple[Tenet, ...]:
+    """The lines that stand and cannot be followed together with these words."""
+    return tuple(tenet for tenet in identity.tenets if compare_lines(tenet.text, text) == "against")
+
+
+async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
+    """A person's no. Raises NotFoundError for what does not wait for an answer."""
+    await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
+    return await _settle_proposal(tx, tenet_ref, "REJECTED", edit=edit)
+
+
+async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
+    """Takes the words of a tenet away for good, wherever the same were written; returns how often. Each is a version of
+    its own: that something was erased stays known.
+
+    Raises NotFoundError.
+    """
+    await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
+    every = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
+    same = fingerprint(_resolve_tenet(tenet_ref, every).text)
+    gone = [tenet.tenet_id for tenet in every if fingerprint(tenet.text) == same]
+    for tenet_id in gone:
+        now = await read_identity(tx, agent_id=edit.agent_id)
+        await _insert_version(tx, "erased", tenet_id, [one for one in _tenet_ids(now) if one != tenet_id], edit=edit)
+    await SQL["erase_tenets"].execute(tx, agent_id=edit.agent_id)
+    return len(gone)
+
+
+async def _lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
+    """The identity as it holds; until the end of the unit of work nobody else changes it."""
+    await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
+    return await read_identity(tx, agent_id=edit.agent_id)
+
+
+async def _list_pending(tx: Tx, edit: IdentityEdit) -> list[TenetRecord]:
+    return [one for one in await list_tenets(tx, agent_id=edit.agent_id) if one.state == "PROPOSED"]
+
+
+async def _settle_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit: IdentityEdit) -> Tenet:
+    tenet = _resolve_tenet(tenet_ref, [_to_tenet(one) for one in await _list_pending(tx, edit)], what="proposal")
+    await SQL["resolve_proposal"].execute(
+        tx, agent_id=edit.agent_id, normalized_hash=fingerprint(tenet.text), state=state
+    )
+    return tenet
+
+
+async def _reject_conflicting(tx: Tx, accepted: Tenet, *, edit: IdentityEdit) -> None:
+    """What a person wants now is not what they wanted before it."""
+    for one in map(_to_tenet, await _list_pending(tx, edit)):
+        if compare_lines(one.text, accepted.text) == "against":
+            await SQL["resolve_proposal"].execute(
+                tx, agent_id=edit.agent_id, normalized_hash=fingerprint(one.text), state="REJECTED"
+            )
+
+
+async def _insert_tenet(tx: Tx, tenet: Tenet, *, ctx: WriteContext, message_ref: MessageRef | None = None) -> None:
+    await SQL["insert_tenet"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        tenet_id=tenet.tenet_id,
+        section=tenet.part,
+        text=tenet.text,
+        tokens=tenet.tokens,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
+        session_id=message_ref and message_ref.session_id,
+        position=None if message_ref is None else message_ref.position,
+    )
+
+
+async def _insert_version(
+    tx: Tx,
+    change: IdentityChange,
+    tenet_id: UUID | None,
+    tenet_ids: Sequence[UUID],
+    *,
+    edit: IdentityEdit,
+    restored: int | None = None,
+) -> None:
+    """Writes the next version."""
+    await SQL["insert_version"].execute(
+        tx,
+        agent_id=edit.agent_id,
+        created_at=edit.ctx.now,
+        origin=edit.ctx.origin,
+        trust=edit.ctx.trust,
+        change=change,
+        tenet_id=tenet_id,
+        restored_version=restored,
+        reason=edit.reason,
+        active_tenets=list(tenet_ids),
+    )
+
+
+def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> Tenet:
+    said = one_line(hygiene.clean_name(text, what="line"))
+    tokens = count_tokens(render_tenet(part, said))
+    if tokens > MAX_LINE_TOKENS:
+        raise InputError(
+            f"The line has {tokens} tokens; {MAX_LINE_TOKENS} is the most.", hint="Say it in several lines."
+        )
+    return Tenet(tenet_id=new_id(), part=part, text=said, tokens=tokens)
+
+
+def _to_tenet(record: TenetRecord) -> Tenet:
+    assert record.words is not None and record.tokens is not None
+    return Tenet(tenet_id=record.tenet_id, part=record.part, text=record.words, tokens=record.tokens)
+
+
+def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
+    """The one meant by its id or the end of it. Raises InputError, NotFoundError and ConflictError."""
+    letters = tenet_ref.strip().lower().replace("-", "")
+    if len(letters) < MIN_ID_DIGITS:
+        raise InputError(
+            f"{tenet_ref!r} is no id of a {what}.",
+            hint=f"Give the whole id or at least its last {MIN_ID_DIGITS} letters.",
+        )
+    found = [tenet for tenet in candidates if tenet.tenet_id.hex.endswith(letters)]
+    if not found:
+        command = "newton identity proposals" if what == "proposal" else "newton identity"
+        raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows their ids.")
+    if len(found) > 1:
+        raise ConflictError(f"Several end in {tenet_ref}.", hint="Give more letters of the id.")
+    return found[0]
+
+
+def _contains_line(identity: Identity, tenet: Tenet) -> bool:
+    return any(one.part == tenet.part and fingerprint(one.text) == fingerprint(tenet.text) for one in identity.tenets)
+
+
+def _find_same(tenets: Sequence[Tenet], text: str) -> Tenet | None:
+    return next((tenet for tenet in tenets if compare_lines(tenet.text, text) == "same"), None)
+
+
+def _replacement_hint(conflicting: Tenet, tenet: Tenet) -> str:
+    command = f'newton identity change {short_id(conflicting.tenet_id)} "{tenet.text}"'
+    return f"`{command}` puts it in its place; --beside keeps both."
+
+
+def _tenet_ids(identity: Identity) -> list[UUID]:
+    return [tenet.tenet_id for tenet in identity.tenets]
+
+
+def _ensure_below_limit(identity: Identity) -> None:
+    if len(identity.tenets) >= MAX_TENETS:
+        raise ConflictError(f"The identity has {MAX_TENETS} lines.", hint="`newton identity remove` one first.")

@@ -1,0 +1,185 @@
+"""What a person says that is meant to hold from now on: standing instructions and preferences in a message. Pure.
+
+Few and plain patterns, each anchored at the beginning of a sentence of the person's own: what they report, quote, paste
+or ask is not theirs to wish. A wish that is missed can be said again; a wrong one would be asked about.
+"""
+
+import re
+from typing import NamedTuple
+
+from newton.heart.identity.tenets import IdentityPart
+
+MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted
+MAX_SENTENCE_CHARACTERS = 200
+
+
+class StandingInstruction(NamedTuple):
+    """What should hold from now on, in the person's own words, and the part of the identity that it belongs to."""
+
+    part: IdentityPart
+    text: str
+
+
+# What an agent can be told to do. In other imperatives somebody tells of themselves ("Always forget my keys").
+_AGENT_VERBS = """
+    acknowledge add address aim answer apologise apologize ask assume attach avoid back begin book call capitalise
+    capitalize check cite close combine commit compare confirm consider consult contact convert copy create
+    decline default delete deploy describe double-check draft end explain finish flag follow format give greet
+    group highlight ignore illustrate include install invent keep label leave limit link list log maintain mark
+    mention merge move note number offer open order organise organize output prefer present print prioritise
+    prioritize propose provide push put quote read recommend refer rely remind remove repeat reply report respond
+    return reveal review rewrite round run schedule send separate share show sign skip sort speak specify spell
+    start state stick stop store suggest summarise summarize switch tailor talk tell test thank translate treat
+    use validate verify wait warn write
+"""
+_MANNERS = """
+    blunt brief careful clear concise critical direct formal frank friendly gentle honest informal kind polite precise
+    professional quick respectful short specific strict terse transparent
+"""
+# What an agent makes, and what it puts into that.
+_REPLY_NOUNS = "answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies)"
+_STYLE = (
+    r"emojis?|emoticons?|bullet ?points?|bullets|tables|lists|headings|footnotes|exclamation marks|disclaimers|jargon|"
+    r"small ?talk|filler|flattery|buzzwords|markdown|code comments"
+)
+
+_PLEASE = r"(?:(?:please|kindly|just),? )?"
+_NOW = (
+    r"(?:from (?:now|here|today|this point|this day)(?: on)?(?: out)?|starting (?:now|today)|going forward|henceforth"
+    r"|in (?:the )?future)"
+)
+_DO = rf"(?:(?:{'|'.join(_AGENT_VERBS.split())})\b(?! up\b)|be (?:very |more )?(?:{'|'.join(_MANNERS.split())})\b)"
+_NOT = r"(?:do not|don't)(?: you)?"
+_EVER = rf"(?:always|never(?: ever)?|{_NOT} ever)"
+_YOU = (
+    r"(?:I (?:want|need|would like|expect) you to|I'd like you to|you (?:must|should|have to|need to|are to)"
+    r"|make sure (?:that you|you|to)|be sure to|remember to)"
+)
+_ORDER = rf"{_PLEASE}(?:(?:{_EVER}|only|also|{_NOT}) )?{_PLEASE}{_DO}"
+_LASTING = (
+    rf"\b(?:{_NOW}|by default|(?:unless|until) I (?:say|tell|ask)\b"
+    rf"|(?:in|to|for|with) (?:all|every|each)(?: of)?(?: your| my)?(?: future)? (?:{_REPLY_NOUNS})"
+    r"|in all(?: of)? your (?:code|messages|mails|emails|letters))"
+)
+_DEFINITE = r"(?:the|this|that|these|those|his|her|him|them|their|your|it|not|an?|another|option|plan|version|one)\b"
+
+_ORDERS = (
+    rf"{_NOW},? {_PLEASE}(?:{_YOU} )?{_ORDER}",
+    rf"(?:{_YOU} )?{_PLEASE}{_EVER},? {_PLEASE}{_DO}",
+    rf"(?:whenever|(?:every|each|any) time) (?:I|you) [^,:]{{2,80}}, {_ORDER}",
+    rf"(?:when|if) (?:I|you) [^,:]{{2,80}}, {_PLEASE}{_EVER} {_DO}",
+    rf"(?:{_YOU} )?{_ORDER}.*{_LASTING}",
+    rf"{_PLEASE}(?:begin|start|end|finish|close|open) (?:each|every)(?: of your)? (?:{_REPLY_NOUNS}|messages?)",
+    rf"(?:{_NOW},? )?{_PLEASE}no (?:more )?(?:{_STYLE})\b.*(?<!^){_LASTING}",
+    rf"{_NOW},? {_PLEASE}no (?:more )?(?:{_STYLE})\b",
+)
+_NAME = r"(?-i:[A-Z])[\w.'-]*(?: (?-i:[A-Z])[\w.'-]*){0,2}"
+_NO_NAME = r"(?!(?:back|later|again|tomorrow|today|tonight|now|soon|anytime|if|when|at|on|an?|the|maybe)\b)"
+_VERY = r"(?:(?:really|generally|usually|much|strongly|always|do|also|honestly|in general) )*"
+_LIKE = rf"I {_VERY}(?:(?:don't|do not) {_VERY})?(?:like|love|hate|dislike|enjoy|can't stand|cannot stand) "
+_PREFERENCES = (
+    rf"I {_VERY}prefer (?!{_DEFINITE}|to\b|(?-i:[A-Z])\b)\w",
+    rf"I {_VERY}prefer (?:it (?:if|when) you\b|to be (?:called|addressed)\b)",
+    rf"{_LIKE}it when you {_DO}",
+    rf"(?:{_LIKE}|I {_VERY}(?:want|expect) )(?:my )?(?:(?!{_DEFINITE})[\w-]+ ){{0,2}}?(?:answers|replies|responses)\b",
+    rf"{_LIKE}(?:my )?(?:(?!{_DEFINITE})[\w-]+ ){{0,2}}?(?:explanations|summaries|{_STYLE})\b",
+    rf"(?:you (?:can|may|should) )?{_PLEASE}(?:call me {_NO_NAME}|(?:address|refer to) me as ){_NAME}"
+    r"(?=,? please|,? not\b| instead\b|[,.!;]|$)",
+    rf"(?:please|you (?:can|may|should)|just)(?: just| please)? call me {_NO_NAME}\w+(?:,? please)?[.!]?$",
+    r"(?:please )?(?:address|refer to) me as \w+(?:,? please)?[.!]?$",
+    r"my pronouns are \w",
+)
+
+_INSTRUCTION_PATTERNS: tuple[tuple[IdentityPart, re.Pattern[str]], ...] = (
+    ("instruction", re.compile("|".join(f"(?:{order})" for order in _ORDERS), re.IGNORECASE)),
+    ("preference", re.compile("|".join(f"(?:{preference})" for preference in _PREFERENCES), re.IGNORECASE)),
+)
+
+# How people begin before they come to it. After a reason of their own only with "so" or "but".
+_OPENING = re.compile(
+    r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|one more thing|so|well|thanks|thank you|great|good|listen"
+    r"|note|important|reminder|rule|ps|in general|generally|as a rule|newton|please)\b[\s,:;!–—-]+)*"
+    r"(?:(?:I'm|I am|I have|my name is|that|this|it)\b[^:;¤]{1,80}?,? (?:so|but) )?",
+    re.IGNORECASE,
+)
+_POLITE_REQUEST = re.compile(r"(?:can|could|would|will) you (?:please|kindly) ", re.IGNORECASE)
+# What is said of one thing or one time does not stand.
+_ONE_TIME = re.compile(
+    r"\b(?:for now|right now|this time|(?:just )?this once|just once|today|tonight|tomorrow|yesterday|here"
+    r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
+    re.IGNORECASE,
+)
+
+_SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
+# Not the person's own words here and now: code, quotations, lists, lines of a transcript.
+_NOT_OWN_WORDS = re.compile(
+    r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
+    r"|^[ \t]*(?:[>|*•\[#-]|\d+[.)])[^\n]*$"
+    r"|^(?!(?:note|important|reminder|rule|ps|ok|okay|newton|thanks)\b)\w+(?: \w+)?: [^\n]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_MATERIAL = re.compile(
+    r":[ \t]*\n"
+    r"|\b(?:translate|rewrite|rephrase|paraphrase|summari[sz]e|proofread|correct|edit|fix|improve|shorten|review"
+    r"|analy[sz]e)\b"
+    r"[^\n.:]*\b(?:this|these|following|below)\b.*?(?:\n|[.:!])",
+    re.IGNORECASE,
+)
+# Where a sentence goes on to something else: to a question, or to what follows from a preference.
+_ASIDE = re.compile(
+    r",? (?:so |but |and )?(?:can|could|would|will|how|what|should|do|does|is|are|why|where) .*\?$", re.IGNORECASE
+)
+_TRAILING_CLAUSE = re.compile(r", (?:so|which|but|and|because|since|though) .*$", re.IGNORECASE)
+_EDGES = re.compile(r"^(?:please|kindly),? |(?:,? please)?[\s.!?,]*$", re.IGNORECASE)
+
+
+def detect_instructions(text: str) -> list[StandingInstruction]:
+    """What the person wants to hold from now on, in the order of the message.
+
+    >>> detect_instructions("Thanks! From now on answer in French, please.")
+    [Wish(part='instruction', words='From now on answer in French')]
+    >>> detect_instructions("She always answers in French.")
+    []
+    """
+    if len(text) > MAX_MESSAGE_CHARACTERS:
+        return []
+    own = _mask_foreign_text(text)
+    found = [wish for match in _SENTENCE.finditer(own) if (wish := _match_sentence(match, text))]
+    return list(dict.fromkeys(found))
+
+
+def _mask_foreign_text(text: str) -> str:
+    """The text with all that the person does not say themselves blotted out; every character keeps its place."""
+    blotted = _NOT_OWN_WORDS.sub(
+        lambda other: re.sub(r"[^\n]", "¤", other[0]), text.replace("’", "'").replace("\t", " ")
+    )
+    material = _MATERIAL.search(blotted)
+    return blotted[: material.end()] if material else blotted
+
+
+def _match_sentence(sentence: "re.Match[str]", text: str) -> StandingInstruction | None:
+    said = sentence[0]
+    start, end = _instruction_span(said)
+    if len(said) > MAX_SENTENCE_CHARACTERS or _ONE_TIME.search(said, 0, end):
+        return None
+    for begin in dict.fromkeys((start, 0)):
+        for part, pattern in _INSTRUCTION_PATTERNS:
+            if begin < end and pattern.match(said, begin, end):
+                last = _TRAILING_CLAUSE.search(said, begin, end) if part == "preference" else None
+                said_so = text[sentence.start() + begin : sentence.start() + (last.start() if last else end)]
+                words = _EDGES.sub("", said_so)
+                return StandingInstruction(part, words[:1].upper() + words[1:])
+    return None
+
+
+def _instruction_span(sentence: str) -> tuple[int, int]:
+    """The part of a sentence that is no question, without how people begin. Empty when it only asks; who asks politely
+    for something to be done tells it."""
+    opening = _OPENING.match(sentence)
+    start = opening.end() if opening else 0
+    if not sentence.endswith("?"):
+        return start, len(sentence)
+    if asked := _POLITE_REQUEST.match(sentence, start):
+        return asked.end(), len(sentence)
+    aside = _ASIDE.search(sentence)
+    return start, aside.start() if aside else 0

@@ -1,0 +1,70 @@
+"""Two statements side by side: which words they share, and where each word belongs in either."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from newton.heart.statements.parser import ParsedStatement, ParsedWord, parse_statement
+
+_TIME_PREPOSITIONS = frozenset({"in", "on", "at"})
+
+
+class AlignedStatement:
+    """One statement beside the other: its words as they are compared. What is a name in either is one in both."""
+
+    def __init__(self, own: ParsedStatement, other: ParsedStatement) -> None:
+        self.statement = own
+        self.items = [item for item in own.items if not item.is_plain_verb]
+        both = (*own.items, *other.items)
+        small = {item.surface for item in both if not item.capital}
+        self._names = {i.surface for i in both if i.capital and not (i.first and i.surface in small)}
+        self.keys = [self.comparison_key(item) for item in self.items]
+        self.feature_names = {feature for feature, _ in own.features}
+
+    def comparison_key(self, item: ParsedWord) -> str:
+        return item.surface if item.is_number_or_time or item.surface in self._names else item.lemma
+
+    def is_name(self, key: str) -> bool:
+        return key in self._names
+
+    def comparison_role(self, item: ParsedWord) -> str:
+        """Where it belongs; on, at and in say one thing of times, at and in of names."""
+        clause, _, last = item.role.rpartition(" ")
+        if last in _TIME_PREPOSITIONS and item.is_time:
+            last = ""
+        elif last == "in" and self.is_name(item.surface):
+            last = "at"
+        return f"{clause} {last}".strip()
+
+    def roles_by_word(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for item in self.items:
+            found.setdefault(self.comparison_key(item), []).append(self.comparison_role(item))
+        return {key: sorted(roles) for key, roles in found.items()}
+
+    def list_times(self) -> list[str]:
+        return [item.surface for item in self.items if item.is_time]
+
+
+class StatementPair(NamedTuple):
+    new: AlignedStatement
+    known: AlignedStatement
+
+    def unmatched_words(self) -> tuple[list[str], list[str]]:
+        """The words that only one of them has, markers among them."""
+        told = Counter([*self.new.keys, *self.new.statement.markers])
+        known = Counter([*self.known.keys, *self.known.statement.markers])
+        return list((told - known).elements()), list((known - told).elements())
+
+    def overlap(self) -> float:
+        """The part of the words that both have, in [0, 1]."""
+        words = len(self.new.keys) + len(self.known.keys)
+        common = Counter(self.new.keys) & Counter(self.known.keys)
+        return 2 * common.total() / words if words else 1.0
+
+    def matching_features(self, names: frozenset[str]) -> tuple[set[str], set[str]]:
+        return self.new.feature_names & names, self.known.feature_names & names
+
+
+def align_statements(new: str, known: str) -> StatementPair:
+    one, other = parse_statement(new), parse_statement(known)
+    return StatementPair(AlignedStatement(one, other), AlignedStatement(other, one))

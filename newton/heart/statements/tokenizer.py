@@ -1,0 +1,173 @@
+"""A text as the words that a reader of it weighs: contractions and phrases read as what they stand for."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+from newton.heart.statements import vocabulary as known
+from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
+from newton.heart.statements.numerals import CARDINALS, MONTHS, ORDINALS, WordToken, parse_numbers
+
+MAX_PHRASE_WORDS = max(len(words) for words in known.PHRASES)
+QUESTION, BREAK, STOP, START = "?", ",", ";", "^"
+
+_TOKEN = re.compile(r"(?:(?<!\w)[-−.](?=\d))?\w*\d\w*(?:[.,:/-]\d\w*)*|[^\W_](?:\w|'(?=\w))*|[^\w\s]|_+")
+_CURRENCY = re.compile(r"([$€£¥]) ?(\d(?:[\d.,]*\d)?)")
+_APOSTROPHES = str.maketrans("’‘ʼ`´", "'''''")
+_STOPS, _BREAKS, _KEPT_SIGNS = frozenset(".!;"), frozenset(",:()–—"), frozenset("%#@&")
+_SYMBOLS = {"$": "dollar", "€": "euro", "£": "pound", "%": "percent", START: "caret"}
+_MISSING_APOSTROPHES = {
+    f"{verb}nt": f"{verb}n't" for verb in ("do", "does", "did", "is", "was", "are", "ca", "wo", "would", "have", "has")
+}
+_CONTRACTED = {"can't": ("can", "not"), "won't": ("will", "not"), "shan't": ("will", "not"), "cannot": ("can", "not")}
+_ENDINGS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will", "'d": "would", "'s": "'s"}
+_IS_AFTER = frozenset({"it", "he", "she", "that", "there", "what", "who", "here", "where", "this"})
+_IS_BEFORE = frozenset({"a", "an", "the", "not", "been", "got", "going"})
+_ORDINARY_OPENERS = frozenset({"there", "keep", "just", "right", "prior", "up", "going", "most"})
+_CEASING_VERBS = frozenset({"stopped", "quit", "ceased", "quits", "stops"})
+
+
+@lru_cache(maxsize=1_024)
+def fold_words(text: str) -> tuple[str, ...]:
+    """The words and signs of a text of any language, without case and punctuation. Linear in its length."""
+    return tuple(word.text for word in _scan_words(text) if word.text not in (BREAK, STOP, START))
+
+
+def is_latin_script(text: str) -> bool:
+    """Whether the rules may be tried on it: in other scripts nobody here tells a word from a name or a denial."""
+    return text.isascii() or all(not c.isalpha() or "LATIN" in unicodedata.name(c, "") for c in text)
+
+
+def tokenize(text: str) -> list[WordToken]:
+    """The words of a statement in English; a feature such as a denial is one that begins with ~."""
+    return _mark_cessation(
+        parse_numbers(
+            _replace_phrases(_resolve_possessives(_sort_joined_names(list(_expand_contractions(_scan_words(text))))))
+        )
+    )
+
+
+def _scan_words(text: str) -> Iterator[WordToken]:
+    plain = _CURRENCY.sub(r"\2 \1", unicodedata.normalize("NFKC", text).translate(_APOSTROPHES))
+    shouted = plain.upper() == plain
+    yield WordToken(START)
+    fresh, last = True, ""
+    for match in _TOKEN.finditer(plain):
+        sign = _normalize_token(match[0], last=last)
+        if sign:
+            capital = match[0][0].isupper() and not shouted and not (fresh and _is_ordinary(sign))
+            yield WordToken(sign, capital, starts_sentence=fresh)
+            fresh = sign == STOP or match[0] == ":"
+        last = match[0]
+
+
+def _normalize_token(token: str, *, last: str) -> str:
+    """What the token is read as; nothing for a mark that says nothing. A full stop after St or Dr ends no sentence."""
+    if token[0].isalnum() or len(token) > 1:
+        return token.casefold()
+    if token in _STOPS:
+        return "" if token == "." and len(last) <= 3 and last.isalpha() else STOP
+    if token in _BREAKS:
+        return BREAK
+    kept = token in _KEPT_SIGNS or token == QUESTION or not unicodedata.category(token).startswith("P")
+    return _SYMBOLS.get(token, token) if kept else ""
+
+
+def _is_ordinary(word: str) -> bool:
+    """Whether a capital at the beginning of a sentence is only that."""
+    phrase = (word,) in known.PHRASES or (START, word) in known.PHRASES
+    return phrase or word in _FUNCTION_WORDS or lemmatize(word) in VERB_LEMMAS
+
+
+_FUNCTION_WORDS = _ORDINARY_OPENERS.union(
+    known.MARKERS, known.PERSONS, known.DETERMINERS, known.AUXILIARIES, CARDINALS, ORDINALS
+)
+
+
+def _expand_contractions(words: Iterator[WordToken]) -> Iterator[WordToken]:
+    for word in words:
+        text = word.text
+        text = _MISSING_APOSTROPHES.get(text, text)
+        if text in _CONTRACTED:
+            yield from map(WordToken, _CONTRACTED[text])
+            continue
+        ending = next((e for e in _ENDINGS if len(text) > len(e) and text.endswith(e)), "")
+        yield WordToken(text.removesuffix(ending), word.is_capitalized, starts_sentence=word.starts_sentence)
+        if ending:
+            yield WordToken(_ENDINGS[ending])
+
+
+def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
+    """'s is `is` where it can be nothing else."""
+    read_as = list(words)
+    for place, word in enumerate(words):
+        if word.text == "'s" and place + 1 < len(words):
+            following = words[place + 1].text
+            participle = (
+                following in known.PARTICIPLES and following not in known.PAST_FORMS and following not in known.VERBS
+            )
+            if words[place - 1].text in _IS_AFTER or following in _IS_BEFORE or participle:
+                read_as[place] = WordToken("has" if following in ("been", "got") else "is")
+    return read_as
+
+
+def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
+    """Ben and Ana are Ana and Ben."""
+    sorted_ = list(words)
+    for place in range(1, len(words) - 1):
+        one, joint, other = words[place - 1 : place + 2]
+        around = [words[n] for n in (place - 2, place + 2) if 0 <= n < len(words)]
+        alone = not any(word.is_capitalized or word.text == "'s" for word in around)
+        if (
+            joint.text in ("and", "&")
+            and one.is_capitalized
+            and other.is_capitalized
+            and alone
+            and other.text < one.text
+        ):
+            sorted_[place - 1], sorted_[place + 1] = other, one
+    return sorted_
+
+
+def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
+    """The longest phrases first, from left to right. A capitalised month or name is never part of one."""
+    found: list[WordToken] = []
+    place = 0
+    while place < len(words):
+        length = next((n for n in range(MAX_PHRASE_WORDS, 0, -1) if _is_phrase(words, place, n)), 0)
+        if length:
+            found += map(WordToken, known.PHRASES[tuple(word.text for word in words[place : place + length])])
+        else:
+            found.append(words[place])
+        place += max(length, 1)
+    return found
+
+
+def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
+    part = words[position : position + length]
+    if len(part) < length or tuple(word.text for word in part) not in known.PHRASES:
+        return False
+    if any(word.text in MONTHS for word in part):
+        return not _is_beside_date(words, position)
+    return not any(word.is_capitalized for word in part)
+
+
+def _is_beside_date(words: list[WordToken], position: int) -> bool:
+    """May as a month: it is capitalised within a sentence, or stands beside a figure."""
+    sides = [words[n].text for n in (position - 1, position + 1) if 0 <= n < len(words)]
+    return words[position].is_capitalized or any(side[:1].isdigit() for side in sides)
+
+
+def _mark_cessation(words: list[WordToken]) -> list[WordToken]:
+    """What stopped, and what is not any more, is no longer; what is `any` of something denied is that."""
+    texts = [word.text for word in words]
+    dropped = {"~anymore", "~any"} if "~not" in texts else {"~anymore"}
+    read_as: list[WordToken] = []
+    for word, following in zip(words, [*texts[1:], ""], strict=False):
+        stopped = word.text in _CEASING_VERBS and following.endswith("ing")
+        if stopped or (word.text == "~not" and "~anymore" in texts):
+            read_as.append(WordToken("~ceased"))
+        elif word.text not in dropped:
+            read_as.append(word)
+    return read_as

@@ -1,0 +1,64 @@
+"""Every change of state that there is. The database's constraint, the rules and docs/lifecycle.md agree with it."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from newton.memory.memory import Kind
+
+
+class AllowedTransition(NamedTuple):
+    """From `before`, `event` may lead to `after`."""
+
+    kind: Kind
+    from_state: str
+    event: str
+    to_state: str
+
+
+def _expand(kind: Kind, from_states: str, event: str, to_states: str) -> Iterable[AllowedTransition]:
+    return [
+        AllowedTransition(kind, before, event, after) for before in from_states.split() for after in to_states.split()
+    ]
+
+
+CAPPED_KINDS: tuple[Kind, ...] = ("event", "entity", "relation", "passage")
+
+ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
+    change
+    for changes in (
+        _expand("fact", "NEW", "confirmed", "CONFIRMED"),
+        _expand("fact", "NEW CONFIRMED", "established", "CORE"),
+        _expand("fact", "NEW CONFIRMED CORE", "superseded", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "expired", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "merged", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "generalised", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
+        _expand("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),
+        _expand("fact", "NEW CONFIRMED SUPERSEDED", "released", "CONFIRMED CORE SUPERSEDED"),
+        _expand("fact", "CORE", "released", "CORE SUPERSEDED"),
+        _expand("episode", "ACTIVE", "summarized", "SUMMARIZED"),
+        _expand("episode", "ACTIVE SUMMARIZED", "archived", "ARCHIVED"),
+        _expand("procedure", "ACTIVE INEFFECTIVE", "proved", "EFFECTIVE"),
+        _expand("procedure", "ACTIVE EFFECTIVE", "failed", "INEFFECTIVE"),
+        _expand("procedure", "EFFECTIVE INEFFECTIVE", "reopened", "ACTIVE"),
+        _expand("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "retired", "RETIRED"),
+        _expand("procedure", "RETIRED", "restored", "ACTIVE EFFECTIVE INEFFECTIVE"),
+        _expand("censor", "CREATED", "released", "CREATED"),
+        _expand("censor", "CREATED", "triggered", "ACTIVE"),
+        _expand("censor", "CREATED ACTIVE", "escalated", "ESCALATED"),
+        _expand("censor", "CREATED ACTIVE ESCALATED", "retired", "RETIRED"),
+        _expand("passage", "ACTIVE", "replaced", "SUPERSEDED"),
+        _expand("passage", "SUPERSEDED", "restored", "ACTIVE"),
+        _expand("passage", "ACTIVE", "released", "ACTIVE"),
+        _expand("artifact", "ACTIVE", "replaced", "SUPERSEDED"),
+        _expand("decision", "RECORDED", "done", "PENDING"),
+        _expand("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
+        _expand("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "archived", "ARCHIVED"),
+        _expand("procedure", "ARCHIVED", "retired", "RETIRED"),
+        *(_expand(kind, "ACTIVE", "archived", "ARCHIVED") for kind in CAPPED_KINDS),
+        *(_expand(kind, "ARCHIVED", "restored", "ACTIVE") for kind in (*CAPPED_KINDS, "procedure")),
+        _expand("passage", "ARCHIVED", "replaced", "SUPERSEDED"),
+        _expand("passage", "ARCHIVED", "released", "ARCHIVED"),
+    )
+    for change in changes
+)

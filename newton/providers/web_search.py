@@ -1,0 +1,143 @@
+"""Asks a SearXNG-compatible search what the web says. The address is the operator's, and nothing else is fetched."""
+
+import json
+import ssl
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx2
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from newton.clock import monotonic_ms
+from newton.errors import ProviderError
+
+MAX_BYTES = 1_000_000  # of an answer
+MAX_RESULTS = 3
+MAX_TEXT_CHARS = 400  # of an excerpt: the first sentences
+MAX_TITLE_CHARS, MAX_URL_CHARS = 120, 300
+MAX_QUERY_CHARS = 200
+HTTP_OK = 200
+WINDOW_MS, MAX_SEARCHES_PER_WINDOW = 60_000.0, 13  # milliseconds; searches
+CACHE_TTL_MS, MAX_CACHED = 120_000.0, 64  # so long the same query has the same answer; so many are known
+
+
+class WebResult(NamedTuple):
+    """What one page says. `published` is as the search gives it, or empty."""
+
+    title: str
+    text: str
+    url: str
+    published: str
+
+
+def _to_plain_text(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+Plain = Annotated[str, BeforeValidator(_to_plain_text)]
+
+
+class _RawResult(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    title: Plain = ""
+    content: Plain = ""
+    url: Plain = ""
+    publishedDate: Plain = ""  # noqa: N815 (their name)
+
+
+class _RawResults(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    results: tuple[_RawResult, ...] = ()
+
+
+class WebSearch:
+    """One search service. At most 13 questions a minute reach it; the same one is asked once in two minutes.
+
+    `ticks` is a clock of milliseconds that never jumps.
+    """
+
+    def __init__(self, address: str, *, seconds: float, ticks: Callable[[], float] = monotonic_ms) -> None:
+        self._address, self._seconds, self._ticks = f"{address.rstrip('/')}/search", seconds, ticks
+        # made once, for it takes a tenth of a second
+        self._tls = ssl.create_default_context() if address.startswith("https:") else False
+        self._request_times = deque[float]()
+        self._cache = OrderedDict[str, tuple[float, Sequence[WebResult]]]()
+
+    async def search(self, query: str) -> Sequence[WebResult]:
+        """The first few pages that say something. Raises ProviderError when the search gives no answer that can be
+        read, or has been asked too often."""
+        query = " ".join(query.split())[:MAX_QUERY_CHARS]
+        now = self._ticks()
+        if (known := self._cache.get(query)) and now - known[0] < CACHE_TTL_MS:
+            return known[1]
+        while self._request_times and now - self._request_times[0] >= WINDOW_MS:
+            self._request_times.popleft()
+        if len(self._request_times) >= MAX_SEARCHES_PER_WINDOW:
+            raise ProviderError(
+                f"The web was searched {MAX_SEARCHES_PER_WINDOW} times in the last minute.",
+                hint="Ask again in a minute.",
+            )
+        self._request_times.append(now)
+        found = parse_results(await self._fetch(query))
+        self._cache[query] = (now, found)
+        if len(self._cache) > MAX_CACHED:
+            self._cache.popitem(last=False)
+        return found
+
+    async def _fetch(self, query: str) -> bytes:
+        # no proxy, no netrc and no redirect: the words go to the operator's address and nowhere else
+        client = httpx2.AsyncClient(follow_redirects=False, timeout=self._seconds, trust_env=False, verify=self._tls)
+        wanted = {"q": query, "format": "json"}
+        try:
+            async with client, client.stream("GET", self._address, params=wanted) as response:
+                if response.status_code != HTTP_OK:
+                    raise _search_error(f"answered with status {response.status_code}")
+                body = bytearray()
+                async for part in response.aiter_bytes():
+                    body += part
+                    if len(body) > MAX_BYTES:
+                        raise _search_error(f"answered with more than {MAX_BYTES:,} bytes")
+                return bytes(body)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise _search_error(f"gave no answer ({type(error).__name__})") from None
+
+
+def parse_results(body: bytes) -> Sequence[WebResult]:
+    """The first few results that have words and an address. Raises ProviderError for what is no such answer."""
+    try:
+        given = _RawResults.model_validate(json.loads(body))
+    except (ValidationError, ValueError, RecursionError):
+        raise _search_error("answered in no form that can be read") from None
+    telling = (one for one in given.results if one.content and _url_scheme(one.url) in ("http", "https"))
+    return [
+        WebResult(
+            one.title[:MAX_TITLE_CHARS], _first_sentences(one.content), one.url[:MAX_URL_CHARS], one.publishedDate[:32]
+        )
+        for _, one in zip(range(MAX_RESULTS), telling, strict=False)
+    ]
+
+
+def _url_scheme(address: str) -> str:
+    try:
+        return urlsplit(address).scheme
+    except ValueError:
+        return ""
+
+
+def _first_sentences(text: str) -> str:
+    """The first sentences; of one that is too long the first words."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    head = text[:MAX_TEXT_CHARS]
+    end = max(head.rfind(mark) for mark in (". ", "! ", "? "))
+    return head[: end + 1] if end > 0 else head.rsplit(" ", 1)[0] + " …"
+
+
+def _search_error(detail: str) -> ProviderError:
+    return ProviderError(
+        f"The web search {detail}.", hint="Check NEWTON_SEARCH_URL: SearXNG that allows the format json."
+    )

@@ -1,0 +1,152 @@
+"""Who calls: the agent comes from the token, and a token may do what its scope says."""
+
+import difflib
+from typing import Annotated
+
+from fastapi import Depends, Header, Request, Security
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from newton.db.pool import Tx
+from newton.errors import ForbiddenError, InputError, NotFoundError, UnauthorizedError
+from newton.memory import hygiene
+from newton.runtime.access import operator_token, tokens
+from newton.runtime.access.tokens import SCOPES, TokenScope
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.jobs.claims import list_agent_queues
+from newton.runtime.wiring import AgentServices
+
+BEARER = HTTPBearer(auto_error=False, description="A token of `newton tokens create`, or the operator's.")
+INVALID_TOKEN = UnauthorizedError(
+    "The request has no valid token.",
+    hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` makes one.",
+)
+EMPTY_BODIES = (b"", b"{}", b"null")  # what clients send that always send something
+
+
+class AuthenticatedCaller:
+    """Newton for the agent that the caller speaks for, and how far they may go."""
+
+    def __init__(self, newton: AgentServices, scope: TokenScope, *, token: str | None = None) -> None:
+        self.newton, self._token = newton, token
+        self.scope: TokenScope = scope
+
+    @property
+    def is_operator(self) -> bool:
+        return self._token is None
+
+    async def is_token_valid(self, tx: Tx) -> bool:
+        """Whether the token is still valid, for who asked long ago."""
+        return (
+            self._token is None or await tokens.verify_token(tx, self._token, now=self.newton.scope.now()) is not None
+        )
+
+    def require_operator(self, reason: str) -> None:
+        """Raises ForbiddenError for any token but the operator's."""
+        if not self.is_operator:
+            raise ForbiddenError(reason, hint="Show the operator's token.")
+
+    def has_scope(self, scope: TokenScope) -> bool:
+        return SCOPES.index(self.scope) >= SCOPES.index(scope)
+
+    def require_scope(self, scope: TokenScope) -> None:
+        """Raises ForbiddenError when the token does not reach so far."""
+        if not self.has_scope(scope):
+            raise ForbiddenError(
+                f"That needs a token with the scope {scope}, and this one has {self.scope}.",
+                hint=f"`newton tokens create NAME --scope {scope}` makes one.",
+            )
+
+
+async def get_caller(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
+    agent: Annotated[
+        str | None, Header(alias="X-Newton-Agent", description="Which agent; the operator's token alone may say.")
+    ] = None,
+) -> AuthenticatedCaller:
+    """Raises UnauthorizedError without a valid token, InputError for a body that nobody reads,
+    ForbiddenError for a token that names another's agent, and NotFoundError for an agent that nobody has begun."""
+    minds: AgentRegistry = request.app.state.minds
+    known = await authenticate(request, credentials, agent)
+    assert credentials is not None, "nothing is proven without a token"
+    await _reject_unexpected_body(request)
+    if known is None:
+        name = minds.default.settings.agent if agent is None else hygiene.clean_ref(agent, what="agent")
+        return _remember_agent(request, AuthenticatedCaller(await _get_named_agent(minds, name), "admin"))
+    return _remember_agent(
+        request, AuthenticatedCaller(await minds.get(known.agent), known.scope, token=credentials.credentials)
+    )
+
+
+async def authenticate(
+    request: Request, credentials: HTTPAuthorizationCredentials | None, agent: str | None
+) -> tokens.TokenClaims | None:
+    """Whose token it is, or None for the operator's. Raises UnauthorizedError without a valid one, and ForbiddenError
+    for one that names another's agent."""
+    if credentials is None:
+        raise INVALID_TOKEN
+    if operator_token.is_same_token(credentials.credentials, request.app.state.operator_token):
+        return None
+    known = await _verify_token(request.app.state.minds, credentials.credentials)
+    if agent is not None and agent != known.agent:
+        raise ForbiddenError(
+            "The token is another agent's.", hint="Leave --agent, or X-Newton-Agent, out: the token says whose it is."
+        )
+    return known
+
+
+async def _get_named_agent(minds: AgentRegistry, name: str) -> AgentServices:
+    try:
+        return await minds.get(name)
+    except NotFoundError as error:
+        near = difflib.get_close_matches(
+            name, [one.name for one in await list_agent_queues(minds.default.scope.db)], n=1
+        )
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` begins another."
+        raise NotFoundError(error.what, hint=hint) from None
+
+
+async def _reject_unexpected_body(request: Request) -> None:
+    """Raises InputError for a body where none is read: who sends one expects something of it."""
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute) or route.body_field or "requestBody" in (route.openapi_extra or {}):
+        return
+    if (await request.body()).strip() not in EMPTY_BODIES:
+        raise InputError(
+            f"{request.method} {route.path_format} takes no body.",
+            hint="Leave it out; `/openapi.json` says what the endpoint takes.",
+        )
+
+
+def _remember_agent(request: Request, caller: AuthenticatedCaller) -> AuthenticatedCaller:
+    """The log names the agent, once the token has proven it."""
+    request.state.agent_id = caller.newton.scope.agent_id
+    return caller
+
+
+async def _verify_token(minds: AgentRegistry, text: str) -> tokens.TokenClaims:
+    if tokens.parse_token_ids(text) is None:
+        raise INVALID_TOKEN  # nothing is asked for it
+    async with minds.default.scope.db.single_statement() as tx:
+        known = await tokens.verify_token(tx, text, now=minds.default.scope.now())
+    if known is None:
+        raise INVALID_TOKEN
+    return known
+
+
+class RequireScope:
+    """A dependency: the caller, whose token reaches so far. Raises ForbiddenError otherwise."""
+
+    def __init__(self, scope: TokenScope) -> None:
+        self.scope: TokenScope = scope
+
+    def __call__(self, caller: Annotated[AuthenticatedCaller, Depends(get_caller)]) -> AuthenticatedCaller:
+        caller.require_scope(self.scope)
+        return caller
+
+
+ReadAccess = Annotated[AuthenticatedCaller, Depends(RequireScope("read"))]
+WriteAccess = Annotated[AuthenticatedCaller, Depends(RequireScope("write"))]
+AdminAccess = Annotated[AuthenticatedCaller, Depends(RequireScope("admin"))]

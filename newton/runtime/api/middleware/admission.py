@@ -1,0 +1,170 @@
+"""How many requests are at work at once, and who is next: callers take turns; beyond a short queue none waits."""
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from newton.concurrency import idle_timeout, with_timeout
+from newton.errors import OverloadedError, TimeoutExceededError
+from newton.runtime.api.problems import error_response
+
+MAX_RUNNING, MAX_RUNNING_PER_CALLER = 16, 12  # requests of all callers, and of one
+MAX_WAITING, MAX_WAITING_PER_CALLER = 64, 32
+WAIT_SECONDS = 5.0
+RESPONSE_SECONDS = 60.0  # until the answer begins
+
+# A chat waits for a model, a listener stands for hours and does next to nothing, an agent as a file takes as long as it
+# is large: they take no place at work, and have a number of their own, of all callers and of one.
+LONG_LIVED_LIMITS = {"talk": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
+# These must answer when nothing else does.
+UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
+
+OVERLOADED_ERROR = OverloadedError(
+    "Too much is asked at once.", hint="Send it again in a moment, or ask less at a time."
+)
+RESPONSE_TIMEOUT_ERROR = TimeoutExceededError(
+    f"It took longer than {RESPONSE_SECONDS:g} seconds.", hint="Ask for less at once, or try again later."
+)
+STALLED_ERROR = TimeoutExceededError(f"Nothing moved for {RESPONSE_SECONDS:g} seconds.", hint="Try it again later.")
+
+
+@asynccontextmanager
+async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
+    """The time limit of what is long: what is within says when something has moved. Raises DeadlineError."""
+    try:
+        async with idle_timeout(seconds=RESPONSE_SECONDS) as moved:
+            yield moved
+    except TimeoutError:
+        raise STALLED_ERROR from None
+
+
+class FairLimiter:
+    """At most so many at work. Who waits is let in by turns: one of each caller, then the next of each."""
+
+    def __init__(
+        self,
+        *,
+        max_running: int = MAX_RUNNING,
+        max_running_per_caller: int = MAX_RUNNING_PER_CALLER,
+        max_waiting: int = MAX_WAITING,
+        max_waiting_per_caller: int = MAX_WAITING_PER_CALLER,
+    ) -> None:
+        self.max_running, self.max_running_per_caller, self.max_waiting, self.max_waiting_per_caller = (
+            max_running,
+            max_running_per_caller,
+            max_waiting,
+            max_waiting_per_caller,
+        )
+        self._running: Counter[str] = Counter()
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @asynccontextmanager
+    async def slot(self, caller_key: str, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
+        """One place at work. Raises BusyError when too many wait, or it takes too long."""
+        if self._has_free_slot(caller_key):
+            self._running[caller_key] += 1
+        else:
+            await self._wait(caller_key, timeout_seconds)
+        try:
+            yield
+        finally:
+            self._release(caller_key)
+
+    def _has_free_slot(self, caller_key: str) -> bool:
+        return self._running.total() < self.max_running and self._running[caller_key] < self.max_running_per_caller
+
+    async def _wait(self, caller_key: str, timeout_seconds: float) -> None:
+        queued = sum(map(len, self._queues.values()))
+        line = self._queues.get(caller_key, deque())
+        if queued >= self.max_waiting or len(line) >= self.max_waiting_per_caller:
+            raise OVERLOADED_ERROR
+        turn = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(caller_key, line).append(turn)
+        try:
+            await with_timeout(asyncio.shield(turn), seconds=timeout_seconds)
+        except TimeoutError:
+            self._abandon(caller_key, turn)
+            raise OVERLOADED_ERROR from None
+        except asyncio.CancelledError:
+            self._abandon(caller_key, turn)
+            raise
+
+    def _abandon(self, caller_key: str, turn: "asyncio.Future[None]") -> None:
+        if turn.done():  # it was let in at this very moment
+            self._release(caller_key)
+            return
+        self._queues[caller_key].remove(turn)
+        if not self._queues[caller_key]:
+            del self._queues[caller_key]
+
+    def _release(self, caller_key: str) -> None:
+        self._running[caller_key] -= 1
+        if not self._running[caller_key]:
+            del self._running[caller_key]
+        following = next((one for one in self._queues if self._has_free_slot(one)), None)
+        if following is not None:
+            self._admit_next(following)
+
+    def _admit_next(self, caller_key: str) -> None:
+        line = self._queues.pop(caller_key)
+        line.popleft().set_result(None)
+        self._running[caller_key] += 1
+        if line:
+            self._queues[caller_key] = line  # behind the other callers
+
+
+class AdmissionMiddleware:
+    """Lets a request to work when it is its turn, and ends it when it takes too long. Of those that stand, it refuses
+    what goes beyond their number."""
+
+    def __init__(self, app: ASGIApp, limiter: FairLimiter) -> None:
+        self.app, self.limiter = app, limiter
+        self.long_lived = {
+            kind: FairLimiter(max_running=most, max_running_per_caller=each, max_waiting=0, max_waiting_per_caller=0)
+            for kind, (most, each) in LONG_LIVED_LIMITS.items()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS:
+            await self.app(scope, receive, send)
+            return
+        standing = self.long_lived.get(_limit_key(scope["path"]))
+        try:
+            async with (standing or self.limiter).slot(caller_key(scope)):
+                await (self.app if standing else self._run_with_timeout)(scope, receive, send)
+        except OverloadedError as busy:
+            await error_response(busy, scope["path"])(scope, receive, send)
+
+    async def _run_with_timeout(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                limit.reschedule(None)
+            await send(message)
+
+        try:
+            async with asyncio.timeout(RESPONSE_SECONDS) as limit:
+                await self.app(scope, receive, sent)
+        except TimeoutError:
+            if begun:
+                raise
+            await error_response(RESPONSE_TIMEOUT_ERROR, scope["path"])(scope, receive, send)
+
+
+def _limit_key(path: str) -> str:
+    turn = path.startswith("/v1/sessions/") and path.endswith("/turns")
+    return "talk" if turn or path == "/v1/chat/completions" else path
+
+
+def caller_key(scope: Scope) -> str:
+    """Whose share it counts against. Nothing is proven yet: who shows another token takes a share of their own only."""
+    headers = Headers(scope=scope)
+    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+    return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"

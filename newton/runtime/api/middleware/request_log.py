@@ -1,0 +1,96 @@
+"""What is noted of every request, and what every answer bears: an id, the headers that browsers heed, the log.
+
+Nothing that anybody said is in it: no body, no query, no token, and of the address only its pattern.
+"""
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from newton.clock import monotonic_ms
+from newton.ids import new_id
+from newton.runtime.api.routes.metrics import PrometheusMetrics
+from newton.telemetry import span
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+REQUEST_ID_KEY = "request_id"  # under which the state of a request has it
+UNROUTED_PATH = "(none)"
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
+
+
+class RequestLogMiddleware:
+    """The outermost: it sees every answer, those of refusals too."""
+
+    def __init__(self, app: ASGIApp, metrics: PrometheusMetrics) -> None:
+        self.app, self.metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id, began, status = new_id(), monotonic_ms(), 500
+        scope.setdefault("state", {})[REQUEST_ID_KEY] = request_id
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+                add_response_headers(MutableHeaders(scope=message), request_id)
+            await send(message)
+
+        with self.metrics.in_flight.track_inprogress(), span("request", Headers(scope=scope)) as noting:
+            try:
+                await self.app(scope, receive, sent)
+            finally:
+                self._log_request(scope, request_id, status, monotonic_ms() - began)
+                noting.update_name(f"{_known_method(scope)} {_route_pattern(scope)}")
+                noting.set_attributes(request_id=str(request_id), status=status, agent_id=_agent_id_text(scope))
+
+    def _log_request(self, scope: Scope, request_id: UUID, status: int, duration_ms: float) -> None:
+        route, method = _route_pattern(scope), _known_method(scope)
+        self.metrics.requests.labels(method, route, status).inc()
+        self.metrics.durations.labels(method, route).observe(duration_ms / 1_000)
+        log.info(
+            "request_answered",
+            request_id=str(request_id),
+            agent_id=_agent_id_text(scope),
+            method=method,
+            route=route,
+            status=status,
+            ms=round(duration_ms, 1),
+        )
+
+
+def add_response_headers(headers: MutableHeaders, request_id: UUID) -> None:
+    """What every answer bears."""
+    headers["X-Request-Id"] = str(request_id)
+    for name, value in SECURITY_HEADERS.items():
+        headers.setdefault(name, value)
+
+
+def _known_method(scope: Scope) -> str:
+    """Anybody may send a method of their own making, and each would be a series that is kept for ever."""
+    return scope["method"] if scope["method"] in KNOWN_METHODS else "other"
+
+
+def _agent_id_text(scope: Scope) -> str | None:
+    agent_id = scope.get("state", {}).get("agent_id")
+    return str(agent_id) if agent_id else None
+
+
+def _route_pattern(scope: Scope) -> str:
+    """The address as the API documents it: a session's name is a person's word."""
+    route: Any = scope.get("route")
+    return getattr(route, "path_format", UNROUTED_PATH) if route is not None else UNROUTED_PATH

@@ -1,0 +1,93 @@
+"""Events as they happen: a stream that a reader takes up again where it was left."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from newton.agent import events
+from newton.agent.events import AgentEvent
+from newton.errors import ConflictError
+from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
+from newton.runtime.api.event_broadcaster import EventBroadcaster
+
+router = APIRouter(prefix="/v1", tags=["events"])
+
+HEARTBEAT_SECONDS = 5  # who has left is noticed by it; and what was told while nobody heard the database
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: `id` counts up, `event` is the type, `data` is JSON.",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "object",
+                    "description": "One event of the stream.",
+                    "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
+                    "required": ["data"],
+                },
+                "example": 'id: 7\nevent: memory.remembered\ndata: {"at": "2026-03-01T09:00:00+00:00"}\n\n',
+            }
+        },
+    }
+}
+
+LastEventId = Annotated[
+    int | None,
+    Header(alias="Last-Event-ID", ge=0, lt=2**63, description="The last event that was read; without it, from now on."),
+]
+AfterQuery = Annotated[
+    int | None, Query(alias="from", ge=0, lt=2**63, description="The same, for who cannot send a header.")
+]
+
+
+@router.get("/events", response_class=StreamingResponse, responses=STREAM_RESPONSES)
+async def stream_events(
+    request: Request, caller: ReadAccess, last_event_id: LastEventId = None, after: AfterQuery = None
+) -> StreamingResponse:
+    """What happens to the agent, for as long as the connection stands. Events are kept for seven days."""
+    newton, board = caller.newton, request.app.state.board
+    number = last_event_id if last_event_id is not None else after
+    async with newton.scope.transaction() as tx:
+        latest = await events.get_last_number(tx, agent_id=newton.scope.agent_id)
+    if number is None:
+        number = latest
+    if number > latest:
+        raise ConflictError(
+            f"There was no event {number} yet; the last one is {latest}.",
+            hint="Listen without Last-Event-ID: a backup may have been restored, and much may have changed.",
+        )
+    return StreamingResponse(_stream(caller, board, number), media_type="text/event-stream")
+
+
+async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, number: int) -> AsyncGenerator[str]:
+    agent_id = caller.newton.scope.agent_id
+    yield ": newton\n\n"
+    while not broadcaster.is_closed:
+        with broadcaster.subscribe(agent_id) as waiting:
+            # a reader may leave at any moment, and a unit of work is not to be left in the middle
+            found = await asyncio.shield(asyncio.ensure_future(_read_events_after(caller, number)))
+            woken = bool(found) or found is None or await broadcaster.wait_for_event(waiting, seconds=HEARTBEAT_SECONDS)
+        if found is None:
+            return
+        for told in found:
+            yield _format_event(told)
+            number = told.number
+        if not woken:
+            yield ": beat\n\n"
+
+
+async def _read_events_after(caller: AuthenticatedCaller, number: int) -> list[AgentEvent] | None:
+    """What was told behind that number; None when the token is valid no more."""
+    newton = caller.newton
+    async with newton.scope.transaction() as tx:
+        if not await caller.is_token_valid(tx):
+            return None
+        return await events.read_after(tx, number, agent_id=newton.scope.agent_id)
+
+
+def _format_event(event: AgentEvent) -> str:
+    said = json.dumps({"at": event.created_at.isoformat(), **event.payload}, ensure_ascii=False)
+    return f"id: {event.number}\nevent: {event.type}\ndata: {said}\n\n"

@@ -1,0 +1,83 @@
+"""A turn in a task of its own, told to whoever asked for it as it goes on."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Generic, TypeVar
+
+from fastapi import Request
+
+from newton.concurrency import with_timeout
+from newton.errors import NewtonError
+from newton.runtime.api.auth import AuthenticatedCaller
+from newton.runtime.api.idempotency import EMBED_JOB
+from newton.runtime.jobs import queue
+from newton.runtime.wiring import AgentServices
+
+HEARTBEAT_SECONDS = 5  # so that a reader knows that it is still thought about
+
+T = TypeVar("T")
+
+
+class TurnStream(Generic[T]):
+    """One turn. It is stopped once, when its reader leaves; the daemon waits at its end for those that go on."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
+
+    def put(self, piece: T) -> None:
+        self._queue.put_nowait(piece)
+
+    async def read_pieces(
+        self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request
+    ) -> AsyncGenerator[T | None]:
+        """What is said, as it comes, and None whenever nothing was for a while. Ends early when nobody reads it any
+        more. Raises what the turn raises."""
+        # tasks of their own: what ends this request may not come between a turn and its database
+        taking = asyncio.create_task(self._produce(pieces, caller.newton))
+        watching = asyncio.create_task(_cancel_on_disconnect(request, taking))
+        request.app.state.taking.add(taking)
+        taking.add_done_callback(request.app.state.taking.discard)
+        try:
+            while True:
+                try:
+                    said = await with_timeout(self._queue.get(), seconds=HEARTBEAT_SECONDS)
+                except TimeoutError:
+                    yield None
+                    continue
+                if said is None:
+                    break
+                if isinstance(said, NewtonError):
+                    raise said
+                yield said
+            await asyncio.wait({taking})
+            if not taking.cancelled():
+                taking.result()
+        finally:
+            watching.cancel()
+            _cancel_once(taking)
+            await asyncio.wait({taking})
+
+    async def _produce(self, pieces: AsyncGenerator[T], newton: AgentServices) -> None:
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    self._queue.put_nowait(piece)
+            async with newton.scope.transaction() as tx:
+                await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
+        except NewtonError as error:
+            self._queue.put_nowait(error)
+        finally:
+            self._queue.put_nowait(None)
+
+
+async def _cancel_on_disconnect(request: Request, task: "asyncio.Task[None]") -> None:
+    """Stops the turn when nobody reads it any more."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    _cancel_once(task)
+
+
+def _cancel_once(task: "asyncio.Task[None]") -> None:
+    if not task.cancelling():  # a second time, it would stop what keeps the words that were said
+        task.cancel()

@@ -1,0 +1,117 @@
+"""An agent in this process, as a conversation needs it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
+from newton.agent.maintenance.service import BATCH_SIZE
+from newton.agent.services.identity import IdentityService
+from newton.agent.services.memories import FactDraft, RememberResult
+from newton.agent.services.sessions import SessionService
+from newton.content.frames import get_frame
+from newton.dialogue.branches import SessionCheckpoint
+from newton.heart.identity.identity_store import find_conflicts
+from newton.memory.hygiene import clean_ref
+from newton.memory.transitions import AppliedTransition
+from newton.runtime.chat_backend.protocol import TaskCommands
+from newton.runtime.chat_backend.view_models import (
+    ExplanationView,
+    ProposalView,
+    TurnView,
+    to_explanation_view,
+    to_line_view,
+    to_proposal_view,
+    to_turn_view,
+)
+from newton.runtime.wiring import AgentServices
+
+
+@dataclass(slots=True, kw_only=True)
+class LocalAgent:
+    """`origin` names the door."""
+
+    newton: AgentServices
+    turn_runner: TurnRunner
+    origin: str = "chat"
+
+    @property
+    def agent(self) -> str:
+        return self.newton.settings.agent
+
+    @property
+    def model(self) -> str | None:
+        return self.newton.settings.openai_model if self.turn_runner.model else None
+
+    async def run_turn(
+        self, session: str, text: str, *, frame: str | None = None, include_context: bool = False
+    ) -> AsyncGenerator[str | TurnView]:
+        said = TurnInput(session_id=await self.newton.sessions(self.origin).begin(session), text=text, frame=frame)
+        async with aclosing(self.turn_runner.run(said)) as pieces:  # kept when nobody reads it any more, too
+            async for piece in pieces:
+                yield to_turn_view(piece, include_context=include_context) if isinstance(piece, TurnResult) else piece
+
+    async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
+        await self.newton.maintenance(self.origin).process_pending(limit)
+
+    async def create_session(self, session: str) -> None:
+        await self.newton.sessions(self.origin).begin(session)
+
+    async def has_session(self, session: str) -> bool:
+        return await self._sessions.exists(session)
+
+    async def close_session(self, session: str) -> None:
+        await self.newton.sessions(self.origin).close(await self.newton.sessions(self.origin).begin(session))
+
+    async def resolve_frame(self, name: str) -> str:
+        return get_frame(self.newton.frames, name).name
+
+    async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
+        account = await self.newton.bundles().explain(str(bundle_id))
+        return to_explanation_view(account, account.find_item(item_ref))
+
+    async def remember(self, text: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
+        began = self.newton.scope.now()
+        kept = await self.newton.memories(self.origin).remember(FactDraft(content=text))
+        await self.process_pending()
+        return kept, await self.newton.curation(self.origin).list_changes(began)
+
+    async def open_tasks(self, session: str) -> TaskCommands:
+        return self.newton.tasks(self.origin).for_session(await self.newton.sessions(self.origin).begin(session))
+
+    async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]:
+        return await self._sessions.list_checkpoints(session)
+
+    async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint:
+        return await self._sessions.create_checkpoint(session, clean_ref(name, what="checkpoint"))
+
+    async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
+        await self._sessions.create_branch(session, new, at=position)
+
+    async def list_proposals(self) -> Sequence[ProposalView]:
+        return await find_proposals(self.newton.identity(self.origin))
+
+    async def accept_proposal(self, tenet_id: UUID) -> ProposalView:
+        return to_proposal_view(await self.newton.identity(self.origin).accept(str(tenet_id)))
+
+    async def reject_proposal(self, tenet_id: UUID) -> None:
+        await self.newton.identity(self.origin).reject(str(tenet_id))
+
+    @property
+    def _sessions(self) -> SessionService:
+        return self.newton.sessions(self.origin)
+
+
+async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:
+    """What waits for a person's yes, and what stands against it now."""
+    proposed, now = await identity.list_proposals(), await identity.get()
+    return [
+        ProposalView(
+            tenet_id=one.tenet_id,
+            words=one.words or "",
+            part=one.part,
+            instead_of=[to_line_view(tenet) for tenet in find_conflicts(now, one.words or "")],
+        )
+        for one in proposed
+    ]

@@ -1,0 +1,1 @@
+"""Commands on sessions, tasks and working memory."""

@@ -1,0 +1,1 @@
+"""Commands that record, review and list decisions."""

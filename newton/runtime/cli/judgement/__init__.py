@@ -1,0 +1,1 @@
+"""Commands on calibration, guardrails, censors and metrics."""

@@ -1,0 +1,1 @@
+"""Commands that store, find, change and move memories."""

@@ -1,0 +1,1 @@
+"""Commands that talk with an agent and show its contexts."""

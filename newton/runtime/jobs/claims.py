@@ -1,0 +1,89 @@
+"""What is due for any agent: noted when its slot comes, claimed by one holder, kept by renewing, given back."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Database
+from newton.db.queries import load
+from newton.runtime.jobs.queue import MAX_ATTEMPTS, ClaimedRun
+from newton.runtime.jobs.schedule import JobSchedule
+
+SQL = load("newton.runtime.jobs", "claims.sql")
+
+
+class AgentQueue(NamedTuple):
+    """An agent of this database, with how many of its runs wait or are at work, and how many were given up."""
+
+    name: str
+    created_at: datetime
+    live: int
+    dead: int
+    last_at: datetime | None
+
+
+async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, moment: datetime | None = None) -> None:
+    """Queues every job whose slot has come, once for each agent, whoever else notes it too; slots that were missed are
+    one."""
+    async with db.worker_transaction() as tx:
+        row = await SQL["get_now"].fetch_one(tx)
+        assert row is not None
+        now: datetime = moment or row["now"]
+        slots = [schedule.last_slot(now) for schedule in schedules.values()]
+        await SQL["enqueue_due"].execute(tx, names=list(schedules), slots=slots, now=now)
+
+
+async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
+    """Gives up the runs whose holders did not survive them often enough."""
+    async with db.worker_transaction() as tx:
+        await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
+
+
+async def claim_runs(
+    db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
+) -> list[ClaimedRun]:
+    """At most so many runs of these jobs that are due, the longest due first: until the lease is over they are this
+    holder's alone."""
+    async with db.worker_transaction() as tx:
+        seconds = lease.total_seconds()
+        rows = await SQL["claim_due"].fetch_all(
+            tx, holder=holder, seconds=seconds, names=list(names), max_rows=limit, moment=moment
+        )
+    return [ClaimedRun(**row) for row in rows]
+
+
+async def claim_run(
+    db: Database, holder: str, *, agent_id: UUID, job_id: UUID, lease: timedelta, moment: datetime | None = None
+) -> ClaimedRun | None:
+    """That run, though it may not be due yet; None when another is at it."""
+    async with db.worker_transaction() as tx:
+        seconds = lease.total_seconds()
+        row = await SQL["claim_one"].fetch_one(
+            tx, holder=holder, seconds=seconds, agent_id=agent_id, job_id=job_id, moment=moment
+        )
+    return ClaimedRun(**row) if row else None
+
+
+async def renew_leases(
+    db: Database, holder: str, job_ids: Collection[UUID], *, lease: timedelta, moment: datetime | None = None
+) -> dict[UUID, int]:
+    """Keeps those of the runs that the holder still has; returns them with their epochs. The others are another's by
+    now."""
+    async with db.worker_transaction() as tx:
+        rows = await SQL["renew_leases"].fetch_all(
+            tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(job_ids), moment=moment
+        )
+    return {row["job_id"]: row["epoch"] for row in rows}
+
+
+async def release_runs(db: Database, holder: str, *, moment: datetime | None = None) -> None:
+    """Everything that the holder has is due again at once."""
+    async with db.worker_transaction() as tx:
+        await SQL["release_runs"].execute(tx, holder=holder, moment=moment)
+
+
+async def list_agent_queues(db: Database) -> list[AgentQueue]:
+    """Every agent by its name."""
+    async with db.worker_transaction() as tx:
+        return [AgentQueue(**row) for row in await SQL["list_agents"].fetch_all(tx)]

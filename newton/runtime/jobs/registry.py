@@ -1,0 +1,33 @@
+"""Every job by its name, and how one is done for an agent of the daemon."""
+
+from newton.concurrency import with_timeout
+from newton.errors import NotFoundError
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.jobs import decisions, memories, retention
+from newton.runtime.jobs.job import Job
+from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
+from newton.runtime.jobs.worker import RunFunction
+
+JOBS: dict[str, Job] = {job.name: job for job in (*memories.JOBS, *decisions.JOBS, *retention.JOBS)}
+SCHEDULES = {job.name: job.schedule for job in JOBS.values()}
+
+
+def get_job(name: str) -> Job:
+    """Raises NotFoundError."""
+    if name not in JOBS:
+        raise NotFoundError(f"There is no job {name!r}.", hint=f"There are: {', '.join(JOBS)}.")
+    return JOBS[name]
+
+
+def build_runner(agents: AgentRegistry) -> RunFunction:
+    """Does a run for the agent that it is for, within the time that its job has."""
+
+    async def run(claimed: ClaimedRun) -> JobOutcome:
+        known = get_job(claimed.name)
+        newton = await agents.get(claimed.agent)
+        outcome = await with_timeout(known.run(newton), seconds=known.timeout_seconds)
+        if known.name == memories.REEMBED and outcome.result:
+            await agents.reload(newton)  # another model may answer from now on
+        return outcome
+
+    return run

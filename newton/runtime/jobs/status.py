@@ -1,0 +1,52 @@
+"""Where the jobs of an agent stand, and asking for one now."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from newton.runtime.jobs import queue
+from newton.runtime.jobs.job import Job
+from newton.runtime.jobs.queue import JobRun
+from newton.runtime.jobs.registry import JOBS, get_job
+from newton.runtime.wiring import AgentServices
+
+
+class JobStatus(NamedTuple):
+    """A job with its last run, and when it is due again; a run that failed comes sooner than its next slot."""
+
+    job: Job
+    last_run: JobRun | None
+    next_at: datetime
+
+    @property
+    def last_run_fields(self) -> dict[str, Any]:
+        """The last run as programs read it."""
+        last = self.last_run
+        return {
+            "state": last and last.state,
+            "last_at": last and last.started_at,
+            "seconds": last.duration.total_seconds() if last and last.duration else None,
+            "did": last and last.result,
+            "because": last and last.reason,
+            "error": last and last.error,
+        }
+
+
+async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
+    """Every job of the agent, in the order of the catalogue."""
+    async with newton.scope.transaction() as tx:
+        known = await queue.latest_runs(tx, agent_id=newton.scope.agent_id)
+    now = newton.scope.now()
+    return [JobStatus(one, known.get(name), _next_run_at(one, known.get(name), now)) for name, one in JOBS.items()]
+
+
+def _next_run_at(job: Job, last_run: JobRun | None, now: datetime) -> datetime:
+    if last_run and last_run.state == "queued":
+        return last_run.due_at
+    return job.schedule.next_slot(now)
+
+
+async def request_run(newton: AgentServices, name: str) -> UUID:
+    """Has a job done now, unless it waits or runs already: then it is that run. Raises NotFoundError."""
+    async with newton.scope.transaction() as tx:
+        return await queue.enqueue(tx, get_job(name).name, agent_id=newton.scope.agent_id)

@@ -1,0 +1,75 @@
+"""MCP over HTTP as the daemon serves it at /mcp, with the same tokens."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from newton.errors import NewtonError
+from newton.runtime.api import problems
+from newton.runtime.api.auth import BEARER, get_caller
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+PATH = "/mcp"
+CALLER_KEY = "newton.caller"  # under which a request says who makes it
+
+
+class HttpTransport:
+    """An ASGI application. The protocol is loaded with the first request: that takes a second or two."""
+
+    def __init__(self) -> None:
+        self._open_lock = asyncio.Lock()
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._manager_task: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            scope[CALLER_KEY] = await get_caller(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
+        except NewtonError as error:
+            await problems.error_response(error, scope["path"])(scope, receive, send)
+            return
+        await (await self._get_manager()).handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """Ends what it has begun."""
+        if self._manager_task:
+            self._manager_task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._manager_task
+
+    async def _get_manager(self) -> "StreamableHTTPSessionManager":
+        async with self._open_lock:
+            manager = self._manager
+            if manager is None:
+                module = await asyncio.to_thread(import_module, "newton.runtime.mcp.server")
+                manager, ready = module.over_http(CALLER_KEY), asyncio.Event()
+                self._manager_task = asyncio.create_task(_run_manager(manager, ready))
+                await ready.wait()
+                self._manager = manager
+            return manager
+
+
+@asynccontextmanager
+async def mount_mcp(app: FastAPI) -> AsyncGenerator[None]:
+    """The application serves MCP too, until the end of the block."""
+    door = HttpTransport()
+    # without sessions there is nothing to listen to or to end: who tries is answered 405, as the protocol has it
+    app.router.routes.append(Route(PATH, door, methods=["POST"], include_in_schema=False))
+    try:
+        yield
+    finally:
+        await door.close()
+
+
+async def _run_manager(manager: "StreamableHTTPSessionManager", ready: asyncio.Event) -> None:
+    async with manager.run():
+        ready.set()
+        await asyncio.Event().wait()

@@ -1,0 +1,84 @@
+"""The models that settings name, loaded when they are first needed."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from newton.agent.llm.structured import StructuredLLM
+from newton.agent.scope import AgentScope
+from newton.cognition.sources.web import WebSource
+from newton.db.pool import Database
+from newton.errors import ProviderError
+from newton.memory.memory import TokenCounter
+from newton.settings import Settings
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder, Vector
+    from newton.providers.openai_chat import OpenAIChat
+
+
+def build_chat_model(settings: Settings) -> "OpenAIChat | None":
+    """The model to talk with, or None when neither a key nor an endpoint is set."""
+    if settings.openai_api_key is None and settings.openai_base_url is None:
+        return None
+    return import_module("newton.providers.openai_chat").OpenAIChat(settings)
+
+
+def build_structured_llm(settings: Settings, scope: AgentScope) -> StructuredLLM | None:
+    model = build_chat_model(settings)
+    return model and StructuredLLM(scope=scope, model=model, tokens_per_day=settings.llm_tokens_per_day)
+
+
+def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCounter) -> WebSource | None:
+    if settings.search_url is None:
+        return None
+    search = import_module("newton.providers.web_search").WebSearch(
+        settings.search_url, seconds=settings.source_seconds
+    )
+    return WebSource(search=search, db=db, count_tokens=count_tokens)
+
+
+def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
+    """The embedder and the token counter. They load for a while, so they do it beside the database's start."""
+    tokens = import_module("newton.providers.token_counter")
+    tokens.preload()
+    match settings.embedding:
+        case "local":
+            return _load_minilm(settings.embeddings_device), tokens.count
+        case "openai":
+            return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings), tokens.count
+        case "none":
+            return None, tokens.count
+
+
+@cache
+def _load_minilm(device: str) -> "Embedder":
+    """One for the whole process: each would take 100 MiB."""
+    return import_module("newton.providers.minilm").MiniLM(device)
+
+
+class MissingEmbedder:
+    """An embedding model by which memories are found, and that the settings do not name any more."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity, self.dimensions = identity, 1
+
+    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
+        raise ProviderError(
+            f"Memories are found by {self.identity}, which cannot be asked.",
+            hint="`newton reembed` has the model of your settings take over.",
+        )
+
+
+def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
+    """The embedder by whose vectors memories are found: that of the settings, or another as long as it is active."""
+    if configured is None or identity in (None, configured.identity):
+        return configured
+    if identity == import_module("newton.providers.minilm").MiniLM.identity:
+        return _load_minilm(settings.embeddings_device)
+    model, _, dimensions = identity.rpartition("/")
+    if dimensions.isdecimal() and (settings.openai_api_key or settings.openai_base_url):
+        other = {"embedding_model": model, "embedding_dimensions": int(dimensions)}
+        return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings.model_copy(update=other))
+    return MissingEmbedder(identity)

@@ -1,0 +1,124 @@
+"""A calibration for a terminal of 80 columns; plain lines, so that it also reads well when it is piped. Pure."""
+
+import textwrap
+from collections.abc import Sequence
+
+from newton.brain.calibration.report import UNNAMED, CalibrationGroup, CalibrationReport
+from newton.brain.calibration.scores import CalibrationBin, CalibrationScores
+from newton.brain.calibration.trend import CalibrationTrend
+from newton.runtime.reports import phrases
+
+WIDTH = 80
+AXIS_STEPS = 40  # steps from 0 to 1
+NAME_WIDTH = 20
+MAX_GROUPS = 12
+BAR_WIDTH = 16
+SECTION_TITLES = {"category": "By category", "stakes": "By stakes", "frame": "By frame", "reason": "By kind of reason"}
+
+
+def render_calibration(report: CalibrationReport) -> str:
+    """All of it. No line is longer than WIDTH."""
+    if report.scores is None or report.bias is None:
+        return "\n".join(_wrap(phrases.NO_REVIEWED_DECISIONS))
+    parts = [
+        [
+            *_wrap(phrases.describe_sample(report.scores)),
+            *_render_scores(report.scores),
+            f"  Bias         {phrases.describe_bias(report.bias)}",
+        ],
+        render_diagram(report.scores.bins),
+        _render_trend(report.trend) if report.trend else [phrases.describe_missing_trend(report.n)],
+        *(
+            _render_groups(SECTION_TITLES[name], groups)
+            for name, groups in report.groups.items()
+            if _has_named_groups(groups)
+        ),
+        _render_recalibration(report),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def render_diagram(bins: Sequence[CalibrationBin]) -> list[str]:
+    """The reliability diagram, a line for each bin: where its decisions were stated, and where they came to lie."""
+    scale = "".join(f"{mark:<10}" for mark in ("0 %", "25 %", "50 %", "75 %")) + "100 %"
+    return [
+        "What came true of what was stated",
+        f"stated       n  {scale}  came true (95 %)",
+        *(
+            f"{one.label}{one.n:>7,}  {_render_row(one)}  {phrases.format_percent(one.observed):>5}  "
+            f"({100 * one.wilson95[0]:.0f}-{100 * one.wilson95[1]:.0f})"
+            for one in bins
+        ),
+        "               ○ stated  ● came true  ◉ both  ├─┤ 95 % (Wilson)",
+    ]
+
+
+def _render_row(score_bin: CalibrationBin) -> str:
+    cells = ["·" if at % 10 == 0 else " " for at in range(AXIS_STEPS + 1)]
+    low, high = (_to_column(end) for end in score_bin.wilson95)
+    cells[low : high + 1] = ["─"] * (high + 1 - low)
+    cells[low], cells[high] = "├", "┤"
+    stated, came = _to_column(score_bin.mean_forecast), _to_column(score_bin.observed)
+    cells[stated], cells[came] = "○", "◉" if stated == came else "●"
+    return "".join(cells)
+
+
+def _to_column(share: float) -> int:
+    return round(share * AXIS_STEPS)
+
+
+def _render_scores(scores: CalibrationScores) -> list[str]:
+    return [f"  {name:<12} {value:<7} {meaning}" for name, value, meaning in phrases.list_scores(scores)]
+
+
+def _render_trend(trend: CalibrationTrend) -> list[str]:
+    most = max(window.brier for window in trend.windows) or 1.0
+    drift = trend.drift and phrases.describe_drift(trend.drift)
+    return [
+        f"{'Over time':<{NAME_WIDTH}} {'n':>6}  came true   bias    Brier",
+        *(
+            f"{window.start:%Y-%m-%d}{'':<{NAME_WIDTH - 10}} {window.n:>6,}  {phrases.format_percent(window.base_rate):>9}  "
+            f"{phrases.format_signed_number(window.bias)}  {window.brier:.3f} {'▇' * round(BAR_WIDTH * window.brier / most)}"
+            for window in trend.windows
+        ),
+        f"  Brier {phrases.describe_slope(trend.brier)}",
+        f"  bias  {phrases.describe_slope(trend.bias)}",
+        *(_wrap(drift) if drift else ()),
+    ]
+
+
+def _has_named_groups(groups: Sequence[CalibrationGroup]) -> bool:
+    return any(group.name != UNNAMED for group in groups)
+
+
+def _render_groups(title: str, groups: Sequence[CalibrationGroup]) -> list[str]:
+    more = len(groups) - MAX_GROUPS
+    return [
+        f"{title:<{NAME_WIDTH}} {'n':>6}  came true  Brier   bias",
+        *(_render_group(group) for group in groups[:MAX_GROUPS]),
+        *([f"… and {more} more"] if more > 0 else ()),
+    ]
+
+
+def _render_group(group: CalibrationGroup) -> str:
+    verdict = "too few to say" if group.bias.interval is None else group.bias.verdict
+    return (
+        f"{phrases.clip_name(group.name, max_chars=NAME_WIDTH):<{NAME_WIDTH}} {group.n:>6,}  {phrases.format_percent(group.base_rate):>9}  {group.brier:.3f}  "
+        f"{phrases.format_signed_number(group.bias.size)}  {verdict}"
+    )
+
+
+def _render_recalibration(report: CalibrationReport) -> list[str]:
+    lines = ["Correction of stated confidence", *_wrap(phrases.describe_recalibration(report))]
+    if report.recalibration is None or report.recalibration.method == "none":
+        return lines
+    stated, came = zip(*phrases.list_corrections(report.recalibration), strict=True)
+    return [*lines, "  stated    " + _join_columns(stated), "  corrected " + _join_columns(came)]
+
+
+def _join_columns(values: Sequence[str]) -> str:
+    return "".join(f"{value:>7}" for value in values)
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH)

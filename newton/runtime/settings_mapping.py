@@ -1,0 +1,93 @@
+"""What settings say, as the parts take it."""
+
+from datetime import timedelta
+
+from newton.agent.loop.completion import TokenLimits
+from newton.cognition.assembly.artifact_selection import ArtifactPolicy
+from newton.dialogue.context_window import split_window
+from newton.dialogue.session_summary import SummarySizes
+from newton.errors import ConfigError
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.settings import Settings
+
+
+def check_settings(settings: Settings) -> None:
+    """Raises ConfigError for settings of which one has the other do nothing. What was not set gives way instead."""
+    if "conversation_tokens" in settings.model_fields_set and settings.conversation_tokens > settings.window_tokens:
+        raise ConfigError(
+            f"A conversation of {settings.conversation_tokens:,} tokens is more than a window of {settings.window_tokens:,}.",
+            hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or leave it out.",
+        )
+    looked_at = build_artifact_policy(settings).candidate_count
+    if "rag_final_top_k" in settings.model_fields_set and settings.rag_final_top_k > looked_at:
+        raise ConfigError(
+            f"{settings.rag_final_top_k} artifacts cannot go into a context when {looked_at} are looked at.",
+            hint="Set NEWTON_RAG_FINAL_TOP_K below NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
+        )
+    build_summary_sizes(settings)
+
+
+def build_turn_limits(settings: Settings) -> TokenLimits:
+    """What one turn may cost."""
+    return TokenLimits(
+        context=settings.context_tokens,
+        conversation=settings.conversation_tokens,
+        reply=settings.reply_tokens,
+        per_day=settings.llm_tokens_per_day,
+        window=settings.window_tokens,
+        working=settings.working_tokens,
+    )
+
+
+def conversation_budget(settings: Settings) -> int:
+    """What a conversation may cost in a request, by our own count."""
+    most = build_turn_limits(settings)
+    return split_window(
+        most.window, reply=most.reply, conversation=most.conversation, context=most.context
+    ).conversation
+
+
+def build_thresholds(settings: Settings) -> LifecycleThresholds:
+    """At which memories change their state, as the settings say."""
+    return LifecycleThresholds(
+        core_min_sources=settings.core_sources,
+        max_facts_per_attribute=settings.facts_per_attribute,
+        summarize_after=timedelta(days=settings.summarized_days),
+        archive_after=timedelta(days=settings.archived_days),
+        procedure_min_uses=settings.procedure_trials,
+        effective_min_rate=settings.procedure_effective,
+        ineffective_max_rate=settings.procedure_ineffective,
+        censor_min_uses=settings.censor_trials,
+        max_false_positive_rate=settings.censor_false_share,
+        max_events=settings.most_events,
+        max_entities=settings.most_entities,
+        max_relations=settings.most_relations,
+        max_procedures=settings.most_procedures,
+        max_passages=settings.most_passages,
+    )
+
+
+def build_summary_sizes(settings: Settings) -> SummarySizes:
+    """Into what conversations and documents are cut. Raises ConfigError when a piece would only repeat."""
+    if settings.rag_chunk_overlap >= settings.rag_chunk_size:
+        raise ConfigError(
+            f"An overlap of {settings.rag_chunk_overlap} tokens leaves nothing new in {settings.rag_chunk_size}.",
+            hint="Set NEWTON_RAG_CHUNK_OVERLAP below NEWTON_RAG_CHUNK_SIZE.",
+        )
+    return SummarySizes(
+        chunk_tokens=settings.rag_chunk_size,
+        overlap_tokens=settings.rag_chunk_overlap,
+        max_new_messages=settings.convo_summary_every_n_messages,
+        summary_tokens=settings.convo_summary_max_tokens,
+    )
+
+
+def build_artifact_policy(settings: Settings) -> ArtifactPolicy:
+    """How artifacts of a session are chosen for its contexts."""
+    return ArtifactPolicy(
+        top_k=settings.rag_top_k_max,
+        min_similarity=settings.rag_similarity_threshold,
+        rerank_candidates=settings.rag_re_rank_top_n,
+        max_selected=settings.rag_final_top_k,
+        max_tokens=settings.rag_per_turn_memory_budget_tokens,
+    )

@@ -1,0 +1,169 @@
+"""`import`: a file becomes memories, each line once; repeating it changes nothing."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from newton.agent.scope import AgentScope
+from newton.brain import ledger
+from newton.brain.calibration import snapshots
+from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.codec import NewDecision
+from newton.concurrency import task_group
+from newton.db.pool import Tx
+from newton.dialogue import session_close, sessions
+from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
+from newton.errors import ConflictError, InputError, NewtonError
+from newton.memory.outbox import EmbeddingOutbox
+from newton.runtime.transfer.ndjson import read_lines
+from newton.runtime.transfer.schema import ImportItem, MessageItem
+from newton.runtime.transfer.writers import write_items
+
+# A unit of work takes so many lines, or so many characters of them if that is less.
+BATCH_LINES = 100
+BATCH_CHARACTERS = 4_000_000
+ORIGIN = "import"
+
+NumberedItem = tuple[int, ImportItem]
+ReadLine = tuple[int, ImportItem | NewtonError]
+ProgressCallback = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LineRejection:
+    """A line that was not taken, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportReport:
+    """What an import did. `down` is the embedder's last word when vectors could not be made."""
+
+    new: int = 0
+    unchanged: int = 0
+    episodes: int = 0
+    embedded: int = 0
+    rejections: list[LineRejection] = field(default_factory=list[LineRejection])
+    embedder_error: str | None = None
+
+
+@dataclass(slots=True)
+class EmbedSignal:
+    """How the writer tells the embedder that there is more to do, and when that was all."""
+
+    work_available: asyncio.Event = field(default_factory=asyncio.Event)
+    is_finished: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NdjsonImporter:
+    """Imports into one agent. Each batch commits whole; a run that was killed is finished by running it again."""
+
+    scope: AgentScope
+    outbox: EmbeddingOutbox | None
+    chain_heads: ChainHeadFiles
+    sizes: SummarySizes = DEFAULT_SIZES
+
+    async def run(self, path: Path, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
+        """Takes every valid line of the file once; `progress` is told how many lines each step finished, which may be
+        none."""
+        report, pace = ImportReport(), EmbedSignal()
+        async with task_group() as tasks:
+            tasks.create_task(self._drain_outbox(report, pace, progress))
+            await self._write_file(path, report, pace, progress)
+        return report
+
+    async def _write_file(
+        self, path: Path, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback
+    ) -> None:
+        touched: set[str] = set()
+        decided = False
+        for batch in _batches(read_lines(path)):
+            good = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
+            report.rejections += [LineRejection(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
+            touched |= {item.session for _, item in good if isinstance(item, MessageItem)}
+            decided = decided or any(isinstance(item, NewDecision) for _, item in good)
+            await self._write_batch(good, report)
+            signal.work_available.set()
+            progress(len(batch))
+        await self._close_sessions(touched, report, progress)
+        async with self.scope.transaction() as tx:
+            if decided:
+                await snapshots.take_snapshot(
+                    tx, agent_id=self.scope.agent_id, now=self.scope.now(), count_tokens=self.scope.count_tokens
+                )
+            if report.new or report.episodes:
+                about = {"new": report.new, "known": report.unchanged, "refused": len(report.rejections)}
+                self.scope.publish("import.finished", about)
+        signal.is_finished = True
+        signal.work_available.set()
+
+    async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport) -> None:
+        """The batch in one unit of work; if a line of it is refused, each half in its own, until only that line is."""
+        try:
+            new = await self.scope.db.run_with_retry(
+                self.scope.agent_id, lambda tx: self._write_items(tx, [item for _, item in batch])
+            )
+        except (InputError, ConflictError) as error:
+            if len(batch) == 1:
+                report.rejections.append(LineRejection(batch[0][0], str(error)))
+                return
+            half = len(batch) // 2
+            await self._write_batch(batch[:half], report)
+            await self._write_batch(batch[half:], report)
+            return
+        await self._record_chain_head(batch)
+        report.new += new
+        report.unchanged += len(batch) - new
+
+    async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
+        """Where the ledger ends now, if decisions came in."""
+        if any(isinstance(item, NewDecision) for _, item in batch):
+            seen = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
+            async with self.scope.transaction() as tx:
+                head = await ledger.get_extended_head(tx, seen, agent_id=self.scope.agent_id)
+            await asyncio.to_thread(self.chain_heads.save, self.scope.agent_id, head)
+
+    async def _write_items(self, tx: Tx, items: Sequence[ImportItem]) -> int:
+        ctx = self.scope.at(ORIGIN).write_context("user")
+        new = await write_items(tx, items, ctx=ctx, sizes=self.sizes)
+        if new:
+            self.scope.publish("import.kept", {"new": new, "known": len(items) - new})
+        return new
+
+    async def _close_sessions(self, session_refs: set[str], report: ImportReport, progress: ProgressCallback) -> None:
+        """Every session of the file has been said to its end, as far as the file knows."""
+        ctx = self.scope.at(ORIGIN).write_context("agent")
+        for ref in sorted(session_refs):
+            async with self.scope.transaction() as tx:
+                session_id = await sessions.ensure_session(tx, agent_id=ctx.agent_id, ref=ref, now=ctx.now)
+                report.episodes += await session_close.close_session(tx, session_id=session_id, ctx=ctx)
+            progress(0)
+
+    async def _drain_outbox(self, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback) -> None:
+        """Follows the writer and empties the outbox until both are done, or the embedder is down."""
+        while self.outbox is not None and report.embedder_error is None:
+            last = signal.is_finished
+            drained = await self.outbox.drain(on_progress=lambda landed: progress(0))
+            report.embedded += drained.embedded
+            report.embedder_error = drained.stopped_by
+            if last:
+                break
+            await signal.work_available.wait()
+            signal.work_available.clear()
+
+
+def _batches(lines: Iterator[tuple[int, int, ImportItem | NewtonError]]) -> Iterator[list[ReadLine]]:
+    batch: list[ReadLine] = []
+    room = BATCH_CHARACTERS
+    for number, length, item in lines:
+        room -= length
+        if batch and (len(batch) == BATCH_LINES or room < 0):
+            yield batch
+            batch, room = [], BATCH_CHARACTERS - length
+        batch.append((number, item))
+    if batch:
+        yield batch

@@ -1,0 +1,82 @@
+"""The lines of an import file: one JSON object each. What cannot be taken is refused with its number and a reason."""
+
+import codecs
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from newton.errors import InputError, NewtonError
+from newton.memory.memory import digest
+from newton.runtime.transfer.schema import LINE_ADAPTER, LINE_TYPES, ImportItem
+
+MAX_LINE_BYTES = 8 * 1024 * 1024
+
+KNOWN_TYPES = f"Known types: {', '.join(LINE_TYPES)}."
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]]:
+    """Each line that says something, by its number from 1 and its bytes: what it holds, or why it is refused."""
+    seen: Counter[bytes] = Counter()
+    for number, raw in _raw_lines(path):
+        if isinstance(raw, NewtonError):
+            yield number, 0, raw
+        elif raw.strip():
+            same = digest(raw.strip().decode("utf-8", "replace"))
+            try:
+                yield number, len(raw), parse_line(raw, occurrence=seen[same])
+            except NewtonError as error:
+                yield number, 0, error
+            seen[same] += 1
+
+
+def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
+    """What a line says; `nth` is how often the file had the very same line before.
+
+    Raises InputError for anything but a valid line of the format.
+    """
+    try:
+        given = LINE_ADAPTER.validate_python(json.loads(raw.decode("utf-8")))
+        # Without a ref of its own, the same line is the same thing when the file comes again.
+        return given.to_item(given.ref or digest(raw.strip().decode()).hex(), occurrence)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8.") from None
+    except ValidationError as error:
+        raise _to_input_error(error) from None
+    except (ValueError, RecursionError) as error:  # no JSON, or a number too long to be read
+        raise InputError(f"not JSON: {error}.", hint="Each line is one JSON object.") from None
+
+
+def _to_input_error(error: ValidationError) -> InputError:
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "union_tag_invalid":
+        tag = (first.get("ctx") or {}).get("tag")
+        return InputError(f"type {tag!r} cannot be imported.", hint=KNOWN_TYPES)
+    if first["type"] == "union_tag_not_found":
+        return InputError("the object has no 'type'.", hint=KNOWN_TYPES)
+    field = ".".join(str(part) for part in first["loc"] if part not in LINE_TYPES)
+    said = first["msg"][:1].lower() + first["msg"][1:]
+    what = f"{field!r}: {said}" if field else said
+    return InputError(f"{what}.", hint="`newton import --help` shows each line's fields.")
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
+    """Never holds more than one line of the allowed length."""
+    number = 0
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
+    with file:
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if number == 1:
+                raw = raw.removeprefix(codecs.BOM_UTF8)
+            if len(raw) <= MAX_LINE_BYTES:
+                yield number, raw
+                continue
+            while raw and not raw.endswith(b"\n"):
+                raw = file.readline(MAX_LINE_BYTES)
+            yield number, InputError("longer than 8 MiB.", hint="Split the content into several lines.")

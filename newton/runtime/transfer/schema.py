@@ -1,0 +1,399 @@
+"""What each line of an import file may say, and the thing it asks Newton to keep."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from newton.brain.codec import DecisionReview, NewDecision
+from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.content.documents import TextFormat, parse_text
+from newton.content.sections import ParsedDocument
+from newton.content.skills import Skill
+from newton.dialogue.messages import Message, Role
+from newton.errors import InputError
+from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, MatchMode
+from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities.entity_store import EntityDeclaration
+from newton.heart.episodes import NewEpisode
+from newton.heart.events.event_types import EventData, validate_event
+from newton.heart.facts.fact_store import NewFact
+from newton.memory import hygiene
+from newton.memory.importance import normalize_importance
+from newton.memory.memory import Outcome
+from newton.providers.chat import ToolCall
+
+T = TypeVar("T")
+
+_DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class MessageItem(NamedTuple):
+    """A line of dialogue, in the session of that name."""
+
+    session: str
+    message: Message
+
+
+class EventItem(NamedTuple):
+    """An event, perhaps in the session of that name."""
+
+    ref: str
+    event: EventData
+    session: str | None
+
+
+class DocumentItem(NamedTuple):
+    """A document with its text as it was read."""
+
+    ref: str
+    title: str
+    format: TextFormat
+    content: ParsedDocument
+
+
+ImportItem = (
+    MessageItem
+    | NewFact
+    | NewDecision
+    | NewEpisode
+    | Skill
+    | CensorRule
+    | EventItem
+    | EntityDeclaration
+    | RelationDeclaration
+    | DocumentItem
+)
+
+
+def _check_name(text: str) -> str:
+    return _as_validation_error(lambda: hygiene.clean_name(text, what="text"))
+
+
+def _check_ref(text: str) -> str:
+    return _as_validation_error(lambda: hygiene.clean_ref(text, what="text"))
+
+
+def _check_text(text: str) -> str:
+    return _as_validation_error(lambda: hygiene.clean_text(text, what="text"))
+
+
+def _check_message(text: str) -> str:
+    return (
+        _as_validation_error(lambda: hygiene.clean_text(text, what="text", max_chars=hygiene.MAX_MESSAGE_CHARACTERS))
+        if text
+        else text
+    )
+
+
+def _arguments_to_json(arguments: object) -> object:
+    return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
+
+
+def _require_timestamp(value: object) -> object:
+    """Of numbers, and of texts of digits alone, pydantic would make times in 1970."""
+    if not (isinstance(value, str) and _DATED.match(value)):
+        raise PydanticCustomError("time", "must be a time such as 2023-05-08T13:56:00Z")
+    return value
+
+
+def _check_moment(value: datetime) -> datetime:
+    return _as_validation_error(lambda: hygiene.validate_time(value))
+
+
+def _as_validation_error(rule: Callable[[], T]) -> T:
+    """What the rule says, as pydantic wants to hear it: then it names the field."""
+    try:
+        return rule()
+    except InputError as error:
+        raise PydanticCustomError("refused", "{what}", {"what": error.what.rstrip(".")}) from None
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+Ref = Annotated[str, AfterValidator(_check_ref)]
+CleanText = Annotated[str, AfterValidator(_check_text)]
+MessageContent = Annotated[str, AfterValidator(_check_message)]
+Timestamp = Annotated[datetime, Field(strict=False), BeforeValidator(_require_timestamp), AfterValidator(_check_moment)]
+Importance = Annotated[float, Field(ge=0, le=10)]
+
+
+class ImportLine(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    ref: Ref | None = None
+
+
+class ToolCallInput(BaseModel):
+    """A call of a tool. Its arguments are JSON, as such or as text."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: Ref
+    name: Name
+    arguments: Annotated[str, BeforeValidator(_arguments_to_json), AfterValidator(_check_text)] = "{}"
+
+    @property
+    def tool_call(self) -> ToolCall:
+        return ToolCall(self.id, self.name, self.arguments)
+
+
+class MessageText(Protocol):
+    """What a message says, and to whom."""
+
+    @property
+    def role(self) -> Role: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def calls(self) -> Sequence[ToolCallInput]: ...
+    @property
+    def answers(self) -> str | None: ...
+
+
+def find_message_error(message: MessageText) -> str | None:
+    """Why nobody can have said that."""
+    if not message.content and not message.calls:
+        return "'content' is empty, and nothing is called"
+    if message.calls and message.role != "assistant":
+        return "only an assistant calls tools"
+    if message.answers and message.role != "tool":
+        return "only a tool answers a call"
+    return None
+
+
+class MessageImportLine(ImportLine):
+    type: Literal["message"]
+    session: Ref
+    role: Role
+    name: Name | None = None
+    content: MessageContent = ""
+    calls: list[ToolCallInput] = []
+    answers: Ref | None = None
+    at: Timestamp
+
+    @model_validator(mode="after")
+    def _check_content(self) -> Self:
+        if fault := find_message_error(self):
+            raise PydanticCustomError("refused", "{fault}", {"fault": fault})
+        return self
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        line = Message(
+            role=self.role,
+            name=self.name,
+            content=self.content,
+            said_at=self.at,
+            ref=self.ref,
+            calls=tuple(given.tool_call for given in self.calls),
+            tool_call_id=self.answers,
+            occurrence=occurrence,
+        )
+        return MessageItem(self.session, line)
+
+
+class FactImportLine(ImportLine):
+    type: Literal["fact"]
+    content: CleanText
+    subject: Name | None = None
+    attribute: Name | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    importance: Importance | None = None
+    at: Timestamp
+    until: Timestamp | None = None
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        given = self.model_dump(exclude={"type", "ref", "importance"})
+        return NewFact(ref=ref, importance=normalize_importance(self.importance), **given)
+
+
+class EpisodeImportLine(ImportLine):
+    type: Literal["episode"]
+    title: Name
+    content: CleanText
+    participants: list[Name] = []
+    outcome: Outcome | None = None
+    importance: Importance | None = None
+    at: Timestamp
+    ended_at: Timestamp | None = None
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        ended = self.ended_at or self.at
+        if ended < self.at:
+            raise InputError("'ended_at' is before 'at'.", hint="An episode ends after it begins.")
+        return NewEpisode(
+            ref=ref,
+            title=self.title,
+            content=self.content,
+            started_at=self.at,
+            ended_at=ended,
+            participants=tuple(self.participants),
+            outcome=self.outcome,
+            importance=normalize_importance(self.importance),
+        )
+
+
+class ReasonLine(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: ReasonKind
+    text: CleanText
+
+
+class DecisionImportLine(ImportLine):
+    type: Literal["decision"]
+    description: CleanText
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    context: CleanText | None = None
+    alternatives: list[CleanText] = []
+    reasons: list[ReasonLine] = []
+    tags: list[Name] = []
+    category: Name = "process"
+    stakes: Stakes = "medium"
+    frame: Name | None = None
+    expected: CleanText | None = None
+    look_again_at: Timestamp | None = None
+    at: Timestamp
+    outcome: Verdict | None = None
+    lesson: CleanText | None = None
+    reviewed_at: Timestamp | None = None
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        """Without a time of its own its outcome was known at once."""
+        if self.outcome is None and (self.lesson or self.reviewed_at):
+            raise InputError("there is no 'outcome'.", hint="A lesson and the time of a review belong to one.")
+        given = self.model_dump(
+            exclude={"type", "ref", "alternatives", "reasons", "tags", "outcome", "lesson", "reviewed_at"}
+        )
+        choice = DecisionDraft(
+            ref=ref,
+            alternatives=tuple(self.alternatives),
+            reasons=tuple(DecisionReason(reason.kind, reason.text) for reason in self.reasons),
+            tags=tuple(self.tags),
+            **given,
+        )
+        review = self.outcome and DecisionReview(
+            verdict=self.outcome, at=self.reviewed_at or self.at, how="import", lesson=self.lesson
+        )
+        return NewDecision(draft=choice, review=review or None)
+
+
+class ProcedureImportLine(ImportLine):
+    type: Literal["procedure"]
+    name: str
+    description: CleanText
+    domain: Name | None = None
+    triggers: list[CleanText] = []
+    goals: list[CleanText] = []
+    steps: Annotated[list[CleanText], Field(min_length=1)]
+    details: CleanText | None = None
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        """The name is what names it; a ref of the caller's is not kept."""
+        given = self.model_dump(include={"name", "description", "domain", "details"}, exclude_none=True)
+        return Skill(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **given)
+
+
+class CensorImportLine(ImportLine):
+    type: Literal["censor"]
+    trigger: CleanText
+    reason: CleanText
+    sense: MatchMode = "phrase"
+    action: CensorAction = "warn"
+    domain: Name | None = None
+    threshold: int = DEFAULT_THRESHOLD
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        return CensorRule(ref=ref, **self.model_dump(exclude={"type", "ref"}))
+
+
+class EventImportLine(ImportLine):
+    type: Literal["event"]
+    event_type: str
+    payload: dict[str, JsonValue]
+    session: Ref | None = None
+    at: Timestamp
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        # the same event may happen twice in one moment
+        return EventItem(
+            self.ref or f"{ref} {occurrence}", validate_event(self.event_type, self.at, self.payload), self.session
+        )
+
+
+class EntityImportLine(ImportLine):
+    type: Literal["entity"]
+    name: Name
+    entity_type: Name = "thing"
+    aliases: list[Name] = []
+    properties: dict[Name, str | int | float | bool] = {}
+    at: Timestamp | None = None
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        properties: Mapping[str, str | int | float | bool] = {
+            key: _check_text(value) if isinstance(value, str) else value for key, value in self.properties.items()
+        }
+        return EntityDeclaration(
+            name=self.name,
+            type=self.entity_type,
+            aliases=tuple(self.aliases),
+            properties=properties,
+            occurred_at=self.at,
+        )
+
+
+class RelationImportLine(ImportLine):
+    type: Literal["relation"]
+    source: Name
+    relation_type: Name
+    target: Name
+    at: Timestamp | None = None
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        return RelationDeclaration(
+            ref=ref, source=self.source, type=self.relation_type, target=self.target, occurred_at=self.at
+        )
+
+
+class DocumentImportLine(ImportLine):
+    type: Literal["document"]
+    title: Name | None = None
+    format: TextFormat = "markdown"
+    content: CleanText
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        if self.ref is None:
+            raise InputError("the document has no 'ref'.", hint="By it the document is known when it comes again.")
+        read = parse_text(self.content, self.format)
+        return DocumentItem(ref, self.title or read.title or ref, self.format, read)
+
+
+AnyImportLine = (
+    MessageImportLine
+    | FactImportLine
+    | EpisodeImportLine
+    | DecisionImportLine
+    | ProcedureImportLine
+    | CensorImportLine
+    | EventImportLine
+    | EntityImportLine
+    | RelationImportLine
+    | DocumentImportLine
+)
+LINE_ADAPTER: TypeAdapter[AnyImportLine] = TypeAdapter(Annotated[AnyImportLine, Field(discriminator="type")])
+
+LINE_TYPES: tuple[str, ...] = tuple(
+    get_args(model.model_fields["type"].annotation)[0] for model in get_args(AnyImportLine)
+)
