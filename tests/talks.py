@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from newton.dialogue.compaction import extractive_summary
 from newton.dialogue.compaction.strategies import CompactionBlock, CompactionStrategy, ViewState, refusal_reason
 from newton.dialogue.messages import Message, Role, StoredMessage, dump_calls
-from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, ViewMessage, build_view, count_tokens
+from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, ViewMessage, build_view, count_view_tokens
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ToolCall
 from tests.support import NOON, count
@@ -142,7 +142,7 @@ class Told:
 
     @property
     def tokens(self) -> int:
-        return count_tokens(self.view)
+        return count_view_tokens(self.view)
 
     def lay(self, block: CompactionBlock) -> None:
         """Tells of a block, whatever a strategy would say to it."""

@@ -27,7 +27,7 @@ class Guardrail(NamedModel):
     @classmethod
     def _check_expression(cls, expression: str, info: ValidationInfo) -> str:
         try:
-            cast("dict[str, Check]", info.context)["check"](expression)
+            cast("dict[str, ExpressionCheck]", info.context)["check"](expression)
         except InputError as error:
             raise ValueError(f"is refused: {error.what.rstrip('.')} ({error.hint.rstrip('.')})") from None
         return expression

@@ -18,7 +18,7 @@ MAX_MEGABYTES = 2_048
 
 # The child must find the very packages that run here, however this process came to find them.
 _CHILD_CODE = (
-    "import sys; sys.path[:] = {path!r}; from newton.content.confined import serve; serve({reader!r}, {limits})"
+    "import sys; sys.path[:] = {path!r}; from newton.content.sandbox import serve; serve({reader!r}, {limits})"
 )
 
 

@@ -5,8 +5,8 @@ select
     current_setting('fsync') = 'on'
     and current_setting('full_page_writes') = 'on'
     and current_setting('synchronous_commit') <> 'off' as durable,
-    to_tsvector('english', '«ÉCOLE»') = to_tsvector('english', 'école') as literate,
-    (select not rolsuper and not rolbypassrls from pg_roles where rolname = $1) as confined,
+    to_tsvector('english', '«ÉCOLE»') = to_tsvector('english', 'école') as utf8,
+    (select not rolsuper and not rolbypassrls from pg_roles where rolname = $1) as rls_enforced,
     count(*) as tables,
     count(*) filter (where relrowsecurity and relforcerowsecurity) as isolated
 from pg_class

@@ -231,7 +231,7 @@ def iter_tool_groups(turn: DialogueTurn) -> Iterator[tuple[ViewMessage, ...]]:
         run = []
 
 
-def count_tokens(view: Sequence[ViewMessage]) -> int:
+def count_view_tokens(view: Sequence[ViewMessage]) -> int:
     """Tokens of the view, with the marks around its messages."""
     return sum(item.tokens for item in view)
 

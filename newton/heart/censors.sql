@@ -8,7 +8,7 @@ from jsonb_to_recordset($2::jsonb) as d (
 -- name: list_active(agent_id, model_id)
 -- Active censors, strictest first. The vector is only needed by those that match by meaning.
 select
-    m.memory_id, m.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
+    m.memory_id, m.state, m.summary, m.summary_tokens, c.match_mode, c.trigger, c.action, c.reason, c.domain,
     e.embedding
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
@@ -25,7 +25,7 @@ order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations des
 -- name: list_active_at(agent_id, moment)
 -- The same at a past moment, without vectors.
 select
-    m.memory_id, past.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason,
+    m.memory_id, past.state, m.summary, m.summary_tokens, c.match_mode, c.trigger, c.action, c.reason,
     c.domain,
     null as embedding
 from memory.memories as m
@@ -63,7 +63,7 @@ order by (c.action = 'block' or past.state = 'ESCALATED') desc, past.confirmatio
 
 -- name: list_censors(agent_id)
 select
-    m.memory_id, m.state, m.quarantined, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain, c.threshold,
+    m.memory_id, m.state, m.quarantined, c.match_mode, c.trigger, c.action, c.reason, c.domain, c.threshold,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'false_positive')::integer as false_positives
 from memory.memories as m

@@ -99,7 +99,10 @@ class AgentServices:
         """Return the guardrails. Raises ConfigError for a guardrail file that cannot be used."""
         # CEL takes a fifth of a second to load, and most commands evaluate no decision
         module = import_module("newton.agent.services.guardrails")
-        return module.Guarding(scope=self.scope.at(origin), folder=module.from_files(self.settings.guardrails_dir))
+        return module.GuardrailService(
+            scope=self.scope.at(origin),
+            file_guardrails=module.load_file_guardrails(self.settings.guardrails_dir),
+        )
 
     def decisions(self, origin: str) -> DecisionService:
         return DecisionService(
@@ -115,18 +118,18 @@ class AgentServices:
         return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
 
     def growth(self) -> "GrowthService":
-        return import_module("newton.agent.growth.service").Growing(scope=self.scope)
+        return import_module("newton.agent.growth.service").GrowthService(scope=self.scope)
 
     def metrics(self) -> MetricsService:
         return MetricsService(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)
 
     def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.maintenance.profile_fitting")
-        return module.Learning(scope=self.scope, profiles=self.profiles, frames=self.frames)
+        return module.ProfileFitter(scope=self.scope, profiles=self.profiles, frames=self.frames)
 
     def ingest(self, origin: str) -> "IngestService":
         module = import_module("newton.agent.services.ingest")
-        return module.Ingest(scope=self.scope.at(origin), sizes=build_summary_sizes(self.settings))
+        return module.IngestService(scope=self.scope.at(origin), sizes=build_summary_sizes(self.settings))
 
     def maintenance(self, origin: str) -> MaintenanceService:
         return MaintenanceService(

@@ -37,8 +37,8 @@ class Says:
     def __init__(self, same: bool) -> None:
         self.answer, self.asked = same, list[tuple[str, str]]()
 
-    async def same(self, told: str, known: str) -> bool:
-        self.asked.append((told, known))
+    async def is_same_fact(self, new: str, known: str) -> bool:
+        self.asked.append((new, known))
         return self.answer
 
 

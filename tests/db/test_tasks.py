@@ -15,7 +15,7 @@ from newton.dialogue import log, sessions, tasks
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.messages import Message, Role
 from newton.dialogue.task_tree import TRANSITIONS, Task, TaskTree
-from newton.dialogue.view import ViewMessage, count_tokens
+from newton.dialogue.view import ViewMessage, count_view_tokens
 from newton.errors import InputError
 from newton.memory.forgetting import forget
 from newton.providers.chat import ToolCall
@@ -210,7 +210,7 @@ async def test_a_popped_task_leaves_its_result_in_the_view_and_its_trace_in_the_
     before, lines = await view(tx, session_id), await _log(tx)
     await pop(tx, session_id, "A worker that died held it")
     after = await view(tx, session_id)
-    assert count_tokens(after) < 0.6 * count_tokens(before) and await _log(tx) == lines
+    assert count_view_tokens(after) < 0.6 * count_view_tokens(before) and await _log(tx) == lines
     assert [(s.kind, s.first, s.last) for s in after if s.kind != "line"] == [("task", 4, 11)]
     assert [s.text for s in after if s.kind == "task"] == ["Task: Find the lock -> A worker that died held it"]
     assert after[:4] == before[:4] and after[5:] == before[12:], "the last turn may still be under way"

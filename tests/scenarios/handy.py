@@ -32,10 +32,10 @@ class Handy(ScriptedChat):
         self.offered: list[list[str]] = []
 
     async def answer(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, manner: RequestOptions
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
-        self.offered.append([tool.name for tool in manner.tools])
+        self.offered.append([tool.name for tool in options.tools])
         now = self._played.pop(0) if len(self._played) > 1 else self._played[0]
         text, calls = (now, ()) if isinstance(now, str) else ("", tuple(now))
         if text:

@@ -9,7 +9,7 @@ from newton.agent.services.sessions import SessionService
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent, CompactionFailed
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.messages import Message
-from newton.dialogue.view import ViewMessage, count_tokens
+from newton.dialogue.view import ViewMessage, count_view_tokens
 from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
 
@@ -50,7 +50,7 @@ class Talking:
             max_tokens=most,
             count_tokens=token_counter.count,
         )
-        self.sent.append(count_tokens(view))
+        self.sent.append(count_view_tokens(view))
         return view
 
     async def turns(self, turns: Sequence[Sequence[Message]], *, most: int) -> Sequence[ViewMessage]:

@@ -13,7 +13,7 @@ from newton.agent.compaction.service import LEASE_SECONDS
 from newton.dialogue import sessions
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.progress_events import CompactionEvent, CompactionFailed
-from newton.dialogue.view import count_tokens
+from newton.dialogue.view import count_view_tokens
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count
@@ -39,7 +39,9 @@ async def test_before_a_reply_a_model_is_asked_few_times_however_long_the_sessio
     told: list[CompactionEvent] = []
     view = await replace(mind.compacting(), model=model, on_event=told.append).load_view(session_id, max_tokens=20_000)
     assert len(scripted.received) == MAX_CALLS
-    assert count_tokens(view) < 0.5 * 20_000 and not [event for event in told if isinstance(event, CompactionFailed)]
+    assert count_view_tokens(view) < 0.5 * 20_000 and not [
+        event for event in told if isinstance(event, CompactionFailed)
+    ]
     async with mind.db.transaction(mind.agent_id) as tx:
         made = [one.entry for one in await entry_store.list_entries(tx, agent_id=mind.agent_id, session_id=session_id)]
     assert len(made) > 80 and [entry.model for entry in made].count("scripted") == MAX_CALLS
@@ -55,11 +57,11 @@ class Slow(ScriptedChat):
         self.thinks = asyncio.Event()
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.most.append(max_tokens)
         if len(self.most) <= self.many:
-            async for piece in super().stream(messages, max_tokens=max_tokens, schema=form):
+            async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
                 yield piece
         else:
             yield "{"
@@ -88,8 +90,8 @@ async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(
     assert [entry.model for entry in made].count("scripted") == 2
     assert len(spent) == 3 and 1 in [row["output_tokens"] for row in spent], "what was asked in vain is paid for too"
     again = replace(compacting, model=None)
-    before = count_tokens((await Talking(mind).doors.get_view("s1")).view)
-    assert count_tokens(await again.load_view(session_id, max_tokens=4_000)) < 0.8 * before, (
+    before = count_view_tokens((await Talking(mind).doors.get_view("s1")).view)
+    assert count_view_tokens(await again.load_view(session_id, max_tokens=4_000)) < 0.8 * before, (
         "the rest is told the next time"
     )
 
@@ -100,12 +102,12 @@ async def test_the_right_is_held_anew_with_each_account_that_is_kept(mind: Mind)
 
     class Watching(ScriptedChat):
         async def stream(
-            self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+            self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
         ) -> AsyncIterator[str | ChatReply]:
             async with mind.db.transaction(mind.agent_id) as tx:
                 left.append(await tx.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases"))
                 await tx.execute("update dialogue.leases set expires_at = now() + interval '9 seconds'")
-            async for piece in super().stream(messages, max_tokens=max_tokens, schema=form):
+            async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
                 yield piece
 
     ask, _ = asking(mind)

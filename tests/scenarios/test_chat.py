@@ -162,7 +162,7 @@ class Endless(ScriptedChat):
         self.ferries = iter(("It is Artemis", "It is Boreas"))
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: object = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: object = None
     ) -> AsyncGenerator[str | ChatReply]:
         yield next(self.ferries)
         await asyncio.Event().wait()

@@ -17,7 +17,7 @@ from newton.clock import monotonic_ms
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.messages import Message
-from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage, count_tokens
+from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage, count_view_tokens
 from newton.memory import lookup
 from newton.providers import token_counter
 from newton.providers.chat import ToolCall, to_openai_message
@@ -61,7 +61,7 @@ class Held:
             count_tokens=token_counter.count,
         )
         self.spent_ms.append(monotonic_ms() - started)
-        self.views.append(count_tokens(self.view))
+        self.views.append(count_view_tokens(self.view))
         return self.view
 
 

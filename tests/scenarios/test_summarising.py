@@ -118,9 +118,9 @@ class Unbounded(ScriptedChat):
     """Says all that it was told to, however much it may."""
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
-        return super().stream(messages, max_tokens=10**6, schema=form)
+        return super().stream(messages, max_tokens=10**6, schema=schema)
 
 
 async def test_instructions_in_the_history_stand_between_the_fences(mind: Mind) -> None:

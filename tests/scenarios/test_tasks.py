@@ -14,7 +14,7 @@ from newton.cognition.session_context.service import SessionContextService
 from newton.db.pool import Tx
 from newton.dialogue import log, sessions, tasks
 from newton.dialogue.messages import Message, Role
-from newton.dialogue.view import count_tokens
+from newton.dialogue.view import count_view_tokens
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
 from newton.providers import token_counter
@@ -59,7 +59,7 @@ async def grown(mind: Mind, session_id: UUID, *, many: int) -> tuple[int, int]:
             tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=mind.agent_id, session_id=session_id
         )
     await mind.settle()
-    return count_tokens(read.view), sum(line.tokens for line in logged)
+    return count_view_tokens(read.view), sum(line.tokens for line in logged)
 
 
 async def _talk(tx: Tx, session_id: UUID, about: str, lot: random.Random, ctx: WriteContext) -> None:
@@ -187,7 +187,7 @@ async def test_a_turn_folds_what_could_not_be_folded_when_it_ended(mind: Mind) -
     acts = doing(mind, session_id)
     await acts.push("Find the lock")
     await mind.hear(*(f"{n}: {said(random.Random(n), 60)}" for n in range(4)))
-    whole = count_tokens(await mind.compacting().load_view(session_id, max_tokens=50_000))
+    whole = count_view_tokens(await mind.compacting().load_view(session_id, max_tokens=50_000))
     await acts.pop("A worker that died held it")
     await mind.hear("thanks")
     view = await mind.compacting("none").load_view(session_id, max_tokens=50_000)
@@ -196,4 +196,4 @@ async def test_a_turn_folds_what_could_not_be_folded_when_it_ended(mind: Mind) -
         "Task: Find the lock -> A worker that died held it",
         "thanks",
     ]
-    assert count_tokens(view) < whole / 5
+    assert count_view_tokens(view) < whole / 5

@@ -48,8 +48,8 @@ class EveryOther:
 
     name: str = "every_other"
 
-    def plan(self, sight: ViewState) -> Sequence[CompactionBlock]:
-        old = [turn for turn in split_turns(sight.view)[:-2] if turn.is_complete and turn.tokens > 200]
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        old = [turn for turn in split_turns(state.view)[:-2] if turn.is_complete and turn.tokens > 200]
         return [CompactionBlock("turn", turn.items, max_tokens=60) for turn in old[::2]]
 
 
@@ -70,7 +70,7 @@ class Counting(ScriptedChat):
         self.sent: list[int] = []
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(list(messages))
         self.sent.append(sum(token_counter.count(one.text) + 4 for one in messages))

@@ -27,7 +27,7 @@ from newton.dialogue.compaction.strategies import (
     ViewState,
     parse_preset,
 )
-from newton.dialogue.view import count_tokens
+from newton.dialogue.view import count_view_tokens
 from newton.providers.token_counter import count
 from tests.support import NOON, agent_scope, teller, until
 from tests.talks import turn
@@ -121,7 +121,7 @@ async def test_two_processes_lose_nothing_and_tell_nothing_twice(db: Database, d
             assert (one.first, one.last) != (other.first, other.last), "nothing is told twice"
             inner, outer = sorted((one, other), key=lambda entry: entry.last - entry.first)
             assert outer.first <= inner.first and inner.last <= outer.last, "no block crosses another"
-    assert count_tokens(read.view) < sum(one.tokens for one in whole) / 2
+    assert count_view_tokens(read.view) < sum(one.tokens for one in whole) / 2
 
 
 @pytest.mark.slow
@@ -178,8 +178,8 @@ class Once:
     def name(self) -> str:
         return self.strategy.name
 
-    def plan(self, sight: ViewState) -> Sequence[CompactionBlock]:
-        return () if self.ran else self.strategy.plan(sight)
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        return () if self.ran else self.strategy.plan(state)
 
     def hear(self, event: CompactionEvent) -> None:
         self.ran = self.ran or isinstance(event, CompactionCompleted)

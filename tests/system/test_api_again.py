@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from newton import Client
-from newton.agent import events
+from newton.agent import events as agent_events
 from newton.agent.services.memories import FactDraft
 from newton.brain.calibration import snapshots
 from newton.brain.chain_heads import ChainHeadFiles
@@ -123,7 +123,7 @@ async def test_wherever_a_decision_or_its_review_dies_the_same_request_does_it_o
             assert answers[0].json().get("new", True) is True
     told = ["recorded", "reviewed", "superseded", "recorded"]
     async with api.db.transaction(derive_agent_id("ana")) as tx:
-        assert [one.type for one in await events.read_after(tx, 0, agent_id=derive_agent_id("ana"))] == [
+        assert [one.type for one in await agent_events.read_after(tx, 0, agent_id=derive_agent_id("ana"))] == [
             f"decision.{what}" for what in told
         ]
     assert await api.rows("ana", "brain.decisions") == 2

@@ -165,7 +165,7 @@ class Broken:
     def newton(self) -> AgentServices:
         raise asyncpg.UniqueViolationError("Key (content)=(the passphrase) already exists.")
 
-    def may(self, scope: TokenScope) -> bool:
+    def has_scope(self, scope: TokenScope) -> bool:
         return True
 
 

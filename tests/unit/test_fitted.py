@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from newton.dialogue.compaction.strategies import CompactionBlock
 from newton.dialogue.compaction.view_budget import MIN_INPUT_TOKENS, fit_to_budget
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, build_view, count_tokens
+from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, build_view, count_view_tokens
 from newton.memory.memory import TokenCounter
 from newton.providers import token_counter
 from tests.support import count, examples
@@ -95,7 +95,7 @@ def test_no_view_is_above_its_ceiling(
     view = shown_with(log, by, compacted=compacted)
     sent = fit_to_budget(view, max_tokens=most, count_tokens=by, protected_turns=spared)
     person = asked(view) if spared else None
-    assert count_tokens(sent) <= (max(most, MIN_INPUT_TOKENS) if person else most)
+    assert count_view_tokens(sent) <= (max(most, MIN_INPUT_TOKENS) if person else most)
     if person:
         assert person.first in {item.first for item in sent if item.is_input}, "the input stays to the last"
     if person and person.text and most >= MIN_INPUT_TOKENS:
@@ -111,18 +111,18 @@ def test_no_view_is_above_its_ceiling(
     assert unmatched(sent)[0] <= unmatched(view)[0], "no call loses its answer"
     said = [item.first for item in sent if item.kind != "left_out"]
     assert said == sorted(said), "the order stays"
-    if count_tokens(view) <= most:
+    if count_view_tokens(view) <= most:
         assert sent == view
 
 
 def test_what_fits_is_sent_as_it_is() -> None:
     view = build_view(TURNS, [])
-    assert fit_to_budget(view, max_tokens=count_tokens(view), count_tokens=count) == view
+    assert fit_to_budget(view, max_tokens=count_view_tokens(view), count_tokens=count) == view
 
 
 def test_outputs_go_first_and_the_oldest_of_them_first() -> None:
     view = build_view(TURNS, [])
-    sent = fit_to_budget(view, max_tokens=count_tokens(view) - 300, count_tokens=count)
+    sent = fit_to_budget(view, max_tokens=count_view_tokens(view) - 300, count_tokens=count)
     left_out = [item.first for item in sent if item.text.startswith("[output left out")]
     assert left_out == [3], "one is enough"
     assert [i.first for i in sent] == [i.first for i in view]
@@ -147,7 +147,7 @@ def test_a_huge_message_is_cut_in_its_middle() -> None:
     text = "\n".join(f"line {n} of the log" for n in range(10_000))
     sent = fit_to_budget(build_view(placed([says("user", text)]), []), max_tokens=500, count_tokens=count)
     assert sent[0].text.startswith("line 0 of") and sent[0].text.endswith("line 9999 of the log")
-    assert "left out" in sent[0].text and count_tokens(sent) > 300
+    assert "left out" in sent[0].text and count_view_tokens(sent) > 300
 
 
 def test_a_call_that_goes_takes_its_own_answer_with_it_and_no_other() -> None:
@@ -169,7 +169,7 @@ def test_a_turn_that_was_cut_by_a_persons_words_goes_with_its_answer() -> None:
 def test_where_there_is_no_room_at_all_only_the_beginning_of_the_input_is_sent(most: int) -> None:
     assert fit_to_budget(build_view(TURNS, []), max_tokens=most, count_tokens=count, protected_turns=0) == []
     (item,) = fit_to_budget(build_view(TURNS, []), max_tokens=most, count_tokens=count)
-    assert "Please look at part 5".startswith(item.text) and item.text and count_tokens([item]) <= MIN_INPUT_TOKENS
+    assert "Please look at part 5".startswith(item.text) and item.text and count_view_tokens([item]) <= MIN_INPUT_TOKENS
 
 
 def big(marker: str, *, lines: int = 250) -> str:
@@ -187,7 +187,7 @@ def test_what_a_tool_was_given_is_shown_in_short_and_its_input_stays(later: list
     (call,) = sent[1].calls
     given = json.loads(call.arguments)
     assert given["path"] == "src/app.py" and "characters are left out" in given["content"]
-    assert 2_000 < count_tokens(sent) <= 6_000, "as much of it as there is room for"
+    assert 2_000 < count_view_tokens(sent) <= 6_000, "as much of it as there is room for"
 
 
 def test_a_turn_that_a_system_s_line_cuts_in_two_is_one() -> None:
@@ -206,7 +206,7 @@ def test_calls_that_cannot_be_shown_in_short_go_and_the_input_is_cut_at_last() -
     (item,) = fit_to_budget(view, max_tokens=200, count_tokens=count)
     assert item.text == view[0].text, "it fits beside nothing else"
     (item,) = fit_to_budget(view, max_tokens=60, count_tokens=count)
-    assert item.text.startswith("Please do all") and count_tokens([item]) <= 60
+    assert item.text.startswith("Please do all") and count_view_tokens([item]) <= 60
 
 
 def test_small_talk_goes_before_what_was_just_read() -> None:
@@ -216,18 +216,18 @@ def test_small_talk_goes_before_what_was_just_read() -> None:
     ]
     now = [says("user", "Which port?"), calls("a"), gives("a", big("older")), calls("b"), gives("b", big("newer"))]
     view = build_view(placed([*turn(0, words=200), *old, *now]), [])
-    first = count_tokens([item for item in view if item.role == "tool"][:1]) // 2
+    first = count_view_tokens([item for item in view if item.role == "tool"][:1]) // 2
 
-    sent = fit_to_budget(view, max_tokens=count_tokens(view) - first, count_tokens=count)
+    sent = fit_to_budget(view, max_tokens=count_view_tokens(view) - first, count_tokens=count)
     assert [item.kind for item in sent].count("mask") == 1 and sent[2].kind == "mask", "the oldest output first"
-    sent = fit_to_budget(view, max_tokens=count_tokens(view) - 3_000, count_tokens=count)
+    sent = fit_to_budget(view, max_tokens=count_view_tokens(view) - 3_000, count_tokens=count)
     assert sent[-5:] == view[-5:], "then old turns"
-    sent = fit_to_budget(view, max_tokens=count_tokens(view[-5:]) - 100, count_tokens=count)
+    sent = fit_to_budget(view, max_tokens=count_view_tokens(view[-5:]) - 100, count_tokens=count)
     assert sent[0].kind == "left_out" and len(sent) == 6
     assert sent[3].text.startswith("[output left out"), "then what this turn read earlier"
     assert sent[5] == view[-1]
     sent = fit_to_budget(view, max_tokens=1_500, count_tokens=count)
-    assert count_tokens(sent) > 1_300, "and of what was read last as much as there is room for"
+    assert count_view_tokens(sent) > 1_300, "and of what was read last as much as there is room for"
     assert sent[-1].text.startswith("newer line 0 ") and sent[-1].text.endswith("newer line 249 says 62001")
 
 
@@ -237,7 +237,7 @@ def test_what_is_cut_keeps_its_beginning_and_its_end_and_fills_its_room(joint: s
     text = joint.join(["Here is the log.", *(f"step {n} is done;" for n in range(1_500)), "What went wrong?"])
     (item,) = fit_to_budget(build_view(placed([says("user", text)]), []), max_tokens=800, count_tokens=count)
     assert item.text.startswith("Here is the log.") and item.text.endswith("What went wrong?")
-    assert count_tokens([item]) > 700
+    assert count_view_tokens([item]) > 700
 
 
 TOLD = re.compile(r"\[(?P<least>At least )?(?P<turns>\d+) earlier turns? (is|are) not shown here\]")
@@ -270,9 +270,10 @@ def test_the_note_counts_the_turns_that_are_not_shown(
 def test_one_turn_is_and_several_turns_are_not_shown() -> None:
     # S003-26
     view = build_view(TURNS, [])
-    one = fit_to_budget(view, max_tokens=count_tokens(view[7:]) - 1_000, count_tokens=count)
+    one = fit_to_budget(view, max_tokens=count_view_tokens(view[7:]) - 1_000, count_tokens=count)
     texts = {
-        fit_to_budget(view, max_tokens=most, count_tokens=count)[1].text for most in range(900, count_tokens(one), 10)
+        fit_to_budget(view, max_tokens=most, count_tokens=count)[1].text
+        for most in range(900, count_view_tokens(one), 10)
     }
     texts = {text for text in texts if "not shown" in text}
     assert "[1 earlier turn is not shown here]" in texts and "[2 earlier turns are not shown here]" in texts
@@ -290,4 +291,4 @@ def test_an_account_of_several_turns_counts_as_one_at_least() -> None:
 def test_the_marks_of_a_model_around_each_message_count(log: list[StoredMessage], most: int, marks: int) -> None:
     # S003-1, S003-19
     sent = fit_to_budget(build_view(log, []), max_tokens=most, count_tokens=count, overhead=marks)
-    assert count_tokens(sent) + (marks - MESSAGE_TOKENS) * len(sent) <= most
+    assert count_view_tokens(sent) + (marks - MESSAGE_TOKENS) * len(sent) <= most

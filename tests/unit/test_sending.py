@@ -26,7 +26,7 @@ from newton.dialogue.compaction.strategies import CompactionBlock
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.context_window import split_window
 from newton.dialogue.messages import StoredMessage
-from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, build_view, count_tokens
+from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, build_view, count_view_tokens
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, to_openai_message
 from newton.providers.token_calibration import TokenCalibration
@@ -275,6 +275,6 @@ def test_short_messages_with_many_marks_fit_too() -> None:
     for marks in (4.0, 8.0, 20.0):
         shares = shared(TokenCalibration(1.0, marks), 8_000)
         draft = drafted(real(placed(lines)), shares, "Hello.")
-        assert count_tokens(draft.view) > 1_000
+        assert count_view_tokens(draft.view) > 1_000
         letter = draft.build(shares.usable, count_tokens=token_counter.count)
         assert 5_500 < TokenCalibration(1.0, marks).to_model_tokens(letter.tokens, len(letter.messages)) <= 7_000

@@ -20,7 +20,7 @@ from newton.dialogue.compaction.strategies import (
     refusal_reason,
 )
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.view import CompactionEntry, build_view, count_tokens, outermost_entries, split_turns
+from newton.dialogue.view import CompactionEntry, build_view, count_view_tokens, outermost_entries, split_turns
 from newton.providers import token_counter
 from tests.support import examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
@@ -45,7 +45,7 @@ def spans(blocks: Sequence[CompactionBlock]) -> list[tuple[int, int]]:
 
 def test_outputs_are_masked_once_the_view_is_rather_full() -> None:
     lines = talk(8, work=1, words=60)
-    whole = count_tokens(build_view(placed(lines), []))
+    whole = count_view_tokens(build_view(placed(lines), []))
     assert MaskOutputs().plan(sight(lines, int(whole / 0.59))) == ()
     blocks = MaskOutputs().plan(sight(lines, int(whole / 0.61)))
     assert spans(blocks) == [(n * 4 + 2, n * 4 + 2) for n in range(5)], "the outputs of all but the last three turns"
@@ -131,7 +131,7 @@ def test_it_goes_by_age_and_never_by_how_full_the_view_is() -> None:
 def test_a_full_view_is_told_down_to_half() -> None:
     # S003-5, S003-6
     lines = talk(20, work=0, reply=40)
-    whole = count_tokens(build_view(placed(lines), []))
+    whole = count_view_tokens(build_view(placed(lines), []))
     assert SummarizeOldest().plan(sight(lines, int(whole / 0.79))) == ()
     most = int(whole / 0.81)
     blocks = SummarizeOldest().plan(sight(lines, most))

@@ -15,7 +15,7 @@ from newton.dialogue.view import (
     InjectedText,
     ViewMessage,
     build_view,
-    count_tokens,
+    count_view_tokens,
     iter_tool_groups,
     outermost_entries,
     split_turns,
@@ -52,7 +52,7 @@ def test_without_entries_the_view_is_the_log() -> None:
     assert [(item.role, item.text, item.calls, item.tool_call_id) for item in view] == [
         (one.message.role, one.message.content, one.message.calls, one.message.tool_call_id) for one in TALK
     ]
-    assert count_tokens(view) == sum(one.tokens + 4 for one in TALK)
+    assert count_view_tokens(view) == sum(one.tokens + 4 for one in TALK)
 
 
 def test_a_block_stands_where_its_first_line_stood() -> None:

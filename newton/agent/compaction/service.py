@@ -39,7 +39,7 @@ from newton.dialogue.view import (
     CompactionEntry,
     ViewMessage,
     apply_entries,
-    count_tokens,
+    count_view_tokens,
     outermost_entries,
 )
 from newton.errors import ConflictError, NewtonError
@@ -133,7 +133,7 @@ class CompactionService:
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
         """Whether the strategy came to its end and has changed something."""
-        started, before = monotonic_ms(), count_tokens(state.loaded.view)
+        started, before = monotonic_ms(), count_view_tokens(state.loaded.view)
         room = self._view_state(state.loaded, state.max_tokens).max_tokens
         self.on_event(CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now()))
         state.entry_count, why, after, exhausted = 0, None, before, False
@@ -143,7 +143,7 @@ class CompactionService:
             why = error.what if isinstance(error, ConflictError) else str(error)
         if state.entry_count:
             state.loaded = await self._load(state.session_id)
-            after = count_tokens(state.loaded.view)
+            after = count_view_tokens(state.loaded.view)
             sight = self._view_state(state.loaded, state.max_tokens)
             full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * sight.max_tokens
             exhausted = full and not strategy.plan(sight)

@@ -18,7 +18,7 @@ from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.view import ViewMessage, count_tokens
+from newton.dialogue.view import ViewMessage, count_view_tokens
 from newton.errors import InputError, NotFoundError
 from newton.ids import new_id
 
@@ -109,7 +109,7 @@ class SessionService:
             session_id = await self._resolve_session(tx, ref)
             logged = await log.get_token_count(tx, agent_id=self.scope.agent_id, session_id=session_id)
             view = (await log.load_view(tx, agent_id=self.scope.agent_id, session_id=session_id)).view
-        return SessionView(view, count_tokens(view), logged)
+        return SessionView(view, count_view_tokens(view), logged)
 
     async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
         """What a request in `most` tokens, or in the room there is, would be sent, made shorter without a model where
@@ -120,14 +120,14 @@ class SessionService:
             logged = await log.get_token_count(tx, agent_id=self.scope.agent_id, session_id=session_id)
         whole = await self.compaction.preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
-        if whole and (not sent or count_tokens(sent) > room):
+        if whole and (not sent or count_view_tokens(sent) > room):
             hint = f"The last one alone costs {whole[-1].tokens:,}; a part of it is shown in a few more."
             raise InputError(f"A view of {room:,} tokens holds no line of {ref}.", hint=hint)
         words = {item.first: item.text for item in whole if item.kind != "injected"}
         told = [item for item in sent if item.kind not in ("injected", "left_out")]
         return ViewPreview(
             view=sent,
-            tokens=count_tokens(sent),
+            tokens=count_view_tokens(sent),
             logged=logged,
             room=room,
             shorter=len(_covered_positions(item for item in told if item.entry_id)),

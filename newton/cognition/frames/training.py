@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
 TRAINING_VERSION = "1"  # another one for each change of how the examples are read or learnt from
 NO_EMBEDDER = "none"
-ARRAY_FIELDS = ("rarity", "by_words", "by_meaning", "constant", "middle", "axes", "places")
+ARRAY_FIELDS = (
+    "idf",
+    "ngram_weights",
+    "embedding_weights",
+    "intercept",
+    "mean_vector",
+    "principal_axes",
+    "example_coordinates",
+)
 
 Arrays = Mapping[str, NDArray[Any]]  # of several types: it is what a file holds
 
@@ -94,7 +102,7 @@ def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
     listed = {"frames": "\n".join(trained.frames), "vocabulary": "\n".join(trained.vocabulary)}
     numbers = {name: getattr(trained, name).astype(np.float16) for name in ARRAY_FIELDS}
     farthest = max(float(np.abs(trained.example_coordinates).max(initial=0.0)), 1e-9)
-    numbers["places"] = (trained.example_coordinates * (127 / farthest)).round().astype(np.int8)
+    numbers["example_coordinates"] = (trained.example_coordinates * (127 / farthest)).round().astype(np.int8)
     return {**{name: np.frombuffer(text.encode(), np.uint8) for name, text in listed.items()}, **numbers}
 
 

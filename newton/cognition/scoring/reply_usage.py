@@ -49,7 +49,7 @@ BRIEF_REPLY_WORDS, BRIEF_REPLY_SHARE = (
 class _WordPosition(NamedTuple):
     """A word of a sentence: which one, and whether it has a capital."""
 
-    index: int
+    position: int
     stem: str
     is_capitalized: bool
 
@@ -135,7 +135,7 @@ def _has_cluster(reply: _ParsedReply, specific: Mapping[str, float]) -> bool:
     for sentence in reply.sentences:
         hits = [place for place in sentence if place.stem in specific]
         for n, first in enumerate(hits):
-            near = [place for place in hits[n:] if place.index < first.index + WINDOW_WORDS]
+            near = [place for place in hits[n:] if place.position < first.position + WINDOW_WORDS]
             weights = {
                 place.stem: _resolve_weight(specific[place.stem], is_capitalized=place.is_capitalized) for place in near
             }

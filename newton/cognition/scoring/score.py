@@ -162,7 +162,7 @@ def create_combiner(profile: Profile) -> Combine:
     """How the profile makes one finite number of the features. Raises InputError for an expression that is none."""
     if profile.expression is not None:
         # CEL takes a quarter of a second to load, and hardly a profile has an expression
-        compute = import_module("newton.cognition.scoring.formula").formula(profile.expression, FEATURE_NAMES)
+        compute = import_module("newton.cognition.scoring.formula").compile_formula(profile.expression, FEATURE_NAMES)
         return lambda features: compute(dict(zip(FEATURE_NAMES, features, strict=True)))
     weights = [(FEATURE_NAMES.index(name), weight) for name, weight in profile.weights.nonzero.items()]
     if profile.combine == "product":
@@ -172,7 +172,7 @@ def create_combiner(profile: Profile) -> Combine:
 
 def check_expression(expression: str) -> None:
     """Nothing, if a profile can score by it. Raises InputError that says what is wrong and what to do."""
-    import_module("newton.cognition.scoring.formula").check(expression, FEATURE_NAMES)
+    import_module("newton.cognition.scoring.formula").check_formula(expression, FEATURE_NAMES)
 
 
 def compute_contributions(features: Sequence[float], profile: Profile) -> dict[str, float]:

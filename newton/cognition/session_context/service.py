@@ -33,7 +33,7 @@ from newton.cognition.session_context.staleness import (
 )
 from newton.cognition.sources.gather import AlwaysOn, SessionContextData
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
-from newton.cognition.sources.signals import find_time_ranges
+from newton.cognition.sources.signals import find_asked_times
 from newton.concurrency import task_group
 from newton.content.frames import get_frame
 from newton.errors import ProviderError
@@ -126,7 +126,7 @@ class SessionContextService:
             frame_choice=contexts.choose_frame(request, core, previous_frame=cached.bundle.frame_choice.frame),
             new_matches=beside,
             lines=_find_unsent_lines(cached, request.sent_messages, around.session_state),
-            time_ranges=find_time_ranges(request.input, now=contexts.clock.now()),
+            time_ranges=find_asked_times(request.input, now=contexts.clock.now()),
         )
 
     async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":

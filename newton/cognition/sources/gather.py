@@ -21,7 +21,7 @@ from newton.cognition.sources.session_state import SessionState, read_session_st
 from newton.cognition.sources.signals import (
     asks_only_about_time,
     classify_intent,
-    find_time_ranges,
+    find_asked_times,
     select_event_types,
 )
 from newton.cognition.sources.web import WebSource
@@ -175,7 +175,7 @@ class ContextSources:
     async def gather(self, request: ContextBuildRequest, *, reach: GatherOptions, now: datetime) -> GatheredSources:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
         context is made."""
-        wanted = find_time_ranges(request.input, now=now) or request.filters.time_ranges
+        wanted = find_asked_times(request.input, now=now) or request.filters.time_ranges
         asked = SourceRequest(
             request=request, reach=reach, hidden_ids=await self._find_hidden_ids(request), now=now, time_ranges=wanted
         )

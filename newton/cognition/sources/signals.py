@@ -55,11 +55,11 @@ def select_event_types(intent: InputIntent, pack_types: Sequence[str] = ()) -> t
     )
 
 
-def find_time_ranges(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
+def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
     """The times that an input asks for, read as at `now`; a greeting asks for none.
 
     >>> now = datetime(2024, 5, 15)
-    >>> [len(find_time_ranges(text, now=now)) for text in ("What broke yesterday?", "How are you today?", "What broke?")]
+    >>> [len(find_asked_times(text, now=now)) for text in ("What broke yesterday?", "How are you today?", "What broke?")]
     [1, 0, 0]
     """
     found = tuple(find_time_ranges(text, now=now))
@@ -71,7 +71,7 @@ def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did we decide last week?", "What did we decide about the cache last week?"
-    >>> [asks_only_about_time(text, find_time_ranges(text, now=now)) for text in texts]
+    >>> [asks_only_about_time(text, find_asked_times(text, now=now)) for text in texts]
     [True, False]
     """
     return bool(time_ranges) and len(extract_content_words(remove_times(text, time_ranges))) <= FOLLOW_UP_WORDS
@@ -82,7 +82,7 @@ def asks_for_whole_range(text: str, time_ranges: Sequence[TimeRange]) -> bool:
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did we decide last week?", "Where were the keys last week?"
-    >>> [asks_for_whole_range(text, find_time_ranges(text, now=now)) for text in texts]
+    >>> [asks_for_whole_range(text, find_asked_times(text, now=now)) for text in texts]
     [True, False]
     """
     return bool(time_ranges) and extract_content_words(remove_times(text, time_ranges)) <= _GENERIC_WORDS

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from newton.dialogue.view import DialogueTurn, EntryKind, ViewMessage, count_tokens, iter_tool_groups, split_turns
+from newton.dialogue.view import DialogueTurn, EntryKind, ViewMessage, count_view_tokens, iter_tool_groups, split_turns
 from newton.errors import InputError
 
 MIN_GAIN_TOKENS = 80  # tokens; what costs hardly more than the words in its place stays as it is
@@ -29,7 +29,7 @@ class ViewState(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        return count_tokens(self.view)
+        return count_view_tokens(self.view)
 
 
 class CompactionBlock(NamedTuple):

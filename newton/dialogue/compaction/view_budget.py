@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from newton.dialogue.compaction.extractive_summary import mask_output, truncate_middle
 from newton.dialogue.messages import dump_calls, shorten_arguments
-from newton.dialogue.view import MESSAGE_TOKENS, DialogueTurn, ViewMessage, count_tokens, split_turns
+from newton.dialogue.view import MESSAGE_TOKENS, DialogueTurn, ViewMessage, count_view_tokens, split_turns
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ToolCall
 
@@ -41,7 +41,7 @@ def fit_to_budget(
     what is longest. System messages stay longer than all else but the last input, which is cut when nothing else is
     left and then begins the view, even if it has fewer than FLOOR tokens. A call and its answers go together.
     """
-    if count_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
+    if count_view_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
         return list(view)
     fitting = _BudgetFitter(
         max_tokens=max_tokens, count_tokens=count_tokens, overhead=overhead, call_groups=_group_calls(view)
@@ -84,7 +84,7 @@ class _BudgetFitter:
         note = note if note * NOTE_DIVISOR <= self.max_tokens else 0
         inner = replace(self, max_tokens=self.max_tokens - (note if told else 0))
         kept = inner._without_outputs(items, _ids(_older_turns(items, protected_turns)))
-        if count_tokens(kept) > inner.max_tokens:
+        if count_view_tokens(kept) > inner.max_tokens:
             inner = replace(self, max_tokens=self.max_tokens - note)
             gone = inner._oldest_turns(kept, protected_turns)
             kept = inner._remove(kept, [item for turn in gone for item in turn.items])
@@ -95,7 +95,7 @@ class _BudgetFitter:
 
     def _without_outputs(self, view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
         """Without what tools gave, and were given, at those places: the first of them first, until the rest fits."""
-        over = count_tokens(view) - self.max_tokens
+        over = count_view_tokens(view) - self.max_tokens
         kept = list(view)
         for place, item in enumerate(view):
             if over > 0 and id(item) in old and item.is_tool_work:
@@ -119,7 +119,7 @@ class _BudgetFitter:
 
     def _oldest_turns(self, view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
         """As many of the oldest turns as have to go."""
-        left = count_tokens(view)
+        left = count_view_tokens(view)
         gone: list[DialogueTurn] = []
         for turn in _older_turns(view, protected_turns):
             if left <= self.max_tokens:
@@ -136,7 +136,7 @@ class _BudgetFitter:
     def _squeeze(self, view: list[ViewMessage], protected_turns: int) -> list[ViewMessage]:
         """With its longest messages cut alike until all of it fits; where that leaves too little of each, without the
         oldest."""
-        while count_tokens(view) > self.max_tokens and view:
+        while count_view_tokens(view) > self.max_tokens and view:
             asked = _last_input(view, protected_turns)
             others = [item for item in view if item is not asked]
             kept = min(asked.tokens, self.max_tokens // INPUT_DIVISOR) if asked else 0
@@ -149,7 +149,7 @@ class _BudgetFitter:
             if stuck:
                 view = self._remove(view, stuck)
                 continue
-            left = self.max_tokens - count_tokens([item for item in short if item is not asked])
+            left = self.max_tokens - count_view_tokens([item for item in short if item is not asked])
             view = [self._cut(item, max(left, self.overhead + 1)) if item is asked else item for item in short]
             break
         return view

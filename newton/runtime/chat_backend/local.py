@@ -109,7 +109,7 @@ async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:
     return [
         ProposalView(
             tenet_id=one.tenet_id,
-            words=one.words or "",
+            text=one.words or "",
             part=one.part,
             instead_of=[to_line_view(tenet) for tenet in find_conflicts(now, one.words or "")],
         )

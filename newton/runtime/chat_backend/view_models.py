@@ -90,7 +90,7 @@ class IdentityLineView(ViewModel):
     """A line of the identity."""
 
     tenet_id: UUID
-    words: str
+    text: str
 
 
 class ProposalView(IdentityLineView):
@@ -203,11 +203,11 @@ def to_frame_view(choice: FrameChoice) -> FrameView:
 def to_proposal_view(proposal: TenetProposal) -> ProposalView:
     tenet = proposal.tenet
     standing = [to_line_view(one) for one in proposal.instead_of]
-    return ProposalView(tenet_id=tenet.tenet_id, words=tenet.text, part=tenet.part, instead_of=standing)
+    return ProposalView(tenet_id=tenet.tenet_id, text=tenet.text, part=tenet.part, instead_of=standing)
 
 
 def to_line_view(tenet: Tenet) -> IdentityLineView:
-    return IdentityLineView(tenet_id=tenet.tenet_id, words=tenet.text)
+    return IdentityLineView(tenet_id=tenet.tenet_id, text=tenet.text)
 
 
 def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanation) -> ExplanationView:

@@ -140,7 +140,7 @@ def print_proposals(proposals: Sequence[ProposalView]) -> None:
 
 def format_proposal(proposal: ProposalView) -> str:
     """What is wanted, and what it takes the place of."""
-    return f"{proposal.words}{format_replaced_lines(proposal.instead_of)}"
+    return f"{proposal.text}{format_replaced_lines(proposal.instead_of)}"
 
 
 def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
@@ -148,7 +148,7 @@ def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
     if not proposals:
         return "Nothing waits for a yes anywhere."
     listed = [
-        f"{n}. {one.words}: `newton identity accept {short_id(one.tenet_id)}`" for n, one in enumerate(proposals, 1)
+        f"{n}. {one.text}: `newton identity accept {short_id(one.tenet_id)}`" for n, one in enumerate(proposals, 1)
     ]
     return "\n  ".join(["What waits was proposed before; `newton identity reject` drops it:", *listed])
 

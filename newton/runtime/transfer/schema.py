@@ -215,8 +215,9 @@ class FactImportLine(ImportLine):
     until: Timestamp | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        given = self.model_dump(exclude={"type", "ref", "importance"})
-        return NewFact(ref=ref, importance=normalize_importance(self.importance), **given)
+        given = self.model_dump(exclude={"type", "ref", "importance", "at", "until"})
+        importance = normalize_importance(self.importance)
+        return NewFact(ref=ref, importance=importance, valid_from=self.at, valid_to=self.until, **given)
 
 
 class EpisodeImportLine(ImportLine):
@@ -316,7 +317,7 @@ class CensorImportLine(ImportLine):
     threshold: int = DEFAULT_THRESHOLD
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        return CensorRule(ref=ref, **self.model_dump(exclude={"type", "ref"}))
+        return CensorRule(ref=ref, match_mode=self.sense, **self.model_dump(exclude={"type", "ref", "sense"}))
 
 
 class EventImportLine(ImportLine):

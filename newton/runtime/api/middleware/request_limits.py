@@ -228,7 +228,7 @@ async def _check_in_thread_if_large(body: bytes, *, is_ndjson: bool) -> None:
     if len(body) < THREAD_CHECK_BYTES:
         check_body(body, is_ndjson=is_ndjson)
     else:
-        await asyncio.to_thread(check_body, body, lines=is_ndjson)
+        await asyncio.to_thread(check_body, body, is_ndjson=is_ndjson)
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -66,8 +66,9 @@ class MessageInput(RequestModel):
         return self
 
     def to_message(self, *, now: datetime) -> Message:
-        own = {name: getattr(self, name) for name in ("role", "content", "name", "ref", "answers")}
-        return Message(**own, said_at=self.at or now, calls=tuple(call.tool_call for call in self.calls))
+        own = {name: getattr(self, name) for name in ("role", "content", "name", "ref")}
+        calls = tuple(call.tool_call for call in self.calls)
+        return Message(**own, tool_call_id=self.answers, said_at=self.at or now, calls=calls)
 
 
 class AppendMessagesRequest(RequestModel):

@@ -144,8 +144,17 @@ async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> 
     Answers what changed in memories since then."""
     await caller.newton.maintenance(ORIGIN).process_pending()
     changed = await caller.newton.curation(ORIGIN).list_changes(body.since)
-    steps = ("memory_id", "event", "before", "after", "because")
-    return [ChangedMemory(**{name: getattr(step, name) for name in steps}, micro=micro) for step, micro in changed]
+    return [
+        ChangedMemory(
+            memory_id=step.memory_id,
+            event=step.event,
+            before=step.from_state,
+            after=step.to_state,
+            because=step.reason,
+            micro=micro,
+        )
+        for step, micro in changed
+    ]
 
 
 @router.get("/bundles/{bundle_id}/why", tags=["context"])

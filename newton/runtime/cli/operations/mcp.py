@@ -27,4 +27,4 @@ async def serve_mcp(*, agent: AgentOption = None) -> None:
     """
     configure("plain")  # standard output is the client's alone
     async with open_newton(load_settings(agent), long_running=True) as newton:
-        await import_module("newton.runtime.mcp.server").speak(LocalMcpCaller(newton))
+        await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton))

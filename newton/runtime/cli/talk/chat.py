@@ -220,7 +220,7 @@ class ChatConversation:
         for wish in await self._select_proposals(which):
             await self.backend.reject_proposal(wish.tenet_id)
             self._drop_proposal(wish)
-            say(f"Dropped: {wish.words}")
+            say(f"Dropped: {wish.text}")
 
     async def _select_proposals(self, which: str) -> Sequence[ProposalView]:
         """Of what was proposed last, that number, or all of it."""
