@@ -253,7 +253,11 @@ class ContextBuilder:
             min_evidence=plan.frame.floor,
             is_adaptive=request.adaptive_budget,
             frame_section=render_frame_section(
-                plan.frame.name, plan.frame.questions, plan.frame.censors, count=self.count_tokens, most=most["frame"]
+                plan.frame.name,
+                plan.frame.questions,
+                plan.frame.censors,
+                count_tokens=self.count_tokens,
+                max_tokens=most["frame"],
             ),
             censor_lines=select_censor_lines(
                 standing.censors, domains=plan.frame.domains, max_tokens=most["censors"] - headers["censors"]

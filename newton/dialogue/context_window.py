@@ -19,9 +19,9 @@ def split_window(window: int, *, reply: int, conversation: int, context: int) ->
     """Shares out a window. `reply`, `conversation` and `context` are the most that each may have.
 
     >>> split_window(128_000, reply=1_000, conversation=100_000, context=8_000)
-    Rooms(usable=112000, conversation=89600, context=8000)
+    WindowShares(usable=112000, conversation=89600, context=8000)
     >>> split_window(8_000, reply=500, conversation=100_000, context=8_000)
-    Rooms(usable=7000, conversation=5600, context=1400)
+    WindowShares(usable=7000, conversation=5600, context=1400)
     """
     usable = max(window - max(reply, min(REPLY_RESERVE, window // REPLY_DIVISOR)), 0)
     talk = min(conversation, int(usable * CONVERSATION_SHARE))

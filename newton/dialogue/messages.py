@@ -112,7 +112,7 @@ def shorten_arguments(arguments: str, *, max_chars: int) -> str:
     """What a tool is given as JSON of at most so many characters, long texts and lists without their middle; where
     even that is too long, only how long it was. Never longer than it was.
 
-    >>> shorten_arguments('{"path": "a.py", "text": "' + "x" * 900 + '"}', most=90)
+    >>> shorten_arguments('{"path": "a.py", "text": "' + "x" * 900 + '"}', max_chars=90)
     '{"path": "a.py", "text": "xxxxxxxxxxxx [… 876 characters are left out …] xxxxxxxxxxxx"}'
     """
     nothing = json.dumps({"left_out": f"{len(arguments):,} characters"})
@@ -151,7 +151,7 @@ def describe_call(call: ToolCall, *, max_chars: int = MAX_CALL_CHARS) -> str:
 
     No colon in it is followed by a space, so that it can stand where a speaker's name does.
 
-    >>> describe_call(Call("1", "grep", '{"words": "retry: later", "in": ["src/a.py"], "deep": true}'))
+    >>> describe_call(ToolCall("1", "grep", '{"words": "retry: later", "in": ["src/a.py"], "deep": true}'))
     'grep retry:later src/a.py true'
     """
     try:

@@ -113,7 +113,7 @@ def blend_time_match(
 ) -> list[float]:
     """Parts of the best, as before, of which so many are of the time that is asked for.
 
-    >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(timed=1.0))
+    >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(time_range=1.0))
     [0.5, 0.75]
     """
     whole = 1 + weights.time_range

@@ -124,7 +124,7 @@ def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...
     """The times other than its own that a memory of that moment speaks of, and from when until when each was. A day
     without a year is both the last and the next one, unless its sentence says which.
 
-    >>> [(span.words, str(span.start)[:10]) for span in find_mentioned_times("I saw her last Friday.", at=datetime(2023, 5, 8))]
+    >>> [(span.phrase, str(span.start)[:10]) for span in find_mentioned_times("I saw her last Friday.", moment=datetime(2023, 5, 8))]
     [('last friday', '2023-05-05')]
     """
     told = [

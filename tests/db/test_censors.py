@@ -89,7 +89,9 @@ def test_a_pattern_that_cannot_be_used_is_refused_with_a_remedy(pattern: str) ->
         CensorRule(trigger=pattern, reason="so", match_mode="pattern")
 
 
-@pytest.mark.parametrize("rule", [{"trigger": "x*", "sense": "pattern"}, {"trigger": "?!"}, {"trigger": "a" * 501}])
+@pytest.mark.parametrize(
+    "rule", [{"trigger": "x*", "match_mode": "pattern"}, {"trigger": "?!"}, {"trigger": "a" * 501}]
+)
 def test_a_trigger_that_says_nothing_or_too_much_is_refused(rule: "dict[str, str]") -> None:
     with pytest.raises(InputError):
         CensorRule(reason="so", **rule)  # pyright: ignore[reportArgumentType]  # as a door passes it

@@ -147,7 +147,7 @@ async def test_what_is_hidden_crowds_out_nothing(tx: Tx) -> None:
     await bind(tx, ("Person0", "knows", "Person1"))
     whole = await find_entities(tx, enquiry("Person0", salient=2))
     hidden = [found.memory_id for found in whole.memories if found.summary != "Person2 (person)"]
-    assert told(await find_entities(tx, enquiry("Person0", salient=2, hidden=hidden))) == ["Person2 (person)"]
+    assert told(await find_entities(tx, enquiry("Person0", salient=2, excluded_ids=hidden))) == ["Person2 (person)"]
 
 
 async def test_who_is_met_again_when_archived_is_the_same(tx: Tx) -> None:

@@ -321,7 +321,7 @@ def test_the_page_needs_nothing_else() -> None:
 
 def test_json_has_every_figure_with_what_it_is_computed_from() -> None:
     plain = json.loads(json.dumps(shown.report_to_json(full(), assess(full()))))
-    assert set(plain["figures"]) == set(GrowthReport.__dataclass_fields__["figures"].type.__dataclass_fields__)  # pyright: ignore[reportAttributeAccessIssue]  # a dataclass
+    assert set(plain["figures"]) == set(GrowthReport.__dataclass_fields__["metrics"].type.__dataclass_fields__)  # pyright: ignore[reportAttributeAccessIssue]  # a dataclass
     assert plain["figures"]["accuracy"] == {
         "kind": "share",
         "now": 0.0,

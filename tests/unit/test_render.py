@@ -42,7 +42,9 @@ def test_the_sum_of_the_blocks_is_the_count_of_the_text() -> None:
     # S002-3
     said = ["We met at 9.", "Café “Zé” — naïve 日本", "a|b|c/d/e", "trailing dots..."]
     blocks = [render_item(line, token_counter.count(f"- {line}\n")) for line in said]
-    frame = render_frame_section("debug", ("What changed?", "Can I reproduce it?"), count=token_counter.count, most=500)
+    frame = render_frame_section(
+        "debug", ("What changed?", "Can I reproduce it?"), count_tokens=token_counter.count, max_tokens=500
+    )
     page = render(
         {"frame": [frame], "facts": blocks, "episodes": blocks}, header_tokens=count_header_tokens(token_counter.count)
     )
@@ -51,26 +53,30 @@ def test_the_sum_of_the_blocks_is_the_count_of_the_text() -> None:
 
 def test_an_approach_drops_questions_until_it_fits() -> None:
     questions = ("What do I know for certain?", "What is the latest?", "What is unknown?")
-    whole = render_frame_section("question", questions, count=token_counter.count, most=500)
-    less = render_frame_section("question", questions, count=token_counter.count, most=whole.tokens - 1)
+    whole = render_frame_section("question", questions, count_tokens=token_counter.count, max_tokens=500)
+    less = render_frame_section("question", questions, count_tokens=token_counter.count, max_tokens=whole.tokens - 1)
     assert whole.text.count("?") == 3
     assert less.text.count("?") == 2
-    assert render_frame_section("question", questions, count=token_counter.count, most=3) == TextBlock("", 0)
+    assert render_frame_section("question", questions, count_tokens=token_counter.count, max_tokens=3) == TextBlock(
+        "", 0
+    )
 
 
 def test_the_censors_of_a_frame_stand_in_its_section_and_outlast_its_questions() -> None:
     # S002-7
     barred = ("No rewrite from scratch.", "No new features while debugging.")
-    whole = render_frame_section("debug", ("What changed?",), barred, count=token_counter.count, most=500)
+    whole = render_frame_section("debug", ("What changed?",), barred, count_tokens=token_counter.count, max_tokens=500)
     assert whole.text == (
         "## Current Approach: debug\nConsider: What changed?\n"
         "Constraints: No rewrite from scratch. No new features while debugging.\n"
     )
-    less = render_frame_section("debug", ("What changed?",), barred, count=token_counter.count, most=whole.tokens - 1)
+    less = render_frame_section(
+        "debug", ("What changed?",), barred, count_tokens=token_counter.count, max_tokens=whole.tokens - 1
+    )
     assert "Constraints: No rewrite" in less.text
     assert "Consider" not in less.text
     assert (
-        render_frame_section("debug", (), barred, count=token_counter.count, most=10).text
+        render_frame_section("debug", (), barred, count_tokens=token_counter.count, max_tokens=10).text
         == "## Current Approach: debug\n"
     )
 

@@ -94,7 +94,9 @@ def setting(total: int, *, focus: Sequence[RetrievedMemory] = ()) -> AssemblyInp
         identity=select_identity_lines(
             Identity(1, (TENET,)), max_tokens=compute_identity_tokens(budget.layers, header_tokens)
         ),
-        frame_section=render_frame_section(FRAME.name, FRAME.questions, count=count, most=budget.layers["frame"]),
+        frame_section=render_frame_section(
+            FRAME.name, FRAME.questions, count_tokens=count, max_tokens=budget.layers["frame"]
+        ),
         censor_lines=select_censor_lines(
             [CENSOR], domains=FRAME.domains, max_tokens=budget.layers["censors"] - header_tokens["censors"]
         ),

@@ -137,7 +137,7 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
     """What the person wants to hold from now on, in the order of the message.
 
     >>> detect_instructions("Thanks! From now on answer in French, please.")
-    [Wish(part='instruction', words='From now on answer in French')]
+    [StandingInstruction(part='instruction', text='From now on answer in French')]
     >>> detect_instructions("She always answers in French.")
     []
     """

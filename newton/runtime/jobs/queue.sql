@@ -40,7 +40,7 @@ returning state;
 -- name: list_latest(agent_id)
 -- The last run of each job with its state.
 select distinct on (name)
-    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, reason as because, error
+    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, reason, error
 from runtime.jobs
 where agent_id = $1
 order by name, slot desc, job_id;
@@ -49,7 +49,7 @@ order by name, slot desc, job_id;
 -- Dead runs without a later successful run.
 select
     j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result,
-    j.reason as because, j.error
+    j.reason, j.error
 from runtime.jobs as j
 where
     j.agent_id = $1

@@ -30,7 +30,7 @@ class JobSchedule:
 
 def every_minutes(minutes: int) -> JobSchedule:
     """
-    >>> every_minutes(5).slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
+    >>> every_minutes(5).last_slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-01T10:10:00+00:00'
     """
     return JobSchedule(every=timedelta(minutes=minutes), description=f"every {minutes} minutes")
@@ -44,7 +44,7 @@ def daily(hour: int, minute: int = 0) -> JobSchedule:
 
 def weekly(weekday: Weekday, hour: int) -> JobSchedule:
     """
-    >>> weekly("Sunday", 6).next(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
+    >>> weekly("Sunday", 6).next_slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-08T06:00:00+00:00'
     """
     after = timedelta(days=WEEKDAYS.index(weekday), hours=hour)

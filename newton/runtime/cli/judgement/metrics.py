@@ -98,8 +98,10 @@ def _format_table(grouping: str, groups: Sequence[MetricGroup], report: QualityR
 
 def _format_value(metric: QualityMetric) -> str:
     """
-    >>> _format_value(Figure(name="", value=0.456, n=1, of="")), _format_value(Figure(name="", value=12.3, n=1, of="", unit="ms"))
-    ('46 %', '12 ms')
+    >>> _format_value(QualityMetric(name="", value=0.456, n=1, sample_unit=""))
+    '46 %'
+    >>> _format_value(QualityMetric(name="", value=12.3, n=1, sample_unit="", unit="ms"))
+    '12 ms'
     """
     if metric.value is None:
         return "–"
