@@ -1,0 +1,124 @@
+"""Generate the pages of docs/reference from the code. `scripts/make-reference` runs it; a test compares the result.
+
+Sources: the command line application, the settings model, docs/openapi.json, the error classes and the event types.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from newton import errors
+from newton.agent.events import EVENT_TYPES
+from newton.runtime.cli import build_app
+from newton.runtime.error_status import get_error_status
+from newton.settings import SHARED_VARIABLES, Settings
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+NOTE = "Generated from the code by `scripts/make-reference`.\n"
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def commands() -> str:
+    """Return the help of every command as Markdown."""
+    text = build_app().generate_docs(recursive=True, heading_level=1, max_heading_level=4)
+    title, _, rest = text.partition("\n")
+    return (
+        f"# Commands\n\n{NOTE}\n{rest.strip()}\n"
+        if title.startswith("# ")
+        else f"# Commands\n\n{NOTE}\n{text.strip()}\n"
+    )
+
+
+def settings() -> str:
+    """Return all settings with their variable, default and meaning."""
+    shared = {field: name for name, field in SHARED_VARIABLES.items()}
+    rows = [
+        (
+            f"`{name}`",
+            f"`NEWTON_{name.upper()}`" + (f", `{shared[name]}`" if name in shared else ""),
+            f"`{field.get_default(call_default_factory=True)}`",
+            field.description or "",
+        )
+        for name, field in Settings.model_fields.items()
+    ]
+    intro = (
+        "Settings are read from `newton.toml` in the current folder (or the file named by `NEWTON_CONFIG`), then from "
+        "the environment, then from flags. An unknown name is refused with the nearest known one."
+    )
+    return f"# Settings\n\n{NOTE}\n{intro}\n\n{table(('newton.toml', 'environment', 'default', 'meaning'), rows)}\n"
+
+
+def http() -> str:
+    """Return all routes with their operation id, by tag."""
+    spec: Mapping[str, Any] = json.loads((FOLDER.parent / "openapi.json").read_text(encoding="utf-8"))
+    by_tag: dict[str, list[tuple[str, ...]]] = {}
+    for path, operations in spec["paths"].items():
+        for method, operation in operations.items():
+            summary = (operation.get("description") or operation.get("summary") or "").split("\n\n")[0]
+            row = (f"`{method.upper()} {path}`", f"`{operation['operationId']}`", summary)
+            by_tag.setdefault(operation["tags"][0], []).append(row)
+    parts = [
+        f"## {tag}\n\n{table(('route', 'operation', 'what it does'), rows)}" for tag, rows in sorted(by_tag.items())
+    ]
+    intro = (
+        "Every request needs `Authorization: Bearer TOKEN`, except the health checks. Errors are RFC 9457 problem "
+        "documents ([errors](errors.md)). [openapi.json](../openapi.json) has all schemas."
+    )
+    return f"# HTTP\n\n{NOTE}\n{intro}\n\n" + "\n\n".join(parts) + "\n"
+
+
+def error_codes() -> str:
+    """Return all error codes with their HTTP and exit status."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.NewtonError)]
+    rows: list[tuple[str, ...]] = []
+    for kind in kinds:
+        status = get_error_status(kind.code)
+        rows.append(
+            (
+                f"`{kind.code}`",
+                str(status.http),
+                str(status.exit_code),
+                "yes" if status.retryable else "no",
+                status.title,
+            )
+        )
+    intro = (
+        "An error has a stable code, what is wrong, and what to do. HTTP answers a problem document with the code in "
+        "`code`; a command prints the text, or JSON with `--json`, and exits with the status below."
+    )
+    return f"# Errors\n\n{NOTE}\n{intro}\n\n{table(('code', 'HTTP', 'exit', 'retry', 'meaning'), rows)}\n"
+
+
+def events() -> str:
+    """Return all event types."""
+    intro = (
+        "`GET /v1/events` streams these as server-sent events. The payload holds ids, numbers and names, never "
+        "text of a conversation. An event is published in the transaction of its change and kept for seven days."
+    )
+    rows = [(f"`{name}`", meaning) for name, meaning in sorted(EVENT_TYPES.items())]
+    return f"# Events\n\n{NOTE}\n{intro}\n\n{table(('type', 'published when'), rows)}\n"
+
+
+def pages() -> dict[str, str]:
+    """Return each page by file name."""
+    return {
+        "commands.md": commands(),
+        "settings.md": settings(),
+        "http.md": http(),
+        "errors.md": error_codes(),
+        "events.md": events(),
+    }
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"docs/reference/{name}\n")

@@ -1,0 +1,32 @@
+"""Documents agree with the code: the reference is current, links and paths lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.reference import pages
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("name", ["commands.md", "settings.md", "http.md", "errors.md", "events.md"])
+def test_the_reference_is_current(name: str) -> None:
+    generated = pages()[name]
+    assert generated == (REFERENCE / name).read_text(encoding="utf-8"), "run scripts/make-reference"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|sql|md|yaml))`", text))
+    assert len(paths) > 30
+    places = (ROOT / "newton", ROOT)
+    assert sorted(path for path in paths if not any((place / path).exists() for place in places)) == []
