@@ -1,4 +1,4 @@
-"""What happens to an agent is told to who listens, whichever door it came by: events, numbered as they appear."""
+"""The events of an agent, numbered in commit order and published to listeners of every interface."""
 
 import json
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from newton.db.queries import load
 
 SQL = load("newton.agent", "events.sql")
 
-RETENTION = timedelta(days=7)  # a reader who was away for longer begins anew
-CHANNEL = "newton_events"  # on which PostgreSQL says whose events there are more of
+RETENTION = timedelta(days=7)  # a reader that was away longer starts over
+CHANNEL = "newton_events"  # NOTIFY payload: the agent with new events
 
 
 class AgentEvent(NamedTuple):
-    """An event. The payload says which ids it is about, and nothing that a person said."""
+    """An event. The payload holds ids and numbers, never a person's words."""
 
     number: int
     type: str
@@ -25,10 +25,9 @@ class AgentEvent(NamedTuple):
 
 
 def publish(type_: str, data: Mapping[str, object], *, agent_id: UUID, now: datetime) -> None:
-    """Tells of what the open unit of work does: an event of the type `noun.participle`, if that lands. `about` is JSON
-    of ids, numbers and words of ours.
+    """Publish an event (`noun.participle`) when the open transaction commits. `data` is JSON.
 
-    It is written as the last thing of the unit of work, for other tellers of the agent wait for the end of it.
+    It is written last, because it takes the agent's event lock.
     """
     payload = json.dumps(data)
 
@@ -41,7 +40,7 @@ def publish(type_: str, data: Mapping[str, object], *, agent_id: UUID, now: date
 
 
 def clear(*, agent_id: UUID, now: datetime) -> None:
-    """Lets go of all that was told, if the open unit of work lands; one event says that it was."""
+    """Delete all events of the agent when the open transaction commits; one event records that."""
 
     async def write(tx: Tx) -> None:
         await SQL["clear"].execute(tx, agent_id=agent_id, cleared_at=now)
@@ -50,13 +49,13 @@ def clear(*, agent_id: UUID, now: datetime) -> None:
 
 
 async def read_after(tx: Tx, number: int, *, agent_id: UUID, limit: int = 500) -> list[AgentEvent]:
-    """Those behind that number, in their order."""
+    """Return up to `limit` events after `number`, in order."""
     rows = await SQL["list_after"].fetch_all(tx, agent_id=agent_id, number=number, max_rows=limit)
     return [AgentEvent(row["number"], row["type"], row["at"], json.loads(row["payload"])) for row in rows]
 
 
 async def get_last_number(tx: Tx, *, agent_id: UUID) -> int:
-    """The number of the last event; 0 when there was none."""
+    """Return the number of the last event; 0 without events."""
     row = await SQL["get_last_number"].fetch_one(tx, agent_id=agent_id)
     assert row is not None
     return row["number"]

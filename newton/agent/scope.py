@@ -1,4 +1,4 @@
-"""What every service of one agent needs: its database, clock, rules and the identity of the caller."""
+"""Database, clock, rules and caller identity, shared by all services of one agent."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentScope:
-    """One agent and whoever acts on it. The composition root makes one per agent; services narrow it with `at`.
+    """One agent and its caller. The composition root creates one per agent; services narrow it with `at`.
 
-    `origin` names the interface that a call came through ("cli", "http", "mcp", "job embed"), `trust` the tier of what
-    the caller says. Code sets both; a model never does.
+    `origin` names the interface of a call ("cli", "http", "mcp", "job embed"), `trust` the tier of what the caller
+    says. Code sets both; a model never does.
     """
 
     agent_id: UUID
@@ -47,11 +47,11 @@ class AgentScope:
         return self.clock.now()
 
     def transaction(self, *, snapshot: bool = False) -> AbstractAsyncContextManager[Tx]:
-        """Open a unit of work that sees this agent's rows only. See `Database.work`."""
+        """Open a transaction that sees only this agent's rows. See `Database.transaction`."""
         return self.db.transaction(self.agent_id, snapshot=snapshot)
 
     def write_context(self, trust: Trust | None = None) -> LifecycleContext:
-        """Return who writes, at this moment: with the trust of the scope unless another one is given."""
+        """Return the origin, trust and time of a write. `trust` defaults to that of the scope."""
         return LifecycleContext(
             agent_id=self.agent_id,
             now=self.clock.now(),

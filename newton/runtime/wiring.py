@@ -13,6 +13,7 @@ from newton.agent.loop.turn import TurnRunner
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.scope import AgentScope
 from newton.agent.services.bundles import BundleService
+from newton.agent.services.censors import CensorService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.entities import EntityService
@@ -88,6 +89,9 @@ class AgentServices:
 
     def action_gate(self, origin: str) -> ActionGate:
         return ActionGate(scope=self.scope.at(origin))
+
+    def censors(self, origin: str) -> CensorService:
+        return CensorService(scope=self.scope.at(origin))
 
     def erasing(self, origin: str) -> ErasureService:
         return ErasureService(scope=self.scope.at(origin))

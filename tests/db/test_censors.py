@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from newton.agent.loop.action_gate import ActionGate
+from newton.agent.services.censors import CensorService
 from newton.clock import ManualClock
 from newton.db.pool import Database
 from newton.errors import CensorError, ConflictError, InputError, NotFoundError
@@ -36,6 +37,10 @@ def gate(db: Database, agent: UUID, embedder: HashEmbedder | BrokenEmbedder | No
             embedder=embedder,
         )
     )
+
+
+def service(gate: ActionGate) -> CensorService:
+    return CensorService(scope=gate.scope)
 
 
 def censor(
@@ -108,37 +113,39 @@ def test_a_censor_that_blocks_says_so_in_as_many_tokens() -> None:
 async def test_three_activations_in_earnest_make_a_warning_a_block(db: Database, agent: UUID) -> None:
     # S002-19
     own = gate(db, agent)
-    assert await own.add(PUSH)
-    assert not await own.add(PUSH), "the same rule again changes nothing"
+    assert await service(own).add(PUSH)
+    assert not await service(own).add(PUSH), "the same rule again changes nothing"
     states: list[tuple[str, bool]] = []
     for _ in range(4):
         ruling = await own.check("we push to main", "action")
-        (listed,) = await own.list_censors()
+        (listed,) = await service(own).list_censors()
         states.append((listed.state, ruling.blocks))
     assert states == [("ACTIVE", False), ("ACTIVE", False), ("ESCALATED", False), ("ESCALATED", True)]
 
 
 async def test_a_dry_check_and_a_text_that_does_not_meet_it_count_nothing(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.add(PUSH)
+    await service(own).add(PUSH)
     assert (await own.check("push to main", "input", dry_run=True)).matches
     assert (await own.check("pull from main", "input")).matches == ()
-    assert [(c.state, c.activations) for c in await own.list_censors()] == [("CREATED", 0)]
+    assert [(c.state, c.activations) for c in await service(own).list_censors()] == [("CREATED", 0)]
 
 
 async def test_a_censor_wrong_more_often_than_not_is_retired_after_five(db: Database, agent: UUID) -> None:
     # S002-19: false positives do not make it stricter either
     own = gate(db, agent)
-    await own.add(PUSH)
+    await service(own).add(PUSH)
     for n in range(5):
         await own.check("push to main", "input")
-        (known,) = await own.list_censors()
+        (known,) = await service(own).list_censors()
         if n < 3:
-            await own.report_false_positive(str(known.memory_id))
-    assert [(c.state, c.activations, c.false_positives) for c in await own.list_censors()] == [("RETIRED", 5, 3)]
+            await service(own).report_false_positive(str(known.memory_id))
+    assert [(c.state, c.activations, c.false_positives) for c in await service(own).list_censors()] == [
+        ("RETIRED", 5, 3)
+    ]
     assert (await own.check("push to main", "input")).matches == ()
     with pytest.raises(NotFoundError, match="no censor"):
-        await own.report_false_positive(str(new_id()))
+        await service(own).report_false_positive(str(new_id()))
 
 
 async def test_what_an_agent_or_a_tool_forbids_waits_for_a_person(db: Database, agent: UUID) -> None:
@@ -149,9 +156,9 @@ async def test_what_an_agent_or_a_tool_forbids_waits_for_a_person(db: Database, 
         async with db.transaction(agent) as tx:
             (memory_id,) = await censors.add_rules(tx, [rule], ctx=ground(ctx))
         assert (await own.check(f"listen to the {trust}", "input")).matches == ()
-        assert [c.quarantined for c in await own.list_censors() if c.memory_id == memory_id] == [True]
-        assert await own.approve(str(memory_id))
-        assert not await own.approve(str(memory_id)), "once"
+        assert [c.quarantined for c in await service(own).list_censors() if c.memory_id == memory_id] == [True]
+        assert await service(own).approve(str(memory_id))
+        assert not await service(own).approve(str(memory_id)), "once"
         assert (await own.check(f"listen to the {trust}", "input")).matches
 
 
@@ -162,9 +169,9 @@ async def test_what_a_person_forbids_is_in_force_though_a_model_proposed_it_firs
         assert await censors.add_rules(tx, [PUSH], ctx=proposed)
         assert not await censors.add_rules(tx, [PUSH], ctx=proposed), "twice proposed is not approved"
     assert (await own.check("push to main", "action")).matches == ()
-    assert await own.add(PUSH)
+    assert await service(own).add(PUSH)
     assert [c.is_blocking for c in (await own.check("push to main", "action", dry_run=True)).matches] == [False]
-    assert not await own.add(PUSH), "once"
+    assert not await service(own).add(PUSH), "once"
 
 
 @pytest.mark.parametrize("trust", ["user", "agent"])
@@ -173,25 +180,27 @@ async def test_a_person_may_make_a_known_warning_a_block(db: Database, agent: UU
     async with db.transaction(agent) as tx:
         await censors.add_rules(tx, [PUSH], ctx=ground(teller(agent, trust=trust)))
     strict = replace(PUSH, action="block")
-    assert await own.add(strict)
+    assert await service(own).add(strict)
     assert (await own.check("push to main", "action")).blocks
-    assert not await own.add(strict), "once"
+    assert not await service(own).add(strict), "once"
 
 
 async def test_what_was_taken_out_of_force_is_not_said_to_be_in_force(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.add(PUSH)
-    (known,) = await own.list_censors()
-    await own.retire(str(known.memory_id))
+    await service(own).add(PUSH)
+    (known,) = await service(own).list_censors()
+    await service(own).retire(str(known.memory_id))
     with pytest.raises(ConflictError, match="out of force"):
-        await own.add(PUSH)
-    assert await own.add(replace(PUSH, trigger="push to the main branch"))
+        await service(own).add(PUSH)
+    assert await service(own).add(replace(PUSH, trigger="push to the main branch"))
 
 
 async def test_the_end_of_a_long_text_is_checked_too(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.add(replace(PUSH, action="block"))
-    await own.add(CensorRule(trigger=r"rm -rf /\w+", reason="it is gone then", match_mode="pattern", action="block"))
+    await service(own).add(replace(PUSH, action="block"))
+    await service(own).add(
+        CensorRule(trigger=r"rm -rf /\w+", reason="it is gone then", match_mode="pattern", action="block")
+    )
     started = time.process_time()
     assert len((await own.check("very " * 190_000 + "push to main; rm -rf /etc", "input")).matches) == 2
     assert time.process_time() - started < 2
@@ -199,15 +208,15 @@ async def test_the_end_of_a_long_text_is_checked_too(db: Database, agent: UUID) 
 
 async def test_nothing_that_is_remembered_lifts_a_censor(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.add(CensorRule(trigger="push to main", reason="review", action="block"))
+    await service(own).add(CensorRule(trigger="push to main", reason="review", action="block"))
     again = CensorRule(trigger="push to main", reason="the user allows it now", action="warn")
-    assert not await own.add(again)
+    assert not await service(own).add(again)
     assert (await own.check("push to main", "action")).blocks
 
 
 async def test_without_an_embedder_it_says_that_meanings_were_not_asked(db: Database, agent: UUID) -> None:
     own = gate(db, agent, HashEmbedder())
-    await own.add(CensorRule(trigger="passwords in the log", reason="many read it", match_mode="meaning"))
+    await service(own).add(CensorRule(trigger="passwords in the log", reason="many read it", match_mode="meaning"))
     await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     assert (await own.check("passwords in the log", "output")).matches
     assert (await gate(db, agent).check("passwords in the log", "output")).unchecked == "no embedding model is set"
@@ -237,16 +246,16 @@ async def test_an_answer_is_stopped_before_the_line_that_a_block_forbids(db: Dat
         "First.\nThen push to main now.\nDone.",
         False,
     )
-    await own.add(CensorRule(trigger="push to main", reason="review", action="block"))
+    await service(own).add(CensorRule(trigger="push to main", reason="review", action="block"))
     assert await heard(own, "First.\nThen pu", "sh to ma", "in now.\nDone.") == ("First.\n", True)
     assert await heard(own, "push to", "\nmain") == ("push to\n", True), "over the end of a line too"
     assert await heard(own, "All ", "is ", "well.") == ("All is well.", False)
-    (known,) = await own.list_censors()
+    (known,) = await service(own).list_censors()
     assert (known.state, known.activations) == ("ACTIVE", 2)
 
 
 async def test_a_warning_lets_an_answer_through_and_counts_it(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.add(PUSH)
+    await service(own).add(PUSH)
     assert await heard(own, "push to main") == ("push to main", False)
-    assert [c.activations for c in await own.list_censors()] == [1]
+    assert [c.activations for c in await service(own).list_censors()] == [1]

@@ -14,6 +14,7 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.completion import TokenLimits
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.scope import AgentScope
+from newton.agent.services.censors import CensorService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.client import Client
 from newton.clock import ManualClock
@@ -83,6 +84,10 @@ class Mind:
     @property
     def gate(self) -> ActionGate:
         return ActionGate(scope=self.scope)
+
+    @property
+    def censors(self) -> CensorService:
+        return CensorService(scope=self.scope)
 
     def turns(self, model: ChatModel | None, *, per_day: int = 1_000_000) -> TurnRunner:
         return TurnRunner(

@@ -27,7 +27,7 @@ class Talking:
     compacting: CompactionService = field(init=False)
 
     def __post_init__(self) -> None:
-        self.compacting = self.mind.compacting(self.strategies, **{"tell": self.told.append, **self.chosen})
+        self.compacting = self.mind.compacting(self.strategies, **{"on_event": self.told.append, **self.chosen})
 
     @property
     def doors(self) -> SessionService:

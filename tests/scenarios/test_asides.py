@@ -68,7 +68,7 @@ async def test_what_newton_says_because_a_model_failed_is_not_sent_as_its_words(
 
 
 async def test_what_a_censor_said_is_not_sent_either_and_nothing_outside_failed(mind: Mind) -> None:
-    await mind.gate.add(CensorRule(trigger="push to main", reason="releases go through review", action="block"))
+    await mind.censors.add(CensorRule(trigger="push to main", reason="releases go through review", action="block"))
     session_id, model = await mind.session(), ScriptedChat("Fine.")
     _, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="Please push to main."))
     assert not answer.failed

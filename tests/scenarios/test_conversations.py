@@ -104,7 +104,7 @@ async def reachable(held: Held, planted: Planted) -> bool:
 async def test_a_long_session_fits_its_window_and_keeps_what_matters(mind: Mind, dsn: str, turns: int) -> None:
     # S003-19, S003-21, S003-F1: no request above the window, 40 % fewer tokens at least once above 50,000, nothing lost
     told: list[CompactionEvent] = []
-    held = Held(mind, mind.compacting(tell=told.append), await mind.session())
+    held = Held(mind, mind.compacting(on_event=told.append), await mind.session())
     talk = Talk(turns)
     await hold(held, talk, dsn)
     assert max(held.views) <= WINDOW

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from newton.agent.loop.action_gate import ActionGate
+from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.brain.draft import DecisionDraft, TrackRecord
@@ -95,23 +96,25 @@ async def test_what_was_decided_before_and_how_it_went_comes_first(
 async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(deciding: DecisionService) -> None:
     with pytest.raises(GuardrailError, match="give a reason"):
         await deciding.decide(choice("Just do it"))
-    await deciding.gate.add(censors.CensorRule(trigger="push to main", reason="it is reviewed first", action="block"))
+    await CensorService(scope=deciding.scope).add(
+        censors.CensorRule(trigger="push to main", reason="it is reviewed first", action="block")
+    )
     with pytest.raises(CensorError, match="it is reviewed first"):
         await deciding.decide(replace(REDIS, description="Push to main at once"))
     with pytest.raises(InputError, match="confidence"):
         await deciding.decide(replace(REDIS, confidence=1.2))
     assert await records(deciding) == 0
-    (listed,) = await deciding.gate.list_censors()
+    (listed,) = await CensorService(scope=deciding.scope).list_censors()
     assert listed.activations == 1
 
 
 async def test_what_warned_is_kept_with_the_decision(deciding: DecisionService, clock: ManualClock) -> None:
-    await deciding.gate.add(censors.CensorRule(trigger="redis", reason="it was lost once"))
+    await CensorService(scope=deciding.scope).add(censors.CensorRule(trigger="redis", reason="it was lost once"))
     await deciding.decide(REDIS)
     clock.advance(timedelta(days=40))
     second = await deciding.decide(replace(REDIS, at=clock.now(), look_again_at=None))
     whole = await deciding.get(second.decision_id.hex)
-    (censor,) = await deciding.gate.list_censors()
+    (censor,) = await CensorService(scope=deciding.scope).list_censors()
     assert whole.body["rulings"] == [
         {"guardrail": "overdue", "verdict": "warned"},
         {"guardrail": "no-reason", "verdict": "passed"},
@@ -133,9 +136,9 @@ async def test_a_decision_that_is_sent_again_under_its_ref_is_the_first_one(
 
 
 async def test_a_look_leaves_no_trace(deciding: DecisionService) -> None:
-    await deciding.gate.add(censors.CensorRule(trigger="redis", reason="it was lost once"))
+    await CensorService(scope=deciding.scope).add(censors.CensorRule(trigger="redis", reason="it was lost once"))
     assert (await deciding.preview(REDIS)).censor_check.matches
-    (listed,) = await deciding.gate.list_censors()
+    (listed,) = await CensorService(scope=deciding.scope).list_censors()
     assert (listed.activations, await records(deciding)) == (0, 0)
 
 

@@ -113,7 +113,7 @@ DOORS: dict[str, Door] = {
     "declare": lambda mind, _: curation(mind).set_cardinality("email", single_valued=False),
     "a line of dialogue": lambda mind, _: mind.hear("Hello there"),
     "a session": lambda mind, _: mind.session("another"),
-    "a censor": lambda mind, _: mind.gate.add(CensorRule(trigger="sail at night", reason="the rocks")),
+    "a censor": lambda mind, _: mind.censors.add(CensorRule(trigger="sail at night", reason="the rocks")),
     "upkeep": lambda mind, _: upkeep(mind).process_pending(),
     "a decision": write(lambda tx, mind: recorded(tx, REDIS, ctx=teller(mind.agent_id))),
     "the ledger of tokens": write(

@@ -117,7 +117,7 @@ async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_pro
     await mind.hear(RULE, role="assistant")
     await mind.hear(RULE, session="imported")
     await mind.know(RULE)
-    await mind.gate.add(CensorRule(trigger="in French", reason="a test", action="block"))
+    await mind.censors.add(CensorRule(trigger="in French", reason="a test", action="block"))
     session_id = await mind.session("live")
     for asked in ("What did I want from now on?", f"> {RULE}\nWho said that?", RULE):
         _, answer = await take(mind.turns(ScriptedChat(RULE)), TurnInput(session_id=session_id, text=asked))

@@ -156,13 +156,13 @@ async def test_what_is_not_so_any_more_is_never_stated_as_current(talk: Talk, wh
 
 async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
     await talk.given(ASKED)
-    await talk.mind.gate.add(CensorRule(trigger="sail at night", reason="the rocks"))
+    await talk.mind.censors.add(CensorRule(trigger="sail at night", reason="the rocks"))
     given = await talk.given(AGAIN)
     assert (given.method, given.reason) == ("built", "not so any more: the censors changed")
     assert "**WARN:** sail at night" in talk.told
     assert (await talk.given(AGAIN)).method == "stood"
-    (censor,) = await talk.mind.gate.list_censors()
-    await talk.mind.gate.retire(str(censor.memory_id))
+    (censor,) = await talk.mind.censors.list_censors()
+    await talk.mind.censors.retire(str(censor.memory_id))
     assert (await talk.given(AGAIN)).method == "built"
     assert "sail at night" not in talk.told.partition("## Past Experience")[0]
 
@@ -257,7 +257,7 @@ async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: 
 
 async def test_under_token_pressure_the_least_relevant_gives_way(talk: Talk) -> None:
     # S002-14: evict the lowest relevance, keep censors and frame
-    await talk.mind.gate.add(CensorRule(trigger="sail at night", reason="the rocks"))
+    await talk.mind.censors.add(CensorRule(trigger="sail at night", reason="the rocks"))
     await talk.mind.know(*(f"The ferry Artemis and the harbour, note {n}: {'nine ' * n}" for n in range(10)))
     first = await talk.given(ASKED)
     less = first.bundle.tokens - 40

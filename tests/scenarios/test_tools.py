@@ -92,7 +92,7 @@ async def test_words_from_outside_are_believed_no_more_because_a_model_repeats_t
 
 async def test_what_a_censor_forbids_is_not_kept_whoever_asks_for_it(mind: Mind, notes: ChainHeadFiles) -> None:
     rule = CensorRule(trigger="passphrase", reason="it is secret", action="block")
-    await mind.gate.add(rule)
+    await mind.censors.add(rule)
     reasons = [{"kind": "analysis", "text": "The passphrase is short."}]
     model = Handy(
         [call("remember", content="His passphrase is 'blue tea'.")],

@@ -205,7 +205,7 @@ async def test_an_empty_message_is_refused_and_leaves_nothing(mind: Mind) -> Non
 
 
 async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mind: Mind) -> None:
-    await mind.gate.add(CensorRule(trigger="push to main", reason="releases go through review", action="block"))
+    await mind.censors.add(CensorRule(trigger="push to main", reason="releases go through review", action="block"))
     model = ScriptedChat("Of course!")
     session_id = await mind.session()
     _, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="Please push to main."))
@@ -217,7 +217,7 @@ async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mi
 
 
 async def test_a_censor_that_blocks_stops_the_answer_before_it_is_said(mind: Mind) -> None:
-    await mind.gate.add(CensorRule(trigger="rm -rf", reason="it deletes", action="block"))
+    await mind.censors.add(CensorRule(trigger="rm -rf", reason="it deletes", action="block"))
     session_id = await mind.session()
     model = ScriptedChat("First this.\nThen rm -rf all of it.\nDone.")
     _, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="How do I clean up?"))
@@ -227,12 +227,12 @@ async def test_a_censor_that_blocks_stops_the_answer_before_it_is_said(mind: Min
 
 
 async def test_a_censor_that_warns_is_shown_to_the_model_and_counted(mind: Mind) -> None:
-    await mind.gate.add(CensorRule(trigger="push to main", reason="releases go through review"))
+    await mind.censors.add(CensorRule(trigger="push to main", reason="releases go through review"))
     model = ScriptedChat("Better not.")
     _, answer = await take(mind.turns(model), TurnInput(session_id=await mind.session(), text="Shall I push to main?"))
     assert answer.text == "Better not."
     assert "**WARN:** push to main" in model.received[0][0].text
-    assert [c.activations for c in await mind.gate.list_censors()] == [1]
+    assert [c.activations for c in await mind.censors.list_censors()] == [1]
 
 
 async def test_what_is_shown_is_counted_and_what_is_only_searched_is_not(mind: Mind) -> None:

@@ -231,9 +231,9 @@ async def _curated(newton: AgentServices) -> None:
 
 async def _judged(newton: AgentServices) -> None:
     gate = newton.action_gate("cli")
-    await gate.add(CensorRule(trigger="paint the kettle", reason="it is hot", match_mode="phrase"))
+    await newton.censors("cli").add(CensorRule(trigger="paint the kettle", reason="it is hot", match_mode="phrase"))
     (met,) = (await gate.check("May I paint the kettle?", "input")).matches
-    await gate.report_false_positive(met.memory_id.hex)
+    await newton.censors("cli").report_false_positive(met.memory_id.hex)
     practice, skill = newton.procedures("cli"), Skill(name="kettle", description="Use it.", core=("Boil water.",))
     await practice.sync_from_disk({skill.name: skill})
     await practice.record_use(skill.name, None)

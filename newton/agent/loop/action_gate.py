@@ -1,27 +1,25 @@
-"""The gate: censors are checked here, in code, on what comes in, on what is about to be done, and on what goes out."""
+"""Censor checks, in code, on inputs, actions and outputs."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.errors import CensorError, ConflictError, ProviderError
+from newton.errors import CensorError, ProviderError
 from newton.heart import activations, censors
-from newton.heart.censors import Censor, CensorRule, CensorStage, CensorSummary
+from newton.heart.censors import Censor, CensorStage
 from newton.ids import derive_model_id
-from newton.memory.lookup import resolve_id
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-LOOKBACK_CHARS = 500  # characters; no trigger is longer
+LOOKBACK_CHARS = 500  # no trigger is longer
 
 
 @dataclass(frozen=True, slots=True)
 class CensorCheck:
-    """Which censors a text met. `unread` says why those that go by meaning were not asked."""
+    """The censors that matched a text. `unchecked` says why censors by meaning could not be checked."""
 
     matches: tuple[Censor, ...]
     unchecked: str | None = None
@@ -32,19 +30,19 @@ class CensorCheck:
 
     @property
     def message(self) -> str:
-        """The strictest that was met, in words for whoever is stopped or warned."""
+        """Return the trigger and reason of the strictest matching censor."""
         first = next((censor for censor in self.matches if censor.is_blocking), self.matches[0])
         return f"{first.trigger}: {first.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionGate:
-    """For one agent; `origin` names the door."""
+    """Checks texts against the censors of one agent."""
 
     scope: AgentScope
 
     async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
-        """What the censors say of a text; unless it is dry, those that were met count it."""
+        """Return the censors that match `text`, and count each as activated unless `dry_run`."""
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
         async with self.scope.transaction() as tx:
             known = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
@@ -58,8 +56,10 @@ class ActionGate:
         return CensorCheck(tuple(met), unread)
 
     async def filter_stream(self, chunks: AsyncGenerator[str]) -> AsyncGenerator[str]:
-        """The pieces of an answer, held back to the end of a line while some censor blocks: what it would stop is not
-        said. Raises CensoredError then; what was said before was checked."""
+        """Yield the chunks of a reply, buffered to line ends while a blocking censor is in force.
+
+        Raises CensorError before a chunk that a censor blocks; the text yielded until then has been checked.
+        """
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
         async with self.scope.transaction() as tx:
             known = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
@@ -84,7 +84,7 @@ class ActionGate:
             await self.check(said + held, "output")
 
     async def _check_chunk(self, blocking: Sequence[Censor], previous: str, chunk: str) -> None:
-        """Nothing, if no censor stops it. Looks at the end of what was said too, where a trigger may begin."""
+        """Raise CensorError if a censor blocks `chunk`. A trigger may begin at the end of `previous`."""
         text = previous[-LOOKBACK_CHARS:] + chunk
         vector, _ = await self._embed_text(text, blocking)
         if met := censors.find_matching(blocking, text, vector):
@@ -93,54 +93,8 @@ class ActionGate:
                     tx, "censor", [met[0].memory_id], stage="output", ctx=self.scope.write_context()
                 )
             raise CensorError(
-                f"A censor stopped the answer: {CensorCheck((met[0],)).message}.", hint="Ask for something else."
+                f"A censor blocked the reply:  {CensorCheck((met[0],)).message}.", hint="Ask for something else."
             )
-
-    async def add(self, rule: CensorRule) -> bool:
-        """Puts a rule in force, or makes it a block; False when it is so already.
-
-        Raises ConflictError for one that was taken out of force.
-        """
-        async with self.scope.transaction() as tx:
-            changed = await censors.add_rules(tx, [rule], ctx=self.scope.write_context())
-            if not changed and await censors.is_retired(tx, rule, agent_id=self.scope.agent_id):
-                raise ConflictError(
-                    f"{rule.trigger!r} was taken out of force for good.", hint="Forbid it in other words."
-                )
-            for memory_id in changed:
-                self._publish("forbidden", memory_id)
-            return bool(changed)
-
-    async def list_censors(self) -> list[CensorSummary]:
-        """Every censor with its record."""
-        async with self.scope.transaction() as tx:
-            return await censors.list_censors(tx, agent_id=self.scope.agent_id)
-
-    async def report_false_positive(self, censor_ref: str) -> None:
-        """The last time this censor was met, it should not have been."""
-        async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, censor_ref, agent_id=self.scope.agent_id, kind="censor")
-            await activations.record_result(tx, "censor", memory_id, "false_positive", ctx=self.scope.write_context())
-            self._publish("judged", memory_id)
-
-    async def approve(self, censor_ref: str) -> bool:
-        """A person puts a censor in force that an agent or a model proposed. False when it did not wait for that."""
-        async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, censor_ref, agent_id=self.scope.agent_id, kind="censor")
-            approved = await censors.approve(tx, memory_id, ctx=self.scope.write_context())
-            if approved:
-                self._publish("approved", memory_id)
-            return approved
-
-    async def retire(self, censor_ref: str) -> None:
-        """A person takes the censor out of force. Nobody else can."""
-        async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, censor_ref, agent_id=self.scope.agent_id, kind="censor")
-            await censors.retire(tx, memory_id, ctx=self.scope.write_context())
-            self._publish("retired", memory_id)
-
-    def _publish(self, event: str, memory_id: UUID) -> None:
-        self.scope.publish(f"censor.{event}", {"memory_id": str(memory_id)})
 
     async def _embed_text(self, text: str, rules: Sequence[Censor]) -> "tuple[Vector | None, str | None]":
         if not any(censor.match_mode == "meaning" for censor in rules):

@@ -1,4 +1,4 @@
-"""Asking a model to answer: within the day's ceiling and its window, with every token recorded."""
+"""Calls to the chat model within its context window and the daily token limit, with recorded usage."""
 
 import asyncio
 import math
@@ -19,14 +19,17 @@ from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatModel, ChatReply, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
 
-RETRY_SHRINK_FACTOR = 0.7  # of a prompt, when the endpoint says that it is too long
+RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
 NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLimits:
-    """Ceilings of one turn, in tokens; `window` is all that the model reads and writes in one call, `per_day` is of all
-    turns of an agent in a UTC day, `working` of what a session has at hand."""
+    """Limits of one turn, in tokens.
+
+    `window` is the model's context window, `per_day` covers all turns of an agent in a UTC day, and `working` is the
+    capacity of a session's working memory.
+    """
 
     context: int
     conversation: int
@@ -38,8 +41,7 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBudget:
-    """What each part of a prompt may cost by our own count, with the marks around messages, and the gauge that says
-    so."""
+    """The tokens that each part of a prompt may take, by the local counter, message overhead included."""
 
     calibration: TokenCalibration
     usable: int
@@ -48,13 +50,13 @@ class PromptBudget:
 
     @property
     def overhead_per_message(self) -> int:
-        """What the model puts around a message, in our tokens; what joins two messages costs one too."""
+        """Return the tokens that the model adds around one message; joining two messages costs at least one."""
         return max(math.ceil(self.calibration.overhead / self.calibration.ratio), 1)
 
     def fit_conversation(
         self, view: Sequence[ViewMessage], input_tokens: int, *, count_tokens: TokenCounter
     ) -> list[ViewMessage]:
-        """As much of a view as is sent beside an input of so many tokens, however long the context will be."""
+        """Return the part of a view that fits beside an input of `input_tokens` and a context of full size."""
         left = self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * self.overhead_per_message
         most = max(
             min(self.conversation, left)
@@ -68,14 +70,14 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatService:
-    """For one agent and one model; None is a model that is not set."""
+    """Calls one chat model for one agent. `model` is None when none is configured."""
 
     scope: AgentScope
     model: ChatModel | None
     limits: TokenLimits
 
     async def get_budget(self) -> PromptBudget:
-        """What there is room for, by how this model counts as far as its endpoint has told."""
+        """Compute the prompt budget in local tokens, calibrated from the model's reported usage."""
         limits = self.limits
         gauge = await self._load_calibration()
         room = split_window(limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context)
@@ -87,7 +89,7 @@ class ChatService:
         )
 
     async def get_refusal_reason(self, tokens: int) -> str | None:
-        """Why the model may not be asked with so many tokens; each call has to fit below the ceiling beforehand."""
+        """Return why a prompt of `tokens` cannot be sent now, or None. A call must fit the daily limit beforehand."""
         if self.model is None:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
@@ -102,9 +104,9 @@ class ChatService:
     async def stream(
         self, prompt: PromptBuilder, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[str]:
-        """The reply; as a whole it goes to `replies`. When the endpoint says that the prompt is too long it is asked
-        once more with a shorter one."""
-        assert self.model is not None, "nobody asks a model that is not set"
+        """Yield the reply and append it as a whole to `replies`. After a context window error, retry once with a
+        shorter prompt."""
+        assert self.model is not None, "stream() needs a model"
         try:
             async with aclosing(self._stream_once(self.model, request, replies)) as said:
                 async for piece in said:
@@ -119,7 +121,7 @@ class ChatService:
     async def _stream_once(
         self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[str]:
-        """Its cost is recorded however it ends: as told, or counted here when nobody waits to be told."""
+        """Stream one call and record its usage: as reported, or estimated when the stream is closed early."""
         assert not in_transaction()
         heard: list[str] = []
         told = False
@@ -133,7 +135,7 @@ class ChatService:
                     heard.append(piece)
                     yield piece
         except ProviderError:
-            told = True  # a model that fails has told its cost before, or had none
+            told = True  # a failing model has reported its usage already, or has none
             raise
         finally:
             if not told:

@@ -1,4 +1,4 @@
-"""Answers without a model: the memories a model would have been given, word for word. Pure."""
+"""Replies without a model: quotes of the memories in the context. Pure."""
 
 from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
@@ -7,17 +7,17 @@ from newton.memory.question_detection import summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS
 
 MAX_QUOTES = 8
-# Below this cosine, and without a shared word, a memory only stands in the context because there was room.
+# Memories below this cosine that share no word with the input are in the context only as filler.
 MIN_COSINE = 0.2
 
-# What tells something; a procedure is for whoever acts.
+# Procedures are left out: they are instructions, not answers.
 QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "event", "decision"})
 
-NOTHING_FOUND = "There is nothing about this in memory yet."
+NOTHING_FOUND = "Memory has nothing about this yet."
 
 
 def quote_memories(bundle: Bundle) -> str:
-    """The best few memories of the context, one a line; or that there is nothing, or nothing of the time asked for."""
+    """Return the best memories of the context, one a line, or a message that nothing was found."""
     every = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     wanted = [item for item in bundle.items if _is_relevant(item, bundle.input)]
     quotes = [f"- {item.text}" for item in wanted if not (every and item.kind in DATED_KINDS)][:MAX_QUOTES]

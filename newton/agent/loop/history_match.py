@@ -1,7 +1,8 @@
-"""Finds where a conversation that is sent as a whole each time goes on: what of it is new, and in which session.
+"""Matching of a conversation sent in full to a stored session: which messages are new, and to which session they
+belong.
 
-Each message has a sign, made of the messages before it and its own words, and the log keeps it with the line. So a
-history that was edited leaves the session at the last line that is the same.
+Each message has a fingerprint, a hash of the previous fingerprint and its own content, stored with the message. An
+edited history therefore branches from the last message that is unchanged.
 """
 
 import json
@@ -26,11 +27,11 @@ from newton.providers.chat import ToolCall
 
 INITIAL_FINGERPRINT = "newton"
 FINGERPRINT_PREFIX = "chat:"
-EMPTY_MESSAGE_TEXT = "…"  # what a message without a word is kept as
+EMPTY_MESSAGE_TEXT = "…"  # stored in place of an empty message
 
 
 class IncomingMessage(NamedTuple):
-    """A message as a caller sends it. One that calls may have no words."""
+    """A message as the caller sends it. A message with tool calls may have no text."""
 
     role: Role
     text: str
@@ -41,7 +42,7 @@ class IncomingMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMatch:
-    """Where it goes on: the session, and the lines that it does not have yet. The `sign` is of the last message."""
+    """The session to continue, the messages that it lacks, and the fingerprint of the last message."""
 
     session_id: UUID
     new_messages: Sequence[Message]
@@ -50,18 +51,19 @@ class HistoryMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMatcher:
-    """For one agent; `origin` names the door."""
+    """Matches histories to the sessions of one agent."""
 
     scope: AgentScope
 
     async def match(self, messages: Sequence[IncomingMessage], *, session_ref: str, explicit_ref: bool) -> HistoryMatch:
-        """The session, begun if there is none, or as a branch if its log goes on in another way; the session `ref`
-        itself where it can be. To one that the caller has `named`, a single message is one more.
+        """Find or create the session that the messages continue; branch when its log continues differently.
 
-        Raises InputError when nobody is to be answered, or a message cannot be kept.
+        The session `session_ref` itself is used where possible. If the caller named it (`explicit_ref`), a single
+        message is appended to it. Raises InputError when there is no user message, the last message is not a user's or
+        a tool's, or a message cannot be stored.
         """
         if not messages or messages[-1].role not in ("user", "tool") or all(one.role != "user" for one in messages):
-            raise InputError("The last message is nobody's to answer.", hint="End with a user's or a tool's message.")
+            raise InputError("The last message needs no reply.", hint="End with a message of the role user or tool.")
         signs = fingerprint_messages(messages)
         async with self.scope.transaction() as tx:
             base = await get_or_create_session(tx, session_ref, agent_id=self.scope.agent_id, now=self.scope.now())
@@ -105,7 +107,7 @@ class HistoryMatcher:
 
 
 def fingerprint_messages(messages: Sequence[IncomingMessage]) -> list[str]:
-    """The sign of each message, in order."""
+    """Return the fingerprint of each message, in order."""
     signs: list[str] = []
     for one in messages:
         signs.append(fingerprint(signs[-1] if signs else INITIAL_FINGERPRINT, one))
@@ -113,8 +115,10 @@ def fingerprint_messages(messages: Sequence[IncomingMessage]) -> list[str]:
 
 
 def fingerprint(previous: str, message: IncomingMessage) -> str:
-    """That of a message behind the one with the sign `before`. White space around its words does not count, nor how
-    the arguments of its calls are written."""
+    """Return the fingerprint of a message that follows `previous`.
+
+    Surrounding white space and the JSON formatting of call arguments do not count.
+    """
     calls = [(call.id, call.name, _canonical_json(call.arguments)) for call in message.calls]
     said = digest(previous, message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
     return FINGERPRINT_PREFIX + said.hex()[:40]

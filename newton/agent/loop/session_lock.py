@@ -1,4 +1,4 @@
-"""Holds a session for one turn: others wait, and a holder that dies is waited for no longer than its lease."""
+"""The lease of a session for one turn: turns run one at a time, and the lease of a dead process expires."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Coroutine
@@ -12,8 +12,8 @@ from newton.dialogue import leases
 from newton.errors import DatabaseError, OverloadedError
 from newton.ids import new_id
 
-LEASE_SECONDS = 10.0  # seconds; renewed three times within it
-POLL_SECONDS = 0.05  # seconds between looks whether it is free, growing to half a second
+LEASE_SECONDS = 10.0  # renewed every third of it
+POLL_SECONDS = 0.05  # the first interval; it grows to half a second
 MAX_WAIT_SECONDS = 120.0
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class SessionLease:
-    """The right to a turn. It is `lost` as soon as another is seen to have taken it over, as after a standstill."""
+    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken it over."""
 
     agent_id: UUID
     session_id: UUID
@@ -31,15 +31,14 @@ class SessionLease:
     pending_tasks: set["asyncio.Task[Any]"] = field(default_factory=set["asyncio.Task[Any]"])
 
     async def run_to_completion(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work gives. When who waits for it is called off it is done to its end all the same, and the lease is
-        let go after it."""
+        """Run `work` and return its result. If the caller is cancelled, `work` still completes before the release."""
         doing = asyncio.create_task(work)
         self.pending_tasks.add(doing)
         doing.add_done_callback(self.pending_tasks.discard)
         return await asyncio.shield(doing)
 
     async def run(self, work: Awaitable[T]) -> T:
-        """What the work gives; it is called off when the lease is lost, and BusyError raised."""
+        """Run `work` and return its result. Cancel it and raise OverloadedError when the lease is lost."""
         self.ensure_held()
         try:
             async with asyncio.timeout(None) as self.timeout:
@@ -58,15 +57,18 @@ class SessionLease:
             self.timeout.reschedule(asyncio.get_running_loop().time())
 
     def ensure_held(self) -> None:
-        """Raises BusyError when it is lost."""
+        """Raise OverloadedError if the lease is lost."""
         if self.is_lost:
             raise OverloadedError(
-                "Another turn of this session has taken over while this one stood still.", hint="Send it again."
+                "Another turn has taken over this session, because this one paused too long.",
+                hint="Send the message again.",
             )
 
     async def renew(self, tx: Tx) -> None:
-        """To be asked in the unit of work that writes: nobody else takes the turn before that one ends. Raises
-        BusyError when it is lost."""
+        """Renew the lease in the transaction that writes, so that no other turn can take it before the commit.
+
+        Raises OverloadedError when the lease is lost.
+        """
         of = {"agent_id": self.agent_id, "session_id": self.session_id}
         self.is_lost = self.is_lost or not await leases.renew(tx, self.holder, "turn", **of, seconds=LEASE_SECONDS)
         self.ensure_held()
@@ -74,10 +76,9 @@ class SessionLease:
 
 @asynccontextmanager
 async def lease_session(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[SessionLease]:
-    """The session is this turn's until the end of the block, or until the lease is lost. No unit of work stays open
-    for it.
+    """Lease the session for the duration of the block. No transaction stays open meanwhile.
 
-    Raises BusyError when another turn of it does not end within two minutes.
+    Raises OverloadedError when another turn does not end within two minutes.
     """
     lease = SessionLease(agent_id=agent_id, session_id=session_id, holder=new_id())
     try:
@@ -95,7 +96,7 @@ async def _wait_for_lease(db: Database, holder: UUID, *, agent_id: UUID, session
     until, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
     while not await _try_acquire(db, holder, agent_id=agent_id, session_id=session_id):
         if asyncio.get_running_loop().time() > until:
-            raise OverloadedError("Another turn of this session does not end.", hint="Try again later.")
+            raise OverloadedError("Another turn of this session is still running.", hint="Retry later.")
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 0.5)
 
@@ -110,7 +111,7 @@ async def _renew_periodically(db: Database, lease: SessionLease) -> None:
             if not kept:
                 lease.mark_lost()
         except DatabaseError:
-            continue  # the turn itself will meet it, or it is back before the lease ends
+            continue  # the turn fails on its own, or the database returns before the lease expires
 
 
 async def _try_acquire(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> bool:
@@ -126,4 +127,4 @@ async def _release(db: Database, lease: SessionLease) -> None:
             of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
             await leases.release(tx, lease.holder, "turn", **of)
     except DatabaseError:
-        return  # the lease ends by itself
+        return  # the lease expires

@@ -1,4 +1,4 @@
-"""One reply in rounds: the model speaks, calls tools, is told what came of it, and speaks on."""
+"""The tool-calling loop of one reply: the model calls tools, reads their results, and continues."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -19,22 +19,22 @@ from newton.memory.memory import Trust, lowest_known_trust
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 
 MAX_ROUNDS = 8
-MAX_TOOL_TOKENS = 20_000  # of calls and what came of them in one turn
-MAX_CALLS_PER_REPLY = 16  # calls of one reply that are done
-OWN_CALL_PREFIX = "nwt_"  # how ids of calls begin that are done here
+MAX_TOOL_TOKENS = 20_000  # of calls and results in one turn
+MAX_CALLS_PER_REPLY = 16  # further calls of a reply get an error
+OWN_CALL_PREFIX = "nwt_"  # of the ids of calls that Newton runs itself
 
 INTERRUPTED = "interrupted"
 TOO_MANY_CALLS = ToolResult(
-    {"error": "Too many calls at once.", "hint": f"At most {MAX_CALLS_PER_REPLY} are done."}, is_error=True
+    {"error": "Too many tool calls at once.", "hint": f"Make at most {MAX_CALLS_PER_REPLY} calls."}, is_error=True
 )
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolLoop:
-    """Of one turn. `theirs` is the manner in which whoever asks wants the answer, with their own tools; `keep` puts
-    lines into the session as they come; `heard` is the least trust of what the model has read.
+    """The tool loop of one turn.
 
-    Afterwards `calls` are those that whoever asked is to answer.
+    `caller_options` has the caller's own tools, `append_lines` stores messages as they come, and `min_trust` is the
+    lowest trust of anything the model has read. After the loop `calls` are those that the caller must run.
     """
 
     chat: ChatService
@@ -49,7 +49,7 @@ class ToolLoop:
     calls: tuple[ToolCall, ...] = ()
 
     async def stream(self, prompt: PromptBuilder, request: ModelRequest) -> AsyncGenerator[str]:
-        """The words of the reply, of all rounds. Raises ProviderError when the model fails, and CensoredError."""
+        """Yield the text of all rounds. Raises ProviderError when the model fails, and CensorError."""
         for left in reversed(range(MAX_ROUNDS)):
             said = self.chat.stream(prompt, request, self.replies)
             apart = "\n\n" if any(reply.text for reply in self.replies) else ""
@@ -65,17 +65,19 @@ class ToolLoop:
                 break
             prompt = replace(prompt, tool_messages=(*prompt.tool_messages, *await self._run_calls(own, reply.text)))
             if left == 1 or prompt.overhead_tokens(count_tokens=self.chat.scope.count_tokens) > MAX_TOOL_TOKENS:
-                prompt = replace(prompt, options=self.caller_options)  # with no tools of our own it comes to an end
+                prompt = replace(prompt, options=self.caller_options)  # without Newton's tools, so that the loop ends
             request = prompt.build(self.max_tokens, count_tokens=self.chat.scope.count_tokens)
             if why := await self.chat.get_refusal_reason(request.tokens):
-                raise TokenQuotaError(why, hint="Raise it, or wait until tomorrow.")
-        raise ProviderError("The model went on calling tools instead of answering.", hint="Ask again.")
+                raise TokenQuotaError(why, hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC).")
+        raise ProviderError("The model kept calling tools instead of answering.", hint="Send the message again.")
 
     async def _split_calls(
         self, calls: Sequence[ToolCall]
     ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
-        """The calls to be done here, with what came of those that a censor stopped; and those for whoever asked, once
-        nothing is left to be done here."""
+        """Split calls into Newton's own, with an error result for those a censor blocks, and the caller's.
+
+        The caller's calls are returned only when none of Newton's own are left.
+        """
         names = {tool.name for tool in self.caller_options.tools}
         own: dict[ToolCall, ToolResult | None] = {}
         others: list[ToolCall] = []
@@ -85,15 +87,14 @@ class ToolLoop:
                 continue
             ruling = await self.gate.check(call.arguments, "action")
             if ruling.blocks:
-                why = {"error": f"A censor forbids it: {ruling.message}.", "hint": "Do something else."}
+                why = {"error": f"A censor forbids this call: {ruling.message}.", "hint": "Try another way."}
                 own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = ToolResult(why, is_error=True)
             else:
                 others.append(call)
         return own, () if own else tuple(others)
 
     async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[ChatMessage]:
-        """Does them in their order; each is kept before it is done, and what came of it after. The words that stand
-        beside the calls are kept with the reply."""
+        """Run the calls in order and store each call before its result. Text beside the calls is stored with the reply."""
         whole = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
         at = self.clock.now()
         await self.append_lines([Message(role="assistant", content="", said_at=at, calls=whole, is_notice=True)])
@@ -108,10 +109,12 @@ class ToolLoop:
 
     async def _run_call(self, call: ToolCall) -> ToolResult:
         if self.tools is None:
-            return ToolResult({"error": f"There is no tool {call.name!r}.", "hint": "Answer in words."}, is_error=True)
+            return ToolResult(
+                {"error": f"There is no tool {call.name!r}.", "hint": "Answer without tools."}, is_error=True
+            )
         return await self.tools.with_trust([self.min_trust]).execute(call.name, call.arguments)
 
 
 def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:
-    """What came of a call that was done here, as it stands in the log. It is no memory: it may only repeat some."""
+    """Return the result of Newton's own call as a log message. It is a notice, not a memory: it may repeat memories."""
     return Message(role="tool", name=call.name, content=text, said_at=said_at, tool_call_id=call.id, is_notice=True)

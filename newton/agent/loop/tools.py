@@ -1,7 +1,7 @@
-"""What a model may do with the memory while it works: each tool is a form, a check in code, and one call.
+"""Tools for the model: each has an input schema, a censor check and a handler.
 
-A model proposes content. Origin, trust, state and identity are set by code: what it has kept is believed no more than
-an agent, and no more than the least of what it had read.
+The model supplies content; code sets origin, trust, state and identity. Memories written by a model get the trust
+`agent`, or the lowest trust of anything that the model has read, whichever is lower.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -22,44 +22,44 @@ from newton.memory.lookup import short_id
 from newton.memory.memory import Trust, lowest_known_trust, lowest_trust
 from newton.providers.chat import ToolDefinition
 
-MAX_TEXT_CHARS = 20_000  # characters of a text that a model gives
-MAX_RESULT_CHARS = 6_000  # characters of what it is told
+MAX_TEXT_CHARS = 20_000  # of an argument
+MAX_RESULT_CHARS = 6_000  # of a result
 
 F = TypeVar("F", bound="ToolInput")
 
 
 class ToolInput(BaseModel):
-    """What a model fills in."""
+    """The arguments of a tool call."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def all_text(self) -> str:
-        """All the text in it: what censors are asked about."""
+        """Return all texts in the arguments, for the censor check."""
         return "\n".join(_iter_texts(self.model_dump(mode="json")))
 
 
 class RememberInput(ToolInput):
-    """Keep a fact for good: what you learnt about a person, a thing or the work, one statement in a full sentence that
-    can be read alone. Not what is in the context already, and never secrets."""
+    """Store a fact permanently: something you learned about a person, a thing or the work. Write one full sentence that
+    is understandable on its own. Do not store what the context already contains, and never store secrets."""
 
     content: str = Field(max_length=MAX_TEXT_CHARS, description="One statement, e.g. 'Ana reviews every migration.'")
-    subject: str | None = Field(None, description="Whom or what it is about, e.g. 'Ana'.")
-    attribute: str | None = Field(None, description="What it tells of the subject, e.g. 'home' or 'role'.")
-    confidence: float | None = Field(None, ge=0, le=1, description="How sure it is, from 0 to 1.")
+    subject: str | None = Field(None, description="The person or thing the fact is about, e.g. 'Ana'.")
+    attribute: str | None = Field(None, description="The attribute of the subject, e.g. 'home' or 'role'.")
+    confidence: float | None = Field(None, ge=0, le=1, description="How certain the fact is, from 0 to 1.")
 
 
 class RecallInput(ToolInput):
-    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Ask for what is missing in
-    the context; each result has an id for `expand`."""
+    """Search the memory: conversations, facts, episodes, procedures, documents and decisions. Use it for information
+    that the context lacks. Each result has an id for `expand`."""
 
-    query: str = Field(max_length=MAX_TEXT_CHARS, description="What you want to know, in plain words.")
-    limit: int = Field(8, ge=1, le=30, description="How many at most.")
+    query: str = Field(max_length=MAX_TEXT_CHARS, description="The question, in plain words.")
+    limit: int = Field(8, ge=1, le=30, description="The maximum number of results.")
 
 
 class ExpandInput(ToolInput):
-    """Read one memory in full, with where it comes from and how far it can be believed."""
+    """Read the full text of one memory, with its source and trust."""
 
-    memory_id: str = Field(description="The id that a result shows, or its last letters.")
+    memory_id: str = Field(description="The id from a result, or its last characters.")
 
 
 class ReasonInput(ToolInput):
@@ -68,50 +68,52 @@ class ReasonInput(ToolInput):
 
 
 class DecideInput(ToolInput):
-    """Record a decision before you act on it. Guardrails and censors may refuse it; then mend it or do something else.
-    You are told of similar decisions and how they ended."""
+    """Record a decision before you act on it. Guardrails and censors may reject it; then change the decision or choose
+    another. The result lists similar past decisions with their outcomes."""
 
-    description: str = Field(max_length=MAX_TEXT_CHARS, description="What is decided, in a sentence.")
-    confidence: float = Field(ge=0, le=1, description="How sure you are that it turns out well, from 0 to 1.")
-    stakes: Stakes = Field("medium", description="How much hangs on it.")
-    category: str = Field("process", max_length=200, description="The kind of decision, e.g. architecture.")
+    description: str = Field(max_length=MAX_TEXT_CHARS, description="The decision in one sentence.")
+    confidence: float = Field(ge=0, le=1, description="Your probability that it succeeds, from 0 to 1.")
+    stakes: Stakes = Field("medium", description="How much depends on it.")
+    category: str = Field("process", max_length=200, description="The kind of decision, e.g. 'architecture'.")
     reasons: tuple[ReasonInput, ...] = Field(
-        (), max_length=50, description="Why; reasons of different kinds count for more."
+        (), max_length=50, description="The reasons; several different kinds are better."
     )
-    alternatives: tuple[str, ...] = Field((), max_length=50, description="What else was thought of.")
-    expected: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="What should come of it.")
-    context: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="What led to it.")
+    alternatives: tuple[str, ...] = Field((), max_length=50, description="The alternatives that were considered.")
+    expected: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="The expected result.")
+    context: str | None = Field(
+        None, max_length=MAX_TEXT_CHARS, description="The situation that requires the decision."
+    )
 
 
 class ReviewInput(ToolInput):
-    """Say what became of a decision, once it is known. It can be said only once."""
+    """Record the outcome of a decision once it is known. It can be recorded only once."""
 
-    decision_id: str = Field(description="The id of the decision, or its last letters.")
+    decision_id: str = Field(description="The id of the decision, or its last characters.")
     outcome: Verdict
-    lesson: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="What it teaches.")
+    lesson: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="The lesson learned.")
 
 
 class PushTaskInput(ToolInput):
-    """Begin a task within the current one, so that the goal stays in sight."""
+    """Start a subtask of the current task. The goal stays in the context."""
 
     goal: str = Field(max_length=MAX_TEXT_CHARS)
 
 
 class PopTaskInput(ToolInput):
-    """End the current task with its result; what led there is then told in a line."""
+    """Finish the current task and record its result. Its messages are replaced by a one-line summary."""
 
     result: str = Field(max_length=MAX_TEXT_CHARS)
 
 
 class LessonInput(ToolInput):
-    """Keep a lesson for next time: what to do, or not to do again, and in which case."""
+    """Store a lesson for next time: what to do or to avoid, and when."""
 
-    lesson: str = Field(max_length=MAX_TEXT_CHARS, description="One sentence that can be read alone.")
-    about: str = Field("lessons", description="What it is about, e.g. 'deployments'.")
+    lesson: str = Field(max_length=MAX_TEXT_CHARS, description="One sentence that is understandable on its own.")
+    about: str = Field("lessons", description="The topic, e.g. 'deployments'.")
 
 
 class ToolResult(NamedTuple):
-    """What came of a call, as the model is told: fields, and the least trust of outside words among them."""
+    """The result of a tool call. `trust` is the lowest trust of external text in `fields`."""
 
     fields: Mapping[str, object]
     trust: Trust | None = None
@@ -120,7 +122,7 @@ class ToolResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolset:
-    """The tools of one agent at one door. `believed` is how far at most what they keep is believed."""
+    """The tools of one agent for one interface. What they store gets at most `max_trust`."""
 
     memories: MemoryService
     curation: CurationService
@@ -130,7 +132,7 @@ class AgentToolset:
     max_trust: Trust = "agent"
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
-        """The same, when the model has read words that are believed so far."""
+        """Return the toolset with its trust lowered to the lowest of `tiers`."""
         trust = lowest_trust([self.max_trust, *(tier for tier in tiers if tier)])
         return replace(
             self,
@@ -143,11 +145,11 @@ class AgentToolset:
         return replace(self, tasks=self.tasks.for_session(session_id))
 
     async def execute(self, name: str, arguments: str) -> ToolResult:
-        """What came of a call, or why nothing did; only a database that fails is not for the model to hear of."""
+        """Run a tool and return its result. Errors become results, except DatabaseError, which is raised."""
         kind = TOOLS.get(name)
         try:
             if kind is None:
-                raise NotFoundError(f"There is no tool {name!r}.", hint=f"There are: {', '.join(TOOLS)}.")
+                raise NotFoundError(f"There is no tool {name!r}.", hint=f"Available tools: {', '.join(TOOLS)}.")
             form = parse_input(kind.input_model, arguments)
             warned = await self._check_censors(kind, form)
             told = await kind.handler(self, form)
@@ -158,17 +160,19 @@ class AgentToolset:
             return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
     async def _check_censors(self, spec: "ToolSpec", args: ToolInput) -> str | None:
-        """What a censor warns of. Raises CensoredError for what it forbids; nothing was done then."""
+        """Return the warning of a matching censor. Raises CensorError when a censor blocks the call."""
         if not spec.mutates:
             return None
         ruling = await self.gate.check(args.all_text(), "action")
         if ruling.blocks:
-            raise CensorError(f"A censor forbids it: {ruling.message}.", hint="Nothing was kept. Do something else.")
+            raise CensorError(
+                f"A censor forbids this call: {ruling.message}.", hint="Nothing was stored. Try another way."
+            )
         return ruling.message if ruling.matches else None
 
 
 class ToolSpec(NamedTuple):
-    """One tool: its form, what it does, and whether it changes anything."""
+    """A tool: its input schema, its handler, and whether it changes anything."""
 
     input_model: type[ToolInput]
     handler: Callable[[AgentToolset, Any], Awaitable[ToolResult]]
@@ -176,17 +180,19 @@ class ToolSpec(NamedTuple):
 
 
 def parse_input(model: type[F], arguments: str) -> F:
-    """The form as it was filled in. Raises InputError."""
+    """Parse the JSON arguments of a call. Raises InputError."""
     try:
         return model.model_validate_json(arguments)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the arguments"
-        raise InputError(f"{place}: {first['msg']}.", hint="Call it again with what its schema says.") from None
+        raise InputError(
+            f"{place}: {first['msg']}.", hint="Call the tool again with arguments that match its schema."
+        ) from None
 
 
 def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
-    """All tools as models are told of them, but for those names."""
+    """Return the definitions of all tools except `exclude`."""
     return tuple(
         ToolDefinition(name, _function_schema(name, kind.input_model))
         for name, kind in TOOLS.items()
@@ -276,7 +282,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 
 
 def _preview_fields(preview: DecisionPreview) -> dict[str, object]:
-    """What was to be seen before the decision, for whoever made it."""
+    """Return the warnings and precedents to report to the model."""
     precedents = [
         {"decision_id": short_id(one.memory_id), "outcome": one.outcome, "text": one.summary}
         for one in preview.precedents

@@ -1,4 +1,7 @@
-"""One turn: record, context, model, record. What the person said is kept before anything else, so nothing loses it."""
+"""One turn of a session: store the input, assemble the context, call the model, store the reply.
+
+The input is stored before anything else, so that no failure loses it.
+"""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -41,15 +44,17 @@ from newton.providers.chat import ChatModel, ChatReply, FinishReason, RequestOpt
 
 DEFAULT_ORIGIN = "chat"
 CENSOR_MESSAGE = "A censor forbids this input."
-EMPTY_REPLY_MESSAGE = "The model answered without a word."
-NO_MODEL_REASON = "nobody reads the conversation, so what can be quoted was looked for"
-OWN_TOOLS_DIVISOR = 8  # our own tools may take this part of what a model reads, or it gets none
+EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
+NO_MODEL_REASON = "no model reads the conversation, so memories to quote were searched"
+OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most this part of the window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerOptions:
-    """What a program that asks wants besides an answer: the manner of it, instructions of its own before the context,
-    at most so many tokens, and signs by which it finds lines again, of a reply's words and calls."""
+    """Options of an API caller.
+
+    `instructions` precede the context; `fingerprint` computes the fingerprint of a reply from its text and calls.
+    """
 
     request_options: RequestOptions = field(default_factory=RequestOptions)
     instructions: str = ""
@@ -59,8 +64,11 @@ class CallerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """What goes into a turn. `earlier` are lines before the text that the session may not have yet, and `ref` is the
-    caller's id of the text. When `kept`, the text is in the session already, and `earlier` is what came of it."""
+    """The input of a turn.
+
+    `earlier` are preceding messages that the session may lack, and `ref` is the caller's id of the input. With
+    `already_stored` the input is in the session, and `earlier` are the messages after it.
+    """
 
     session_id: UUID
     text: str
@@ -73,11 +81,11 @@ class TurnInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory;
-    `failed`, whether a model was set and should have, `forbidden`, whether a censor stopped it.
+    """The result of a turn.
 
-    `calls` are for whoever asked to answer, `tokens` what the model read and wrote, in all its rounds. `proposed` is
-    what the person seems to want from now on; it waits for their yes.
+    `degraded` says why there is no complete model reply. `quoted` is True when the reply only quotes memories, `failed`
+    when a configured model failed, `forbidden` when a censor blocked it. The caller must run `calls`. `tokens` are the
+    input and output tokens of all rounds. `proposed` are identity changes that wait for confirmation.
     """
 
     text: str
@@ -93,23 +101,23 @@ class TurnResult:
 
     @property
     def bundle(self) -> Bundle:
-        """What the model was given, or what was quoted from."""
+        """Return the context that the reply is based on."""
         return self.context.bundle
 
     @property
     def caveat(self) -> str | None:
-        """What to know about the answer besides its words."""
+        """Return a warning about a degraded reply, or None."""
         return None if self.degraded in (None, CENSOR_MESSAGE) else f"{self.degraded} {self.shortcoming}"
 
     @property
     def shortcoming(self) -> str:
-        """What a degraded answer is instead of a whole one."""
-        return "This answer only quotes memory." if self.quoted else "The answer breaks off there."
+        """Return what a degraded reply lacks."""
+        return "This answer only quotes memory." if self.quoted else "The answer is incomplete."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PreparedTurn:
-    """A context, and what the model is asked with it, and how; or why it is not asked."""
+    """The context and the model request of a turn; `degraded` says why there is no request."""
 
     context: SessionContext
     prompt: PromptBuilder | None = None
@@ -127,14 +135,14 @@ class _PreparedTurn:
 
     @property
     def min_trust(self) -> Trust | None:
-        """The least trust of all that the model was told from outside."""
+        """Return the lowest trust of external text that the model has read."""
         return lowest_known_trust((self.tool_loop and self.tool_loop.min_trust, *self.context.bundle.external_trusts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
-    """Takes turns for one agent; `origin` names the door. `model` is None when no model is set, and without `tools` it
-    gets none of ours."""
+    """Runs turns for one agent. `model` is None when none is configured; without `tools` the model gets no Newton
+    tools."""
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -146,10 +154,10 @@ class TurnRunner:
     tools: AgentToolset | None = None
 
     async def run(self, turn_input: TurnInput) -> AsyncGenerator[str | TurnResult]:
-        """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then.
+        """Yield the reply in chunks, then the TurnResult. Closed early, it stores the text received until then.
 
-        Turns of a session wait for each other, in whatever process; raises BusyError when one does not end, or when
-        another has taken over because this one stood still; then it keeps nothing more.
+        Turns of a session run one at a time across processes. Raises OverloadedError when another turn does not end, or
+        has taken over the lease; nothing more is stored then.
         """
         text = clean_text(turn_input.text, what="message")
         async with lease_session(
@@ -178,7 +186,7 @@ class TurnRunner:
         )
         degraded = ready.degraded
         pieces: list[str] = []
-        stopped = f"A censor forbids this: {ruling.message}." if ruling.blocks else None
+        stopped = f"A censor forbids this input: {ruling.message}." if ruling.blocks else None
         try:
             if ready.prompt and ready.request and ready.tool_loop:
                 async with aclosing(ready.tool_loop.stream(ready.prompt, ready.request)) as stream:
@@ -190,7 +198,7 @@ class TurnRunner:
         except CensorError as error:
             degraded = stopped = error.what
         finally:
-            # A turn that is cancelled while the model speaks keeps the words that were heard.
+            # A turn cancelled during streaming stores the text received so far.
             replied = _to_reply_record(turn_input, recorded, ready, "".join(pieces), "model")
             spoke = await recorder.lease.run_to_completion(recorder.record_reply(replied))
         if not spoke:
@@ -279,7 +287,7 @@ class TurnRunner:
     def _split_view(
         self, turn_input: TurnInput, recorded: RecordedInput, view: Sequence[ViewMessage], budget: PromptBudget
     ) -> tuple[list[ViewMessage], list[ViewMessage]]:
-        """What stood before the input, and what has come of it already, which takes half of what is read at most."""
+        """Split the view into the messages before and after the input; the latter get at most half the window."""
         shown = (
             drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
             if turn_input.caller_options
@@ -342,7 +350,7 @@ class TurnRunner:
     async def _prepare_without_model(
         self, turn_input: TurnInput, recorded: RecordedInput, reason: str
     ) -> _PreparedTurn:
-        """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
+        """Build a context to quote from. No model reads the conversation, so its messages may be quoted too."""
         bundle = await self.contexts.build(self._context_request(turn_input, recorded, None))
         return _PreparedTurn(
             context=SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON), degraded=reason
@@ -351,8 +359,8 @@ class TurnRunner:
     async def _rebuild_context(
         self, turn_input: TurnInput, recorded: RecordedInput, prepared: _PreparedTurn
     ) -> SessionContext:
-        """A context that goes with the conversation leaves out what stands there, and one that stood was made for an
-        earlier input: what answers this one may not be in them."""
+        """Rebuild the context without the conversation: one built for a model omits the messages sent beside it, and a
+        reused one was built for an earlier input."""
         if prepared.prompt is None:
             return prepared.context
         return (await self._prepare_without_model(turn_input, recorded, "")).context

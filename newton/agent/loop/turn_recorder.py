@@ -1,4 +1,4 @@
-"""What a turn leaves behind: the lines that were said, what they were answered from, and what is at hand since."""
+"""Storage of a turn: messages, the context they were answered from, and working memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ from newton.providers.chat import ToolCall
 
 
 class RecordedInput(NamedTuple):
-    """What a person said: its place in the session and the memory that it became; without them it stood there already,
-    word for word at the same moment. A session that is a branch begins with the lines of its `origins`."""
+    """A stored user message: its position and memory. Both are None when it was stored before, identical and at the
+    same time. For a branch, `ancestors` are the inherited ranges."""
 
     text: str
     position: int | None = None
@@ -40,8 +40,8 @@ class RecordedInput(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRecord:
-    """A reply: its words, the calls in it that whoever asked is to answer, who gave it, and the sign it is found by.
-    `heard` is the least trust of what its speaker had before them from outside."""
+    """A reply to store. `calls` are for the caller to run; `min_trust` is the lowest trust of external text it may
+    repeat."""
 
     text: str
     answered_by: AnsweredBy
@@ -54,9 +54,9 @@ class ReplyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecorder:
-    """For one session of one agent; `origin` names the door, and `capacity` is how much may be at hand, in tokens.
+    """Stores the messages of one turn. `capacity` is the size of working memory, in tokens.
 
-    Whatever it keeps raises BusyError, and nothing is kept, when the `lease` of the turn is lost.
+    Every method raises OverloadedError and writes nothing when `lease` is lost.
     """
 
     scope: AgentScope
@@ -71,8 +71,7 @@ class TurnRecorder:
             await self._append_lines(tx, lines)
 
     async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
-        """Keeps what the person said, if it is a new line, behind what was said `earlier` and is not known yet. A call
-        that nobody has answered, or answers now, was interrupted, and the log says so."""
+        """Append `earlier` messages and the input. Unanswered tool calls are closed as interrupted."""
         given = {one.tool_call_id for one in earlier}
         async with self.scope.transaction() as tx:
             await self.lease.renew(tx)
@@ -87,8 +86,8 @@ class TurnRecorder:
             return RecordedInput(text, _last_position(placed), memory_id, origins)
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
-        """What is now proposed for the identity. Nothing else of a turn proposes anything: no reply, and nothing that
-        was recalled for it."""
+        """Propose the identity changes that the user asks for. Only user input proposes: no reply, and no recalled
+        text."""
         if recorded.position is None:
             return ()
         async with self.scope.transaction() as tx:
@@ -97,9 +96,11 @@ class TurnRecorder:
             return await detect_proposals(tx, recorded.text, MessageRef(self.session_id, recorded.position), edit=hand)
 
     async def record_reply(self, reply: ReplyRecord) -> bool:
-        """Whether there was a word, or a call. A reply that no model gave is an aside: none is told that it had said
-        it, and it is not learnt once more. One that may repeat what was told from outside is a memory that is believed
-        no more than that."""
+        """Store the reply; return False when it has neither text nor calls.
+
+        A reply without a model is a notice: it is not sent to models and not extracted. A reply that may repeat
+        external text gets at most the trust of that text.
+        """
         words = clean_model_text(reply.text)
         if not words and not reply.calls:
             return False
@@ -123,8 +124,8 @@ class TurnRecorder:
         return True
 
     async def record_context(self, bundle: Bundle) -> None:
-        """What was shown, and what of the session is to be kept in short. A turn that was cut off leaves it to the
-        next one."""
+        """Record the memories that were used, and update the session summary. After an interrupted turn the next turn
+        does both."""
         async with self.scope.transaction() as tx:
             await self.lease.renew(tx)
             shown = [item.memory_id for item in bundle.items]
@@ -149,8 +150,7 @@ class TurnRecorder:
         )
 
     async def _append_lines(self, tx: Tx, lines: Sequence[Message]) -> tuple[Sequence[StoredMessage], UUID | None]:
-        """What is new, and the memory that the last line became; neither when nothing is, word for word at the same
-        moment."""
+        """Return the new messages and the memory of the last one; duplicates at the same time are skipped."""
         placed = await sessions.append(
             tx,
             lines,

@@ -1,1 +1,1 @@
-"""What a caller can do with one agent, one service per resource."""
+"""Operations on one agent, one service per resource."""

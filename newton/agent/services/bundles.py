@@ -1,4 +1,4 @@
-"""What contexts were given, why, whether they would be again, and how two of them differ."""
+"""Stored contexts: list, explain, replay and compare them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from newton.db.pool import Tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleService:
-    """For one agent. A bundle is named by `latest`, by its id, or by letters of its beginning or end.
+    """Stored contexts of one agent. A bundle is named `latest`, or by its id or a prefix or suffix of it.
 
-    What is asked of a bundle raises InputError, NotFoundError or ConflictError when it is not one that can be read.
+    Raises InputError, NotFoundError or ConflictError when no bundle of that name can be read.
     """
 
     scope: AgentScope
@@ -27,17 +27,17 @@ class BundleService:
     profiles: Mapping[str, Profile]
 
     async def list_recent(self, limit: int, *, before: UUID | None = None) -> list[BundleSummary]:
-        """The latest bundles, or the latest before that one, the last first."""
+        """Return the latest bundles, or those before a bundle, newest first."""
         async with self.scope.transaction() as tx:
             return await bundle_store.list_bundles(tx, agent_id=self.scope.agent_id, limit=limit, before=before)
 
     async def explain(self, bundle_ref: str) -> BundleExplanation:
-        """The bundle with all its candidates as they were then."""
+        """Return the bundle with all its candidates as they were scored."""
         async with self.scope.transaction() as tx:
             return await self._explain(tx, bundle_ref)
 
     async def replay(self, bundle_ref: str) -> ReplayResult:
-        """The bundle made once more from what is stored, and compared."""
+        """Rebuild the bundle from stored data and compare."""
         async with self.scope.transaction() as tx:
             bundle_id = await bundle_store.resolve_bundle_ref(tx, bundle_ref, agent_id=self.scope.agent_id)
             stored = await bundle_store.load_bundle(tx, bundle_id, agent_id=self.scope.agent_id)
@@ -51,7 +51,7 @@ class BundleService:
         return replay_bundle(stored, memories, today)
 
     async def diff(self, bundle_ref: str, other_ref: str) -> BundleDiff:
-        """What the two bundles do not have in common."""
+        """Return the differences between two bundles."""
         async with self.scope.transaction() as tx:
             return diff_bundles(await self._explain(tx, bundle_ref), await self._explain(tx, other_ref))
 

@@ -1,4 +1,4 @@
-"""What a person may do to what is known: confirm, correct, mark, forget; and see what became of it and why."""
+"""Curation of memories by a person: confirm, correct, mark as core, forget, and inspect their history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from newton.memory.transitions import AppliedTransition, TransitionRecord, list_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurationService:
-    """For one agent, by a person at the door `origin`. A memory is named by its id or the end of it."""
+    """Curation for one agent. A memory is named by its id or the end of it."""
 
     scope: AgentScope
 
     async def get(self, memory_ref: str) -> tuple[MemoryDetail, list[TransitionRecord], dict[str, str]]:
-        """The whole memory, every change of its state, and what else a fact tells, by name."""
+        """Return a memory in full, its state transitions, and the other attributes of a fact."""
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
             found = await read_memory(tx, memory_id, agent_id=self.scope.agent_id)
@@ -37,19 +37,19 @@ class CurationService:
         return found, changes, told
 
     async def resolve(self, memory_ref: str) -> UUID:
-        """The memory of that id, or of an id that ends so. Raises as `look`."""
+        """Return the id of the memory with that id or id suffix. Raises as `get`."""
         async with self.scope.transaction() as tx:
             return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
-        """What became of memories through this door from a moment on."""
+        """Return the transitions made through this interface since a moment."""
         async with self.scope.transaction() as tx:
             return await list_applied_since(tx, since, agent_id=self.scope.agent_id, origin=self.scope.origin)
 
     async def confirm(self, memory_ref: str) -> bool:
-        """The person says that this fact is so. False when the same door has said it today.
+        """Confirm a fact. Return False if this interface has confirmed it today.
 
-        Raises ConflictError for one that was said to be wrong.
+        Raises ConflictError for a retracted fact.
         """
         now = self.scope.now()
         source = f"{self.scope.origin} {now:%Y-%m-%d}"
@@ -61,7 +61,7 @@ class CurationService:
             return counted
 
     async def mark_core(self, memory_ref: str) -> None:
-        """The person says that this is a core fact. Raises as `confirm`."""
+        """Mark a fact as core. Raises as `confirm`."""
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=self.scope.write_context())
@@ -69,7 +69,7 @@ class CurationService:
             self._publish("memory.marked", memory_id)
 
     async def supersede(self, memory_ref: str, content: str, *, at: datetime | None = None) -> UUID:
-        """Puts a new statement in the place of a fact, of the same subject and attribute; returns its id."""
+        """Supersede a fact with a new statement of the same subject and attribute; return the new id."""
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
             await self._ensure_current(tx, memory_id)
@@ -94,30 +94,30 @@ class CurationService:
         if found.state == "SUPERSEDED":
             raise ConflictError(
                 f"The fact {short_id(memory_id)} is superseded already.",
-                hint="Supersede the one in its place: `newton show` names it.",
+                hint="Supersede the current fact instead: `newton show` names it.",
             )
 
     async def retract(self, memory_ref: str) -> None:
-        """The person says that this fact was never so."""
+        """Mark a fact as never true."""
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
             await fact_store.retract(tx, memory_id, ctx=self.scope.write_context())
             self._publish("memory.retracted", memory_id)
 
     async def list_attributes(self) -> dict[str, bool]:
-        """Every attribute that is used or declared, and whether it has one value at a time."""
+        """Return every known attribute, and whether it is single-valued."""
         async with self.scope.transaction() as tx:
             return await attributes.list_attributes(tx, agent_id=self.scope.agent_id)
 
     async def set_cardinality(self, attribute: str, *, single_valued: bool) -> None:
-        """From now on the attribute has one value at a time, or many. Facts that are there stay as they were told."""
+        """Set whether an attribute is single-valued. Existing facts do not change."""
         async with self.scope.transaction() as tx:
             named = clean_name(attribute, what="attribute")
             await attributes.set_cardinality(tx, named, agent_id=self.scope.agent_id, single=single_valued)
             self.scope.publish("attribute.declared", {"single": single_valued})
 
     async def forget(self, memory_refs: Sequence[str], *, include_derived: bool, reason: str) -> list[UUID]:
-        """Takes memories away for good; returns the ids of all that went."""
+        """Permanently delete memories; return the ids of all that were deleted."""
         async with self.scope.transaction() as tx:
             memory_ids = [await resolve_id(tx, one, agent_id=self.scope.agent_id) for one in memory_refs]
             gone = await forget(

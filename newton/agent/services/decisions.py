@@ -1,4 +1,4 @@
-"""Deciding: what speaks for and against a choice is looked at first, then it is recorded; and what becomes of it."""
+"""Decisions of an agent: preview, record, review, verify."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,13 +27,13 @@ from newton.memory.lookup import resolve_id
 from newton.memory.recall import MemorySearch, RetrievedMemory, SearchLimits, recall
 
 if TYPE_CHECKING:
-    # CEL takes a fifth of a second to load, and most commands judge no choice
+    # loading CEL takes 0.2 s, and most commands evaluate no guardrail
     from newton.brain.guardrail_engine import GuardrailResult
 
 T = TypeVar("T")
 
 SEARCH_LIMIT, MAX_PRECEDENTS = 20, 5
-MIN_PRECEDENT_SIMILARITY = 0.35  # evidence, by meaning or by words, from which on a decision is a precedent
+MIN_PRECEDENT_SIMILARITY = 0.35  # from this similarity, vector or lexical, a decision is a precedent
 
 
 GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequence["GuardrailResult"]]]
@@ -41,7 +41,7 @@ GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionPreview:
-    """What is to be seen before a choice is made. `missing` says which part could not be asked, and why."""
+    """The checks of a draft. `missing` maps each part that could not be computed to the reason."""
 
     draft: DecisionDraft
     precedents: Sequence[RetrievedMemory]
@@ -58,7 +58,7 @@ class DecisionPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
-    """A decision that is in the ledger, with what was to be seen before. One that was there already is not new."""
+    """A recorded decision with its preview. `is_new` is False if it was recorded before."""
 
     decision_id: UUID
     is_new: bool
@@ -67,10 +67,7 @@ class DecisionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionService:
-    """For one agent; `origin` names the door, and `trust` is how far it is believed.
-
-    A decision is named by its id or the end of it.
-    """
+    """Decisions of one agent. A decision is named by its id or the end of it."""
 
     scope: AgentScope
     gate: ActionGate
@@ -80,24 +77,24 @@ class DecisionService:
     verifier_seconds: float = 60.0
 
     async def preview(self, draft: DecisionDraft) -> DecisionPreview:
-        """What speaks for and against a choice. Nothing is recorded or counted. Raises InputError."""
+        """Check a draft without recording or counting anything. Raises InputError."""
         return await self._preview(validate_draft(draft), dry_run=True)
 
     async def decide(self, draft: DecisionDraft, *, supersedes: Sequence[str] = ()) -> DecisionResult:
-        """Weighs the choice and records it. Raises as both do."""
+        """Evaluate a draft and record it. Raises as `evaluate` and `record`."""
         return await self.record(await self.evaluate(draft), supersedes=supersedes)
 
     async def evaluate(self, draft: DecisionDraft) -> DecisionPreview:
-        """Looks before a choice that is about to be recorded; that a censor was met is counted.
+        """Check a draft before it is recorded; matching censors are counted.
 
-        Raises InputError for what cannot be, and CensoredError or GuardedError for what may not.
+        Raises InputError for an invalid draft, CensorError or GuardrailError for a forbidden one.
         """
         outlook = await self._preview(validate_draft(draft), dry_run=False)
         _enforce(outlook)
         return outlook
 
     async def record(self, preview: DecisionPreview, *, supersedes: Sequence[str] = ()) -> DecisionResult:
-        """Records a choice that was weighed, with what guardrails and censors said of it. Asks no model."""
+        """Record an evaluated draft with its guardrail and censor results. Calls no model."""
 
         async def work(tx: Tx) -> decisions.RecordResult:
             choice = await decisions.restore_original_time(tx, preview.draft, agent_id=self.scope.agent_id)
@@ -119,7 +116,7 @@ class DecisionService:
         return DecisionResult(decision_id=made.decision_id, is_new=made.is_new, preview=preview)
 
     async def add_thought(self, decision_ref: str, text: str) -> None:
-        """Adds a thought to a decision that is open."""
+        """Add a thought to an open decision."""
         await self._change(
             decision_ref,
             "deliberated",
@@ -132,7 +129,7 @@ class DecisionService:
         )
 
     async def mark_done(self, decision_ref: str) -> None:
-        """It is done; its outcome is awaited."""
+        """Mark a decision as done, awaiting its outcome."""
         await self._change(
             decision_ref, "done", lambda tx, one: decisions.mark_done(tx, one, ctx=self.scope.write_context())
         )
@@ -146,7 +143,7 @@ class DecisionService:
         reviewed_at: datetime | None = None,
         how: ReviewMethod = "hand",
     ) -> None:
-        """Gives a decision its outcome, once; `at` is when that was known, by default now."""
+        """Record the outcome of a decision, once. `reviewed_at` defaults to now."""
         ctx = self.scope.write_context()
         outcome = DecisionReview(verdict=verdict, at=reviewed_at or ctx.now, how=how, lesson=lesson)
 
@@ -157,21 +154,23 @@ class DecisionService:
         await self.refresh_snapshot()
 
     async def refresh_snapshot(self) -> None:
-        """Works out what the record says since an outcome came in, for the contexts to come."""
+        """Recompute the calibration snapshot after new outcomes."""
         async with self.scope.transaction() as tx:
             await snapshots.take_snapshot(
                 tx, agent_id=self.scope.agent_id, now=self.scope.now(), count_tokens=self.scope.count_tokens
             )
 
     async def run_verifier(self, decision_ref: str) -> Verdict | None:
-        """Asks the verifier of the decision's category, and gives the decision the outcome it says, if it says one.
+        """Run the verifier of the decision's category and record the outcome it reports, if any.
 
-        Raises ConfigError when none is set, and ConflictError when the decision was reviewed.
+        Raises ConfigError when no verifier is set, and ConflictError when the decision is reviewed.
         """
         whole = await self.get(decision_ref)
         category = whole.category
         if category not in self.verifiers:
-            raise ConfigError(f"No verifier is set for {category}.", hint="Set it under [verifiers] in newton.toml.")
+            raise ConfigError(
+                f"No verifier is configured for {category}.", hint="Set it under [verifiers] in newton.toml."
+            )
         if whole.review:
             raise ConflictError("The decision was reviewed already.", hint="An outcome is given once.")
         command, decision_id = self.verifiers[category], whole.memory.memory_id
@@ -198,7 +197,7 @@ class DecisionService:
         await self._change(decision_ref, "linked", work)
 
     async def erase(self, decision_ref: str, *, reason: str) -> bool:
-        """Takes the words of a decision away for good. False when none was left."""
+        """Permanently delete the text of a decision. Return False if there was none."""
         return await self._change(
             decision_ref,
             "erased",
@@ -211,12 +210,12 @@ class DecisionService:
             return await queries.list_decisions(tx, criteria, agent_id=self.scope.agent_id, now=now)
 
     async def list_reviewed_decisions(self) -> list[ReviewedDecision]:
-        """Every decision whose outcome is known: what calibration is computed from."""
+        """Return every reviewed decision, for calibration."""
         async with self.scope.transaction() as tx:
             return await queries.list_reviewed_decisions(tx, agent_id=self.scope.agent_id)
 
     async def check_guardrails(self, draft: DecisionDraft) -> "tuple[TrackRecord, Sequence[GuardrailResult]]":
-        """The record of the agent as it is now, and what the guardrails say of a choice before it."""
+        """Return the current track record and the guardrail results of a draft."""
         now = self.scope.now()
         async with self.scope.transaction() as tx:
             standing = await queries.get_track_record(
@@ -229,12 +228,15 @@ class DecisionService:
             return await queries.list_categories(tx, agent_id=self.scope.agent_id)
 
     async def get(self, decision_ref: str) -> DecisionDetail:
-        """A decision with everything that belongs to it."""
+        """Return a decision in full."""
         async with self.scope.transaction() as tx:
             return await queries.get_decision(tx, await self._resolve(tx, decision_ref), agent_id=self.scope.agent_id)
 
     async def verify_chain(self) -> BrokenLink | ChainHead:
-        """The first broken place of the ledger, or its end when it is whole, beside what was noted outside of it."""
+        """Return the first broken link of the ledger, or its head if it is intact.
+
+        The head is also compared with the chain head file.
+        """
         noted = self.chain_heads.load(self.scope.agent_id)
         async with self.scope.transaction() as tx:
             return await ledger.verify_chain(tx, agent_id=self.scope.agent_id, external_head=noted)
@@ -274,7 +276,7 @@ class DecisionService:
         return await self._commit(found)
 
     async def _commit(self, operation: Callable[[Tx], Awaitable[T]]) -> T:
-        """The unit of work; when it has landed, the note of where the chain ends."""
+        """Run an operation in a transaction, and save the chain head after the commit."""
         seen = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
         async with self.scope.transaction() as tx:
             result = await operation(tx)
@@ -291,15 +293,15 @@ class DecisionService:
 
 def _enforce(preview: DecisionPreview) -> None:
     if preview.censor_check.blocks:
-        raise CensorError(f"A censor forbids it: {preview.censor_check.message}.", hint="Choose something else.")
+        raise CensorError(f"A censor forbids it: {preview.censor_check.message}.", hint="Choose another option.")
     if stopped := [ruling.message for ruling in preview.guardrail_results if ruling.blocks]:
         raise GuardrailError(
-            "; ".join(stopped), hint="Nothing was recorded. Mend the decision, or see `newton guard list`."
+            "; ".join(stopped), hint="Nothing was recorded. Change the decision, or see `newton guard list`."
         )
 
 
 def _results_to_json(preview: DecisionPreview) -> list[JsonObject]:
-    """What guardrails and censors said, as it is kept."""
+    """Return guardrail and censor results as stored."""
     ruled: list[JsonObject] = [
         {"guardrail": ruling.rule.name, "verdict": ruling.verdict} for ruling in preview.guardrail_results
     ]

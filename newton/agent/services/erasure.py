@@ -1,4 +1,4 @@
-"""Erasing whoever asks for it: all that somebody said or that is told of them, or an agent as a whole."""
+"""Erasure of everything said by or about a subject, or of a whole agent."""
 
 import re
 from collections.abc import Sequence
@@ -21,14 +21,13 @@ from newton.memory.memory import digest
 
 SQL = load("newton.agent.services", "erasure.sql")
 
-TOKEN_LENGTH = 8  # letters
+TOKEN_LENGTH = 8  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePlan:
-    """What would go: memories with kind and short form, decisions that lose their words, lines of the identity; and
-    beside them, with their kind, contexts, and what loses its words or its name: tasks, documents, sessions and their
-    checkpoints, reasons for what was forgotten before."""
+    """What an erasure affects: memories to delete (kind, short form), decisions that lose their text, identity lines;
+    and `related`: contexts, tasks, documents, sessions, checkpoints and forget reasons that lose text or names."""
 
     agent_id: UUID
     names: tuple[str, ...]
@@ -39,7 +38,7 @@ class ErasurePlan:
 
     @property
     def token(self) -> str:
-        """Tells this from anything else that would go: who gives it has seen it."""
+        """Return a token of this exact plan, which confirms that the caller has seen it."""
         ids = [*(memory_id for memory_id, _, _ in self.memories), *self.decisions, *self.tenets]
         ids += [one for one, _ in self.related]
         return digest(str(self.agent_id), *self.names, *(str(one) for one in ids)).hex()[:TOKEN_LENGTH]
@@ -47,31 +46,33 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureService:
-    """For one agent, by a person at the door `origin`."""
+    """Erasure for one agent, by a person."""
 
     scope: AgentScope
 
     async def plan(self, subject: str) -> ErasurePlan:
-        """What would go with a subject, under every name that is known of it."""
+        """Return what erasing a subject, under all its known names, would affect."""
         async with self.scope.transaction() as tx:
             return await self._plan(tx, subject)
 
     async def erase(self, subject: str, *, token: str, reason: str) -> ErasurePlan:
-        """Takes it away for good, in one unit of work that notes it first. Returns what went.
+        """Erase a subject in one transaction, recorded first. Return what was erased.
 
-        What was made from it goes too. Raises ConflictError when `token` is of something else than what would go now,
-        and InputError for a reason that names the subject, for the reason stays.
+        Derived memories are erased too. Raises ConflictError when `token` is not of the current plan, and InputError
+        for a reason that names the subject, because the reason is kept.
         """
         async with self.scope.transaction() as tx:
             found = await self._plan(tx, subject)
             if token != found.token:
                 raise ConflictError(
-                    "What would go is not what was shown.",
-                    hint="Look at it again without --confirm, and give its token.",
+                    "The data to erase has changed since the plan was shown.",
+                    hint="Run it without --confirm again, and pass the new token.",
                 )
             ctx, why = self.scope.write_context(), clean_text(reason, what="reason")
             if re.search(_name_pattern(found.names), why, re.IGNORECASE):
-                raise InputError("The reason names who is to be erased.", hint="Give one without the name: it is kept.")
+                raise InputError(
+                    "The reason names the subject to erase.", hint="Leave the name out: the reason is kept."
+                )
             for decision_id in found.decisions:
                 await decisions.erase(tx, decision_id, reason=why, ctx=ctx)
             if found.memories:
@@ -93,11 +94,11 @@ class ErasureService:
 
     async def _erase_identity_line(self, tx: Tx, tenet_id: UUID, edit: IdentityEdit) -> None:
         held = {one.tenet_id for one in await identity_store.list_tenets(tx, agent_id=self.scope.agent_id) if one.words}
-        if tenet_id in held:  # it may have gone with another one of the same words
+        if tenet_id in held:  # erased already with another line of the same text
             await identity_store.erase(tx, str(tenet_id), edit=edit)
 
     async def erase_agent(self) -> None:
-        """Takes the agent away with all that it is; who may speak for it stays."""
+        """Delete the agent with all its data. Access tokens remain."""
         async with self.scope.transaction() as tx:
             await SQL["erase_agent"].execute(tx, agent_id=self.scope.agent_id)
             clear(agent_id=self.scope.agent_id, now=self.scope.now())
@@ -115,7 +116,7 @@ class ErasureService:
         tenets = await SQL["find_tenets"].fetch_all(tx, agent_id=self.scope.agent_id, pattern=pattern)
         beside = await SQL["find_other_records"].fetch_all(tx, agent_id=self.scope.agent_id, pattern=pattern)
         if not about and not tenets and not beside:
-            raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists names.")
+            raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists the names.")
         return ErasurePlan(
             agent_id=self.scope.agent_id,
             names=names,
@@ -127,5 +128,5 @@ class ErasureService:
 
 
 def _name_pattern(names: Sequence[str]) -> str:
-    """A regular expression for any of the names, as a word of its own."""
+    """Return a regular expression that matches any of the names as a whole word."""
     return rf"(^|\W)({'|'.join(re.escape(name) for name in names)})(\W|$)"

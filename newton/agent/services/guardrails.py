@@ -1,4 +1,4 @@
-"""The guardrails of an agent: looked at, tried, and changed by a person alone."""
+"""Guardrails of an agent: list, evaluate, and change them. Only a person may change them."""
 
 import functools
 import re
@@ -17,15 +17,15 @@ from newton.errors import InputError
 from newton.memory.hygiene import clean_text
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,59}")
-MAX_TEXT_CHARS = 500  # characters of a message or a description
+MAX_TEXT_CHARS = 500  # of a message or a description
 
-# The doors behind which a person stands. An agent that could change its guardrails would have none.
+# Interfaces that only a person uses. An agent that could change its guardrails would have none.
 PERSONAL_ORIGINS = frozenset({"cli"})
 
 
 @functools.cache
 def load_file_guardrails(extra_dir: Path | None) -> dict[str, Guardrail]:
-    """Those that ship and those of a person's own folder, read once like every other content.
+    """Load the packaged guardrails and those of `extra_dir`, cached.
 
     Raises ConfigError naming file and line.
     """
@@ -34,24 +34,24 @@ def load_file_guardrails(extra_dir: Path | None) -> dict[str, Guardrail]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailService:
-    """For one agent; `origin` names the door, `folder` holds the guardrails of the files by name."""
+    """Guardrails of one agent. `file_guardrails` holds those of the files by name."""
 
     scope: AgentScope
     file_guardrails: Mapping[str, Guardrail]
 
     async def evaluate(self, tx: Tx, draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
-        """What every guardrail in force says of a choice that nobody has made yet."""
+        """Evaluate every guardrail in force on a draft."""
         return evaluate(
             await guardrail_store.list_in_force(tx, self.file_guardrails, self.scope.agent_id), draft, track_record
         )
 
     async def list_guardrails(self) -> list[GuardrailStatus]:
-        """Those in force, and those of the files that were taken out of force."""
+        """Return the guardrails in force, and retired ones of the files."""
         async with self.scope.transaction() as tx:
             return await guardrail_store.list_all(tx, self.file_guardrails, self.scope.agent_id)
 
     async def add(self, rule: GuardrailRule) -> AddStatus:
-        """Puts a rule in force, in the place of one of that name. Raises InputError for one that cannot be judged."""
+        """Add a rule, or replace the one of that name. Raises InputError for an invalid rule."""
         ctx = self._edit_context()
         checked = _validate_rule(rule)
         async with self.scope.transaction() as tx:
@@ -60,14 +60,14 @@ class GuardrailService:
             return added
 
     async def retire(self, name: str) -> None:
-        """Takes a guardrail out of force, one of a file too. Raises NotFoundError."""
+        """Retire a guardrail, a file's too. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             await guardrail_store.retire(tx, name, self.file_guardrails, ctx=ctx)
             self._publish("retired")
 
     async def restore(self, name: str) -> bool:
-        """Puts the guardrail of a file back in force as it stands there; False when it is. Raises NotFoundError."""
+        """Restore a file's guardrail to its file version; False if it is in force. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             restored = await guardrail_store.restore(tx, name, self.file_guardrails, ctx=ctx)
@@ -87,8 +87,8 @@ class GuardrailService:
 def _validate_rule(rule: GuardrailRule) -> GuardrailRule:
     if not NAME_PATTERN.fullmatch(rule.name):
         raise InputError(
-            f"{rule.name!r} is no name for a guardrail.",
-            hint="Begin with a small letter, then small letters, digits, - and _; 60 are the most.",
+            f"{rule.name!r} is not a valid guardrail name.",
+            hint="Start with a lowercase letter, then lowercase letters, digits, - and _; at most 60 characters.",
         )
     validate_expression(rule.expression)
     message = _clean_text(rule.message, "message")

@@ -1,4 +1,4 @@
-"""Documents from disk into passages, one unit of work for each document."""
+"""Ingestion of documents from disk into passages, one transaction per document."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ FileCallback = Callable[[Path], None]
 
 @dataclass(slots=True)
 class IngestReport:
-    """What taking documents in did. `refused` says of each file that could not be read why."""
+    """The result of an ingestion. `refused` maps unreadable files to reasons."""
 
     new: int = 0
     kept: int = 0
@@ -38,23 +38,27 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestService:
-    """For one agent; `origin` names the door."""
+    """Document ingestion for one agent."""
 
     scope: AgentScope
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def find_documents(self, path: Path, *, follow: bool = False) -> Found:
-        """The documents that there are under a path, with `follow` by any link. Raises InputError when there is neither
-        a document nor a link that was not followed."""
+        """Return the documents under a path; `follow` follows symbolic links.
+
+        Raises InputError when there are no documents and no links that were skipped.
+        """
         found = await asyncio.to_thread(iter_documents, path, follow=follow)
         if not any(found):
-            raise InputError(f"{path} holds no document.", hint="Markdown, text, HTML and PDF are read.")
+            raise InputError(
+                f"{path} contains no documents.", hint="Supported formats are Markdown, text, HTML and PDF."
+            )
         return found
 
     async def ingest(
         self, paths: Sequence[Path], *, trust: Trust, progress: FileCallback = lambda path: None
     ) -> IngestReport:
-        """Reads the documents and keeps what is new in them; one that cannot be read is refused, the rest goes in."""
+        """Ingest new or changed documents; unreadable ones are reported and skipped."""
         report = IngestReport()
         for path in paths:
             try:
@@ -73,7 +77,7 @@ class IngestService:
         return report
 
     async def mark_missing(self, folder: Path) -> list[str]:
-        """Notes which documents were taken in from under a folder and are no longer there; returns their paths."""
+        """Mark ingested documents under `folder` that no longer exist; return their paths."""
         known = {document.ref: document for document in await self.list_documents() if document.passages}
         gone = [known[ref] for ref in await asyncio.to_thread(_missing_refs, folder, list(known))]
         for document in gone:
@@ -83,7 +87,7 @@ class IngestService:
         return [document.ref for document in gone]
 
     async def list_documents(self) -> list[documents.DocumentSummary]:
-        """Every document that was taken in."""
+        """Return every ingested document."""
         async with self.scope.transaction() as tx:
             return await documents.list_documents(tx, agent_id=self.scope.agent_id)
 
@@ -110,12 +114,12 @@ class IngestService:
 
 
 def _missing_refs(folder: Path, refs: Sequence[str]) -> list[str]:
-    """Those that are paths under the folder at which there is nothing any more."""
+    """Return the refs under the folder whose file does not exist."""
     root = folder.resolve()
     paths = [Path(ref) for ref in refs if Path(ref).is_absolute() and Path(ref).is_relative_to(root)]
     return [str(path) for path in paths if not path.exists()]
 
 
 def _has_utf8_name(path: Path) -> bool:
-    """Whether its name can be kept: a file may be called by any bytes."""
+    """Return whether the file name is valid UTF-8; the file system allows any bytes."""
     return str(path.resolve()).encode(errors="ignore").decode() == str(path.resolve())

@@ -1,4 +1,4 @@
-"""What anyone may ask of a memory, whichever door they came through: remember and recall."""
+"""Operations on memories: remember and recall."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ MAX_RECALL_LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDraft:
-    """A fact as a caller tells it: `confidence` from 0 to 1, `importance` from 0 to 10, times with a zone."""
+    """A fact to store: `confidence` from 0 to 1, `importance` from 0 to 10, times with a time zone."""
 
     content: str
     subject: str | None = None
@@ -40,7 +40,7 @@ class FactDraft:
 
 
 class RememberResult(NamedTuple):
-    """What became of a fact that was told, and the memory that has it."""
+    """Whether a fact was new, and the memory that holds it."""
 
     status: FactOutcome
     memory_id: UUID
@@ -48,19 +48,19 @@ class RememberResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryService:
-    """The verbs of one agent. `origin` names the door, and `trust` is how far what it says is believed."""
+    """Memory operations of one agent."""
 
     scope: AgentScope
 
     async def remember(self, fact: FactDraft) -> RememberResult:
-        """Keeps a fact, or confirms it when it is known word for word.
+        """Store a fact, or confirm it if the same text is known.
 
-        Raises InputError for an empty text, a name of several lines, a number off its scale, a time without a zone, or
-        an end before the beginning, and ConflictError for what was said to be wrong.
+        Raises InputError for an empty text, a name of several lines, a number out of range, a time without a zone or an
+        end before the start, and ConflictError for a retracted fact.
         """
         sure = fact.confidence
         if sure is not None and not 0 <= sure <= 1:
-            raise InputError(f"A confidence of {sure} is not possible.", hint="It runs from 0 to 1.")
+            raise InputError(f"A confidence of {sure} is out of range.", hint="Give a number from 0 to 1.")
         told = NewFact(
             ref=str(new_id()),
             content=clean_text(fact.content),
@@ -80,7 +80,7 @@ class MemoryService:
     async def remember_episode(
         self, content: str, *, title: str, occurred_at: datetime | None = None
     ) -> RememberResult:
-        """Keeps an episode somebody tells of."""
+        """Store an episode."""
         when = _with_timezone(occurred_at) or self.scope.now()
         experience = NewEpisode(
             ref=str(new_id()),
@@ -103,19 +103,19 @@ class MemoryService:
         include_quarantined: bool = False,
         as_of: datetime | None = None,
     ) -> RecallResult:
-        """The memories most likely meant by the text, at most `most`; what tools and the web said only on request.
+        """Return the `limit` memories most relevant to a text. External ones are included only on request.
 
-        What is superseded ranks lower, what was wrong is left out. With `as_of` it is as it was known at that moment.
+        Superseded facts rank lower, retracted ones are left out. `as_of` searches the memory as it was at that moment.
         """
         if limit < 1:
             raise InputError(f"A limit of {limit} finds nothing.", hint="Give 1 or more.")
         if "artifact" in kinds:
             raise InputError(
-                "An artifact is found in its own session alone.",
-                hint="Ask in that session: `newton ask --session NAME`.",
+                "Artifacts can be recalled only in their own session.",
+                hint="Ask in the session: `newton ask --session NAME`.",
             )
         if limit > MAX_RECALL_LIMIT:
-            raise InputError(f"A limit of {limit:,} is too wide.", hint=f"Give at most {MAX_RECALL_LIMIT:,}.")
+            raise InputError(f"A limit of {limit:,} is too large.", hint=f"Give at most {MAX_RECALL_LIMIT:,}.")
         asked = clean_text(text, what="question")
         width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
         search = MemorySearch(
@@ -133,7 +133,7 @@ class MemoryService:
         return replace(recalled, memories=shown[:limit])
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
-        """Counts that these memories were shown to somebody."""
+        """Record an access to each memory."""
         async with self.scope.transaction() as tx:
             await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
 

@@ -1,4 +1,4 @@
-"""A verifier: a command that a person has set, whose exit status says what became of a decision."""
+"""Outcome verifiers: configured commands whose exit status is the outcome of a decision."""
 
 import asyncio
 import os
@@ -11,18 +11,18 @@ from uuid import UUID
 from newton.brain.draft import Verdict
 from newton.errors import ConfigError
 
-# What stands for the decision in a command. Nothing of its words ever comes into one.
+# Placeholder of the decision id in a command. Its text is never passed.
 PLACEHOLDER = "{decision}"
 EXIT_STATUS_VERDICTS: dict[int, Verdict] = {0: "success", 1: "failure"}
 
 
 async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_seconds: float) -> Verdict | None:
-    """What the command says: 0 is success, 1 failure; anything else, and no end within its time, is no outcome.
+    """Run the command without a shell and return its outcome: status 0 is success, 1 failure.
 
-    It is run without a shell, in the current folder. Raises ConfigError when it cannot be run.
+    Returns None for any other status and after `timeout_seconds`. Raises ConfigError when the command cannot be run.
     """
     if not command:
-        raise ConfigError("The verifier has no words and cannot be run.", hint="Mend `verifiers` in newton.toml.")
+        raise ConfigError("The verifier command is empty.", hint="Correct [verifiers] in newton.toml.")
     words = [word.replace(PLACEHOLDER, str(decision_id)) for word in command]
     try:
         running = await asyncio.create_subprocess_exec(
@@ -30,7 +30,7 @@ async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_sec
         )
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"The verifier {words[:1]} cannot be run: {error}.", hint="Mend `verifiers` in newton.toml."
+            f"The verifier {words[:1]} cannot be run: {error}.", hint="Correct [verifiers] in newton.toml."
         ) from None
     try:
         async with asyncio.timeout(timeout_seconds):
@@ -38,6 +38,6 @@ async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_sec
     except TimeoutError:
         return None
     finally:
-        with suppress(ProcessLookupError):  # with all that it has started
+        with suppress(ProcessLookupError):  # the whole process group
             os.killpg(running.pid, signal.SIGKILL)
         await running.wait()

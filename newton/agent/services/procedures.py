@@ -1,4 +1,4 @@
-"""Procedures as they are used: followed from their folder, activated, judged."""
+"""Procedures of an agent: synchronized from disk, and rated by use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,28 +12,28 @@ from newton.heart.procedures import DISK_ORIGIN, ProcedureVersion, SyncReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureService:
-    """For one agent; `origin` names the door."""
+    """Procedures of one agent."""
 
     scope: AgentScope
 
     async def sync_from_disk(self, skills: Mapping[str, Skill]) -> SyncReport:
-        """Makes the procedures from disk what the folder says."""
+        """Synchronize the stored procedures with the folder."""
         ctx = self.scope.at(DISK_ORIGIN, "operator").write_context()
         async with self.scope.transaction() as tx:
             return await procedures.sync_procedures(tx, skills, ctx=ctx)
 
     async def list_procedures(self) -> list[ProcedureVersion]:
-        """Every version of every procedure with its record."""
+        """Return every version of every procedure with its record."""
         async with self.scope.transaction() as tx:
             return await procedures.list_versions(tx, agent_id=self.scope.agent_id)
 
     async def get(self, name: str) -> ProcedureVersion:
-        """The last version of that name. Raises NotFoundError."""
+        """Return the latest version. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             return await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
 
     async def record_use(self, name: str, result: ActivationResult | None) -> None:
-        """The procedure was followed; `result` is how that went, if it is known already."""
+        """Record a use, with its result if known."""
         ctx = self.scope.write_context()
         async with self.scope.transaction() as tx:
             procedure = await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
@@ -47,7 +47,7 @@ class ProcedureService:
             self._publish("used", procedure, result)
 
     async def record_outcome(self, name: str, result: ActivationResult) -> None:
-        """How the last use went that was not judged yet. Raises NotFoundError when there is none."""
+        """Record the result of the last use without one. Raises NotFoundError when there is none."""
         async with self.scope.transaction() as tx:
             procedure = await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
             await activations.record_result(

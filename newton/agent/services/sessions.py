@@ -1,4 +1,4 @@
-"""What a person or a program may do with the conversations of an agent, beside talking."""
+"""Sessions of an agent: log, view, compaction, checkpoints, branches and injections."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,11 +22,11 @@ from newton.dialogue.view import ViewMessage, count_view_tokens
 from newton.errors import InputError, NotFoundError
 from newton.ids import new_id
 
-INJECTED_DIVISOR = 4  # this part of the room for a conversation is for lines of others at most
+INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conversation budget
 
 
 class SessionView(NamedTuple):
-    """A view, what it costs, and what the lines behind it cost."""
+    """A view, its tokens, and the tokens of the full log."""
 
     view: Sequence[ViewMessage]
     tokens: int
@@ -34,8 +34,8 @@ class SessionView(NamedTuple):
 
 
 class ViewPreview(NamedTuple):
-    """What would be sent in so many tokens of `room`, and what it costs; what all lines cost; how many of them an entry
-    stands for, how many are left out, and how many messages are cut."""
+    """The view that a request with `room` tokens would contain, and its tokens. `logged` is the tokens of the full log,
+    `shorter` the messages in summaries, `left_out` those omitted, `cut` those truncated."""
 
     view: Sequence[ViewMessage]
     tokens: int
@@ -48,19 +48,18 @@ class ViewPreview(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionService:
-    """For one agent. Sessions are called by their refs. `room` is what a conversation may cost in a request."""
+    """Sessions of one agent, named by ref. `conversation_tokens` is the budget of a conversation in a request."""
 
     scope: AgentScope
     compaction: CompactionService
     conversation_tokens: int
 
     async def list_sessions(self) -> Sequence[BranchSummary]:
-        """Every session, the one that was used last comes last."""
+        """Return every session, the least recently used first."""
         async with self.scope.transaction() as tx:
             return await branches.list_branches(tx, agent_id=self.scope.agent_id)
 
     async def exists(self, ref: str) -> bool:
-        """Whether a session of that name has begun."""
         try:
             async with self.scope.transaction() as tx:
                 await self._resolve_session(tx, ref)
@@ -69,22 +68,22 @@ class SessionService:
         return True
 
     async def begin(self, ref: str | None) -> UUID:
-        """Return the session of that name, begun if it is new; without a name, a new one."""
+        """Return the session of that name, created if needed; without a name, a new one."""
         async with self.scope.transaction() as tx:
             return await get_or_create_session(
                 tx, ref or str(new_id()), agent_id=self.scope.agent_id, now=self.scope.now()
             )
 
     async def close(self, session_id: UUID) -> None:
-        """End a conversation: what was said becomes an episode."""
+        """End a session: its messages become an episode."""
         async with self.scope.transaction() as tx:
             made = await session_close.close_session(tx, session_id=session_id, ctx=self.scope.write_context("agent"))
             self.scope.publish("session.closed", {"session_id": str(session_id), "episodes": made})
 
     async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
-        """Adds lines that the session does not have; it is begun if there is none. Raises as sessions.append does.
+        """Append the messages that the session lacks; create it if needed. Raises as `sessions.append`.
 
-        Of lines without a ref that are alike each counts, and the same lines given again are there already.
+        Identical messages without a ref are numbered, so repeating the same call appends nothing.
         """
         async with self.scope.transaction() as tx:
             session_id = await get_or_create_session(tx, ref, agent_id=self.scope.agent_id, now=self.scope.now())
@@ -96,7 +95,7 @@ class SessionService:
             return placed
 
     async def read_log(self, ref: str, *, first: int = 0, last: int = log.MAX_POSITION) -> Sequence[StoredMessage]:
-        """Every line, or those from one place to another, those of its ancestors included."""
+        """Return all messages, ancestors' included, or a range of positions."""
         async with self.scope.transaction() as tx:
             part = [log.MessageRange(first, last)]
             return await log.load_messages(
@@ -104,7 +103,7 @@ class SessionService:
             )
 
     async def get_view(self, ref: str) -> SessionView:
-        """The session as it is shown now, however long."""
+        """Return the current view of the session, whatever its length."""
         async with self.scope.transaction() as tx:
             session_id = await self._resolve_session(tx, ref)
             logged = await log.get_token_count(tx, agent_id=self.scope.agent_id, session_id=session_id)
@@ -112,8 +111,10 @@ class SessionService:
         return SessionView(view, count_view_tokens(view), logged)
 
     async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
-        """What a request in `most` tokens, or in the room there is, would be sent, made shorter without a model where
-        that is due. Writes nothing. Raises InputError when so few hold no line."""
+        """Return the view for a request of `max_tokens` (default: the budget), compacted without a model if due.
+
+        Writes nothing. Raises InputError when no message fits.
+        """
         room = self._token_limit(max_tokens)
         async with self.scope.transaction() as tx:
             session_id = await self._resolve_session(tx, ref)
@@ -121,7 +122,7 @@ class SessionService:
         whole = await self.compaction.preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
-            hint = f"The last one alone costs {whole[-1].tokens:,}; a part of it is shown in a few more."
+            hint = f"The last message alone needs {whole[-1].tokens:,}; it can be truncated to a few tokens more."
             raise InputError(f"A view of {room:,} tokens holds no line of {ref}.", hint=hint)
         words = {item.first: item.text for item in whole if item.kind != "injected"}
         told = [item for item in sent if item.kind not in ("injected", "left_out")]
@@ -136,7 +137,7 @@ class SessionService:
         )
 
     async def compact(self, ref: str, *, max_tokens: int | None = None) -> tuple[SessionView, SessionView]:
-        """Makes the session shorter where that is due in so many tokens, or in the room there is: before and after."""
+        """Compact the session if due for `max_tokens` (default: the budget); return the views before and after."""
         room = self._token_limit(max_tokens)
         before = await self.get_view(ref)
         async with self.scope.transaction() as tx:
@@ -145,15 +146,15 @@ class SessionService:
         return before, await self.get_view(ref)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
-        """Every entry that was made, dropped ones too, by its place."""
+        """Return every compaction entry, dropped ones too, by position."""
         async with self.scope.transaction() as tx:
             return await entry_store.list_entries(
                 tx, agent_id=self.scope.agent_id, session_id=await self._resolve_session(tx, ref)
             )
 
     async def restore(self, ref: str, entry_ref: str) -> int:
-        """Brings back what an entry stands for, the entry named by the end of its id; returns how many were
-        dropped. Raises NotFoundError for an unknown one."""
+        """Restore the messages behind an entry, named by the end of its id; return how many entries were dropped.
+        Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             session_id = await self._resolve_session(tx, ref)
             known = await entry_store.list_entries(tx, agent_id=self.scope.agent_id, session_id=session_id)
@@ -166,7 +167,7 @@ class SessionService:
             return dropped
 
     async def create_checkpoint(self, ref: str, name: str) -> SessionCheckpoint:
-        """Names the place behind the last line."""
+        """Name the position after the last message."""
         async with self.scope.transaction() as tx:
             session_id = await self._resolve_session(tx, ref)
             made = await branches.create_checkpoint(tx, name, session_id=session_id, ctx=self.scope.write_context())
@@ -180,7 +181,7 @@ class SessionService:
             )
 
     async def create_branch(self, ref: str, new_ref: str, *, at: str | None = None) -> UUID:
-        """Begins the session `new`, which goes on from a checkpoint or a line of another, or from its end."""
+        """Create the session `new_ref`, branched from a checkpoint, a position or the end of another."""
         async with self.scope.transaction() as tx:
             parent_id = await self._resolve_session(tx, ref)
             session_id = await branches.create_branch(
@@ -190,8 +191,7 @@ class SessionService:
             return session_id
 
     async def inject(self, ref: str, other_ref: str, *, first: int, last: int) -> InjectedRange:
-        """Shows lines of another session in this one, behind its last line, until they are taken out again. Raises as
-        branches.inject does."""
+        """Show messages of another session at the end of this one until ejected. Raises as `branches.inject`."""
         async with self.scope.transaction() as tx:
             excerpt = SessionExcerpt(
                 ref=other_ref, session_id=await self._resolve_session(tx, other_ref), first=first, last=last
@@ -204,14 +204,14 @@ class SessionService:
             return made
 
     async def list_injections(self, ref: str) -> Sequence[InjectedRange]:
-        """The lines of other sessions that are shown in this one."""
+        """Return the injected ranges of the session."""
         async with self.scope.transaction() as tx:
             return await log.list_injections(
                 tx, agent_id=self.scope.agent_id, session_id=await self._resolve_session(tx, ref)
             )
 
     async def eject(self, ref: str, injection_ref: str) -> InjectedRange:
-        """Takes an injection out again, named by the end of its id. Raises NotFoundError for an unknown one."""
+        """Remove an injection, named by the end of its id. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             session_id = await self._resolve_session(tx, ref)
             known = {
@@ -226,7 +226,7 @@ class SessionService:
             return known[injection_id]
 
     async def get_compaction_stats(self, ref: str | None = None) -> Sequence[CompactionStats]:
-        """How compactions went, by strategy; of one session, or of all."""
+        """Return compaction statistics by strategy, of one session or of all."""
         async with self.scope.transaction() as tx:
             session_id = await self._resolve_session(tx, ref) if ref else None
             return await entry_store.list_run_stats(tx, agent_id=self.scope.agent_id, session_id=session_id)
@@ -237,7 +237,7 @@ class SessionService:
 
     def _token_limit(self, max_tokens: int | None) -> int:
         if max_tokens is not None and max_tokens < 1:
-            raise InputError(f"A view of {max_tokens} tokens holds nothing.", hint="Give 1 or more.")
+            raise InputError(f"A view of {max_tokens} tokens is not possible.", hint="Give 1 or more.")
         return max_tokens or self.conversation_tokens
 
     async def _resolve_session(self, tx: Tx, ref: str) -> UUID:
@@ -245,7 +245,7 @@ class SessionService:
 
 
 async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
-    """The session of that name, begun if it is new, and then told of."""
+    """Return the session of that name; create it and publish an event if it is new."""
     session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
     if new:
         publish("session.begun", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
@@ -253,7 +253,7 @@ async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: dateti
 
 
 class _IdLookup(NamedTuple):
-    """What is named by the end of its id: in which session, what one and several are called, and what lists them."""
+    """How to find an item by the end of its id, and how to name its kind in errors."""
 
     ref: str
     singular: str
@@ -267,7 +267,7 @@ def _match_id(suffix: str, candidates: Sequence[UUID], lookup: _IdLookup) -> UUI
     if len(meant) == 1:
         return meant[0]
     if meant:
-        raise InputError(f"The ids of {len(meant)} {lookup.plural} end in {suffix!r}.", hint="Give more of it.")
+        raise InputError(f"The ids of {len(meant)} {lookup.plural} end in {suffix!r}.", hint="Give more characters.")
     raise NotFoundError(
         f"The session {lookup.ref!r} has no {lookup.singular} {suffix!r}.",
         hint=f"`newton sessions {lookup.list_command}` lists them.",
@@ -275,7 +275,7 @@ def _match_id(suffix: str, candidates: Sequence[UUID], lookup: _IdLookup) -> UUI
 
 
 def _number_duplicates(lines: Sequence[Message]) -> list[Message]:
-    """Lines without a ref that are alike, told apart by how often they came before."""
+    """Number identical messages without a ref by occurrence."""
     seen = Counter[str]()
     told: list[Message] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""The task stack of a session as an agent, or a person, works on it."""
+"""The task stack of a session."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -17,20 +17,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskService:
-    """For one agent; `origin` names the door. Without a session it is the one in which a task was pushed last.
+    """Task stack of one session; without one, that of the last pushed task.
 
-    What cannot be done raises InputError and changes nothing.
+    Invalid operations raise InputError and change nothing.
     """
 
     scope: AgentScope
     session_id: UUID | None = None
 
     def for_session(self, session_id: UUID) -> "TaskService":
-        """The same for that session."""
+        """Return the service for that session."""
         return replace(self, session_id=session_id)
 
     async def get_session_ref(self) -> str:
-        """What the session is called."""
+        """Return the name of the session."""
         return await self._run(
             lambda tx, session_id, ctx: sessions.get_ref(tx, agent_id=ctx.agent_id, session_id=session_id)
         )
@@ -41,29 +41,29 @@ class TaskService:
         )
 
     async def push(self, goal: str) -> Task:
-        """A new current task, under the one that was current."""
+        """Push a task under the current one."""
         return await self._change_task("pushed", lambda tx, place, ctx: tasks.push(tx, goal, session_id=place, ctx=ctx))
 
     async def pop(self, result: str) -> Task:
-        """Ends the current task with its result; its trace leaves the view."""
+        """Complete the current task with its result; its messages leave the view."""
         return await self._change_task(
             "popped", lambda tx, place, ctx: tasks.pop(tx, result, session_id=place, ctx=ctx)
         )
 
     async def block(self, reason: str) -> Task:
-        """Sets the current task aside."""
+        """Block the current task."""
         return await self._change_task(
             "blocked", lambda tx, place, ctx: tasks.block(tx, reason, session_id=place, ctx=ctx)
         )
 
     async def resume(self, task_ref: str) -> Task:
-        """Goes on with a blocked task, named by its number or the end of its id."""
+        """Resume a blocked task, named by its number or the end of its id."""
         return await self._change_task(
             "resumed", lambda tx, place, ctx: tasks.resume(tx, task_ref, session_id=place, ctx=ctx)
         )
 
     async def fail(self, reason: str, *, instead: str | None = None) -> tuple[Task, Task | None]:
-        """Ends the current task as a dead end; with a goal `instead`, that one is pushed in its place."""
+        """Fail the current task; push `instead`, if given, in its place."""
 
         async def replanned(tx: Tx, session_id: UUID, ctx: WriteContext) -> tuple[Task, Task | None]:
             failed = await tasks.fail(tx, reason, session_id=session_id, ctx=ctx)

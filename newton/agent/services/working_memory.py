@@ -1,4 +1,4 @@
-"""Working memory: what a session has at hand, and a context of it without a question, a model or a search."""
+"""Working memory of a session, and contexts built from it without a query, a model or a search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetStats:
-    """What is at hand, and what was made of it: the least, the quartiles and the most of the hours since each memory
-    came and since it was used, and each strategy with the ages of what it chose."""
+    """Size of a working set, quartiles (minimum to maximum) of the hours since each memory was added and accessed, and
+    statistics by strategy."""
 
     items: int
     tokens: int
@@ -46,7 +46,8 @@ class WorkingSetStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingMemory:
-    """Of one session. `capacity` is in tokens; `model_id` is whose stored vectors tell what is alike, if anyone's."""
+    """Working memory of one session. `capacity` is in tokens; `model_id` selects the stored vectors for deduplication,
+    if any."""
 
     scope: AgentScope
     session_id: UUID
@@ -58,10 +59,10 @@ class WorkingMemory:
     async def create_context(
         self, strategy: str = DEFAULT_STRATEGY, max_tokens: int | None = None, *, decay_hours: float | None = None
     ) -> WorkingContext:
-        """The best of what is at hand by a strategy, which is the name of a profile, within so many tokens; without a
-        limit, within what working memory holds. `decay_hours` is the time constant in place of the profile's own.
+        """Build a context from the working set by a strategy (a profile name), within `max_tokens` or the capacity.
 
-        Raises NotFoundError for an unknown strategy and InputError for a limit or a decay that is not possible.
+        `decay_hours` overrides the profile's time constant. Raises NotFoundError for an unknown strategy and InputError
+        for an invalid limit or decay.
         """
         limit = self.capacity if max_tokens is None else max_tokens
         if not 1 <= limit <= MAX_CONTEXT_TOKENS:
@@ -100,7 +101,7 @@ class WorkingMemory:
 
 
 async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
-    """The session of that name, or without one the last that had anything at hand. Raises NotFoundError."""
+    """Return the named session, or the last one with a working set. Raises NotFoundError."""
     async with db.transaction(agent_id) as tx:
         if session_ref is None:
             return (await working_set_store.find_last_session(tx, agent_id=agent_id))[0]
@@ -108,7 +109,7 @@ async def find_active_session(db: Database, session_ref: str | None, *, agent_id
 
 
 def _quartiles(hours: Sequence[float]) -> tuple[float, ...]:
-    """The least, the quartiles and the most; empty when there is nothing."""
+    """Return minimum, quartiles and maximum; empty for no values."""
     if not hours:
         return ()
     inner = quantiles(hours, n=4, method="inclusive") if len(hours) > 1 else [hours[0]] * 3

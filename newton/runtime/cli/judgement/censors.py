@@ -21,7 +21,7 @@ async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -
     Example: newton censors list
     """
     async with open_newton(load_settings(agent)) as newton:
-        known = await newton.action_gate("cli").list_censors()
+        known = await newton.censors("cli").list_censors()
     if json:
         formatting.print_json([_censor_to_json(censor) for censor in known])
         return
@@ -63,7 +63,7 @@ async def add_censor(
         threshold=threshold,
     )
     async with open_newton(load_settings(agent)) as newton:
-        new = await newton.action_gate("cli").add(rule)
+        new = await newton.censors("cli").add(rule)
         await newton.maintenance("cli").process_pending()
     say("In force." if new else "In force already; nothing changed.")
 
@@ -104,7 +104,7 @@ async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = 
     Example: newton censors wrong 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        await newton.action_gate("cli").report_false_positive(censor)
+        await newton.censors("cli").report_false_positive(censor)
     say("Noted.")
 
 
@@ -114,7 +114,7 @@ async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -
     Example: newton censors approve 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        waited = await newton.action_gate("cli").approve(censor)
+        waited = await newton.censors("cli").approve(censor)
     say("In force." if waited else "It was not waiting; nothing changed.")
 
 
@@ -124,7 +124,7 @@ async def retire_censor(censor: CensorArgument, *, agent: AgentOption = None) ->
     Example: newton censors retire 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        await newton.action_gate("cli").retire(censor)
+        await newton.censors("cli").retire(censor)
     say("Out of force.")
 
 
