@@ -1,1 +1,1 @@
-"""Decisions: recorded before they are made, judged afterwards, and what that says about the one who made them."""
+"""Decisions: the ledger, guardrails, reviews and calibration."""

@@ -1,8 +1,8 @@
-"""The part of CEL that a rule may use: small enough that none of its expressions can take long, whatever it says. Pure.
+"""A subset of CEL whose expressions always run fast. Pure.
 
-Left out is what lets a value grow (`+`, `map`, lists of variables), what multiplies work (a loop within a loop, regular
-expressions) and what cannot be checked before it is run (indexes, maps, unknown names). A formula knows numbers
-alone, so it may add: a number does not grow.
+Excluded are operations that grow values (`+`, `map`, lists of variables), that multiply work (nested loops, regular
+expressions) and that cannot be checked before a run (indexes, maps, unknown names). A formula knows only numbers, so it
+may add: a number does not grow.
 """
 
 import re
@@ -16,16 +16,16 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
 
 MAX_CHARS = 500
-MAX_DEPTH = 20  # parentheses within each other
+MAX_DEPTH = 20  # nested parentheses
 MAX_REPEATED_SIGNS = 20  # of `!` or `-`
 
-METHODS = frozenset({"contains", "startsWith", "endsWith"})  # of a text, as in category.contains('money')
+METHODS = frozenset({"contains", "startsWith", "endsWith"})  # of a string, as in category.contains('money')
 FUNCTIONS = METHODS | {"size", "double", "duration"}
 LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
 _WORDS = frozenset({"true", "false", "null", "in"})
 _LITERAL = frozenset({"text", "number"})
 
-# What CEL's own failures are called in Python.
+# The Python exceptions that CEL raises.
 CEL_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 
 _TOKEN = re.compile(
@@ -38,15 +38,15 @@ _TOKEN = re.compile(
 )
 
 _HINTS = {
-    "+": "Nothing can be added: compare the parts, or subtract.",
-    "text": "A formula is made of numbers.",
-    "//": "Put remarks into the description.",
-    "=": "Write == to compare.",
-    "{": "There are no maps: name the field, as in record.judged.",
-    "matches": "Patterns in a text are for censors: `newton censors add`.",
+    "+": "Addition is not supported: compare the parts, or subtract.",
+    "text": "A formula contains only numbers.",
+    "//": "Put comments into the description.",
+    "=": "Use == to compare.",
+    "{": "Maps are not supported: name the field, as in record.judged.",
+    "matches": "Use a censor to match patterns: `newton censors add`.",
     "map": "Use all, exists, exists_one or filter.",
-    "has": "Every field is there; one that is not known yet is null: compare it with null.",
-    "int": "Whole and broken numbers can be compared as they are; double(…) is for arithmetic.",
+    "has": "Every field exists; an unknown one is null: compare it with null.",
+    "int": "Integers and doubles can be compared directly; double(…) is for arithmetic.",
 }
 
 
@@ -57,9 +57,9 @@ class CelToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedNames:
-    """What an expression may speak of: variables, which of them are lists, and the fields of those that have any.
+    """The names an expression may use: variables, which of them are lists, and their fields.
 
-    With `maths`, functions of numbers, it is a formula: it knows numbers alone.
+    With `math_functions` it is a formula, which knows only numbers.
     """
 
     variables: frozenset[str]
@@ -78,40 +78,40 @@ class AllowedNames:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A parenthesis that is not closed yet; `bound` is the name that a loop gives to the item it looks at."""
+    """An open parenthesis; `bound` is the loop variable."""
 
     bound: str | None
 
 
 def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
-    """The expression, ready to run. Raises InputError for one that is not within the limits or names nothing known."""
+    """Compile an expression. Raises InputError for one that exceeds the limits or uses unknown names."""
     if len(expression) > MAX_CHARS:
         raise InputError(
             f"The expression has {len(expression):,} characters.",
-            hint=f"{MAX_CHARS} is the most: make two of it.",
+            hint=f"{MAX_CHARS} is the maximum: split it in two.",
         )
     if not expression.strip():
-        raise InputError("The expression is empty.", hint="Say when the rule is broken, as in confidence < 0.5.")
+        raise InputError("The expression is empty.", hint="Write a condition for a violation, as in confidence < 0.5.")
     if not "".join(expression.split()).isprintable():
-        raise InputError("The expression holds a character that cannot be seen.", hint="Remove it.")
+        raise InputError("The expression contains an invisible character.", hint="Remove it.")
     tokens = tuple(_tokens(expression))
     scan = _TokenChecker(tokens, names)
     scan.check()
     try:
         program = cel.compile(_to_doubles(tokens) if names.math_functions else expression)
     except CEL_ERRORS as error:
-        raise InputError(f"It is not CEL: {first_line(error)}.", hint="Mend it there.") from None
+        raise InputError(f"Invalid CEL: {first_line(error)}.", hint="Correct it there.") from None
     _check_agreement(program, names.variables | names.fields.keys() | scan.bound, names.functions)
     return program
 
 
 def _to_doubles(tokens: Sequence[CelToken]) -> str:
-    """CEL does not add 1 to 0.5, so in a formula 1 is 1.0."""
+    """Write integers as doubles, because CEL does not add 1 to 0.5."""
     return " ".join(f"{said}.0" if kind == "number" and said.isdigit() else said for kind, said in tokens)
 
 
 def first_line(error: BaseException) -> str:
-    """What the library says went wrong, without its advice."""
+    """Return the library's error message without its advice."""
     said = str(error).strip("'\"")
     said = said.partition("ERROR: <input>:")[2] or said
     for end in ("\n", ". ", " expecting {"):
@@ -133,14 +133,16 @@ def _tokens(expression: str) -> Iterator[CelToken]:
 def _invalid_token_error(remaining: str) -> InputError:
     sign = "//" if remaining.startswith("//") else remaining[0]
     if sign.isdigit():
-        return InputError(f"{remaining[:10].split(maxsplit=1)[0]!r} is no number.", hint="Write 7, 0.5 or 1e3.")
+        return InputError(f"{remaining[:10].split(maxsplit=1)[0]!r} is no number.", hint="Use the form 7, 0.5 or 1e3.")
     if sign in "\"'":
-        return InputError("A text has no end, or three quotes begin it.", hint="Close it with the quote it began with.")
+        return InputError(
+            "A string is not closed, or starts with three quotes.", hint="Close it with the quote that opened it."
+        )
     return InputError(f"{sign!r} cannot be used.", hint=_HINTS.get(sign, "Remove it."))
 
 
 class _TokenChecker:
-    """One pass over the tokens: every name must be known where it stands, and every loop must run over a known list."""
+    """One pass over the tokens: every name must be known at its place, and every loop must run over a known list."""
 
     def __init__(self, tokens: tuple[CelToken, ...], names: AllowedNames) -> None:
         self._tokens, self._names = tokens, names
@@ -172,7 +174,7 @@ class _TokenChecker:
             self._check_field(index)
         elif said in self._names.fields:
             if after != ".":
-                raise InputError(f"{said!r} alone is nothing.", hint=f"Name a field, as in {self._example(said)}.")
+                raise InputError(f"{said!r} needs a field.", hint=f"Name a field, as in {self._example(said)}.")
         elif said not in self._names.variables and said not in [opened.bound for opened in self._open]:
             raise _unknown_name_error(said, "variable", self._names.variables | self._names.fields.keys())
 
@@ -190,14 +192,14 @@ class _TokenChecker:
             self._check_loop(index)
         elif said not in callable_here:
             raise InputError(
-                f"{said!r} is no function here.",
+                f"{said!r} is not an available function.",
                 hint=_HINTS.get(said)
                 or did_you_mean(said, callable_here)
                 or f"There are {', '.join(sorted(callable_here))}.",
             )
         elif said != "size" and (said in METHODS) != (self._text_at(index - 1) == "."):
             raise InputError(
-                f"{said!r} stands in the wrong place.",
+                f"{said!r} is not allowed here.",
                 hint=f"Write text.{said}('…')." if said in METHODS else f"Write {said}(…).",
             )
 
@@ -205,14 +207,14 @@ class _TokenChecker:
         said, over = self._text_at(index), self._text_at(index - 2)
         if self._text_at(index - 1) != "." or over not in self._names.lists or self._text_at(index - 3) == ".":
             lists = ", ".join(sorted(self._names.lists))
-            raise InputError(f"{said} runs over something else than a list.", hint=f"The lists are {lists}.")
+            raise InputError(f"{said} needs a list.", hint=f"The lists are {lists}.")
         if any(opened.bound for opened in self._open):
-            raise InputError(f"{said} stands within another loop.", hint="Make two guardrails of it, or use a count.")
+            raise InputError(f"{said} is inside another loop.", hint="Split it into two guardrails, or use a count.")
         bound = self._text_at(index + 2)
         if not bound.isidentifier() or self._text_at(index + 3) != ",":
-            raise InputError(f"{said} does not name its item.", hint=f"Write {over}.{said}(x, … x …).")
+            raise InputError(f"{said} does not name its loop variable.", hint=f"Write {over}.{said}(x, … x …).")
         if bound in self._names.variables or bound in self._names.fields or bound in _WORDS:
-            raise InputError(f"{bound!r} is taken.", hint="Call the item of the loop something else.")
+            raise InputError(f"{bound!r} is taken.", hint="Choose another name for the loop variable.")
 
     def _check_sign(self, index: int) -> None:
         said = self._text_at(index)
@@ -223,22 +225,24 @@ class _TokenChecker:
             self._open.append(_Open(self._text_at(index + 1) if looping else None))
             self.bound |= {self._text_at(index + 1)} if looping else set()
             if len(self._open) > MAX_DEPTH:
-                raise InputError("The parentheses are nested too deep.", hint=f"{MAX_DEPTH} is the most.")
+                raise InputError("The parentheses are nested too deeply.", hint=f"{MAX_DEPTH} is the most.")
         elif said == ")" and self._open:
             self._open.pop()
         elif said in "!-+" and {self._text_at(n) for n in range(index - MAX_REPEATED_SIGNS, index)} == {said}:
             raise InputError(f"There are too many {said} in a row.", hint="Leave out pairs of them.")
 
     def _skip_list(self, index: int) -> int:
-        """The place of its end. A list holds plain texts and numbers; an index is no list."""
+        """Return the end of a list of plain strings and numbers. An index is not a list."""
         before = self._tokens[index - 1] if index else CelToken("sign", "")
         if before.text != "in" and (before.kind in ("name", "text") or before.text in ("]", ")")):
-            raise InputError("An item cannot be taken by its place.", hint="Use exists or all.")
+            raise InputError("Indexing is not supported.", hint="Use exists or all.")
         end = index + 1
         while self._text_at(end) not in ("]", ""):
             kind, said = self._tokens[end]
             if kind not in _LITERAL and said not in (",", "-"):
-                raise InputError(f"{said!r} stands in a list.", hint="A list holds plain texts and numbers.")
+                raise InputError(
+                    f"{said!r} is not allowed in a list.", hint="A list may contain only plain strings and numbers."
+                )
             end += 1
         return end
 
@@ -252,8 +256,10 @@ def _unknown_name_error(name: str, noun: str, known: Set[str]) -> InputError:
 
 
 def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
-    """The library must have read the names that the scan has read: were the two of different minds about where a text
-    ends, the limits would be none."""
+    """Check that the CEL library has parsed the same names as this scanner.
+
+    If they disagreed about where a string ends, the limits could be bypassed.
+    """
     functions = {name for name in program.functions() if name.isidentifier()}
     if not functions <= callable_here or not set(program.variables()) <= known:
-        raise InputError("It can be read in two ways.", hint="Write it more plainly.")
+        raise InputError("The expression is ambiguous.", hint="Simplify it.")

@@ -1,4 +1,4 @@
-"""The end of each chain, noted in a file outside the database: a cut tail looks whole to the database itself."""
+"""Chain heads saved in a file outside the database, because a truncated chain looks intact to the database."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from newton.errors import ConfigError
 
 
 def derive_database_key(url: str | None) -> str:
-    """Tells one database from another by where it is, not by who asks. None is the embedded one of the folder."""
+    """Identify a database by its location, independent of the user. None is the embedded database."""
     if url is None:
         return "embedded"
     parts = urlsplit(url)
@@ -22,7 +22,7 @@ def derive_database_key(url: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChainHeadFiles:
-    """The notes of one database. `place` tells it from others that use the same folder."""
+    """The saved chain heads of one database, identified by `database_key` within a shared folder."""
 
     folder: Path
     database_key: str
@@ -31,7 +31,7 @@ class ChainHeadFiles:
         return self.folder / f"{agent_id}.{self.database_key}.json"
 
     def load(self, agent_id: UUID) -> ChainHead | None:
-        """The last end of the chain that was noted. Raises ConfigError for a file that is no such note."""
+        """Return the last saved head. Raises ConfigError for an invalid file."""
         path = self.path(agent_id)
         try:
             noted = json.loads(path.read_text(encoding="utf-8"))
@@ -40,26 +40,27 @@ class ChainHeadFiles:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(
-                f"{path} is no note of a chain: {error}.", hint="Restore it, or delete it to begin anew."
+                f"{path} is not a valid chain head file: {error}.", hint="Restore it, or delete it to start over."
             ) from None
 
     def load_or_none(self, agent_id: UUID) -> ChainHead | None:
-        """What was noted last; None too for a file that cannot be read, which keeps nobody from deciding."""
+        """Return the last saved head; None for an unreadable file, so that decisions are still possible."""
         with suppress(ConfigError):
             return self.load(agent_id)
         return None
 
     def save(self, agent_id: UUID, head: ChainHead | None) -> None:
-        """Notes an end of the chain, after its commit. Only a later one replaces what is there, and None does not: a
-        chain that does not go on from the last note must not hide that. A folder that cannot be written to keeps nobody
-        from deciding."""
+        """Save a head after its commit, if it extends the saved one.
+
+        A head that does not extend it, or None, must not hide that. An unwritable folder does not block decisions.
+        """
         with suppress(OSError, ConfigError):
             seen = self.load(agent_id)
             if head and head.seq and (seen is None or seen.seq < head.seq):
                 self._write_atomically(self.path(agent_id), json.dumps({"seq": head.seq, "hash": head.hash.hex()}))
 
     def delete(self, agent_id: UUID) -> None:
-        """The chain itself has gone, by the wish of whoever it was about."""
+        """Delete the saved head of an erased agent."""
         self.path(agent_id).unlink(missing_ok=True)
 
     def _write_atomically(self, path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A choice and a review as they are kept: checked, without secrets, and as body and words of a record. Pure."""
+"""Validation of decisions and reviews, and their encoding as record bodies and texts, without secrets. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ from newton.memory import hygiene
 
 ReviewMethod = Literal["hand", "api", "superseded", "verifier", "import"]
 
-MAX_ITEMS = 50  # reasons, alternatives and tags of one choice
+MAX_ITEMS = 50  # reasons, alternatives or tags of one decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReview:
-    """What became of a decision, when that was seen, and by whom."""
+    """The outcome of a decision: when it was known, and how it was determined."""
 
     verdict: Verdict
     at: datetime
@@ -30,7 +30,7 @@ class DecisionReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDecision:
-    """A choice about to be recorded: with what the guardrails said of it and, if it is told afterwards, its outcome."""
+    """A decision to record, with its guardrail rulings and, if known already, its outcome."""
 
     draft: DecisionDraft
     rulings: Sequence[JsonObject] = ()
@@ -38,7 +38,7 @@ class NewDecision:
 
 
 def validate(new_decision: NewDecision) -> NewDecision:
-    """The same, fit to be kept. Raises InputError for what cannot be, such as an outcome before the decision."""
+    """Return the decision normalized. Raises InputError for invalid data, such as an outcome before the decision."""
     choice = validate_draft(new_decision.draft)
     if new_decision.review is None:
         return replace(new_decision, draft=choice)
@@ -46,9 +46,9 @@ def validate(new_decision: NewDecision) -> NewDecision:
 
 
 def validate_draft(draft: DecisionDraft) -> DecisionDraft:
-    """The choice with secrets replaced. Raises InputError for what cannot be kept."""
+    """Return the draft with secrets redacted. Raises InputError for an invalid draft."""
     if not (math.isfinite(draft.confidence) and 0 <= draft.confidence <= 1):
-        raise InputError(f"A confidence of {draft.confidence} is not possible.", hint="It runs from 0 to 1.")
+        raise InputError(f"A confidence of {draft.confidence} is not possible.", hint="Give a number from 0 to 1.")
     _ensure_one_of("stakes", draft.stakes, get_args(Stakes))
     for reason in draft.reasons:
         _ensure_one_of("kind of reason", reason.kind, get_args(ReasonKind))
@@ -60,7 +60,7 @@ def validate_draft(draft: DecisionDraft) -> DecisionDraft:
         draft,
         description=hygiene.clean_text(draft.description, what="description"),
         at=at,
-        confidence=float(draft.confidence) + 0.0,  # of minus zero jsonb would make zero
+        confidence=float(draft.confidence) + 0.0,  # jsonb turns minus zero into zero
         context=_clean_text(draft.context, "context"),
         expected=_clean_text(draft.expected, "expected outcome"),
         alternatives=tuple(hygiene.clean_text(one, what="alternative") for one in draft.alternatives),
@@ -77,7 +77,7 @@ def validate_draft(draft: DecisionDraft) -> DecisionDraft:
 
 
 def validate_review(review: DecisionReview, *, decided_at: datetime) -> DecisionReview:
-    """Raises InputError for an outcome before the decision."""
+    """Return the review normalized. Raises InputError for an outcome before the decision."""
     _ensure_one_of("outcome", review.verdict, get_args(Verdict))
     if hygiene.validate_time(review.at, what="time of the outcome") < decided_at:
         raise InputError(
@@ -88,9 +88,9 @@ def validate_review(review: DecisionReview, *, decided_at: datetime) -> Decision
 
 
 def ensure_review_date(review_at: datetime | None, *, decided_at: datetime) -> datetime | None:
-    """Raises InputError for a date to look again that is not after the decision."""
+    """Return the review date. Raises InputError for one that is not after the decision."""
     if review_at is not None and hygiene.validate_time(review_at, what="time to look again") <= decided_at:
-        raise InputError("The time to look again is not after the decision.", hint="Give a later date.")
+        raise InputError("The review date is not after the decision.", hint="Give a later date.")
     return None if review_at is None else review_at.astimezone(UTC)
 
 
@@ -99,7 +99,7 @@ def normalize_tags(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def encode_body(new_decision: NewDecision) -> dict[str, object]:
-    """All of it that is not a person's words."""
+    """Encode everything except a person's words."""
     choice = new_decision.draft
     return {
         "at": format_time(choice.at),
@@ -135,7 +135,7 @@ def encode_review(review: DecisionReview, *, by: UUID | None = None) -> dict[str
 
 
 def decode_draft(body: Mapping[str, Any], texts: Mapping[str, Any]) -> DecisionDraft:
-    """The choice as it was stated, of its record."""
+    """Decode the draft of a record."""
     return DecisionDraft(
         description=texts["description"],
         confidence=float(body["confidence"]),
@@ -164,28 +164,28 @@ def decode_review(body: Mapping[str, Any], texts: Mapping[str, Any] | None) -> D
 
 
 def ensure_same_draft(stored: DecisionDraft, new: DecisionDraft) -> None:
-    """Raises ConflictError when a known ref comes with another choice."""
+    """Raise ConflictError when a known ref comes with a different draft."""
     if (encode_body(NewDecision(draft=stored)), encode_texts(stored)) != (
         encode_body(NewDecision(draft=new)),
         encode_texts(new),
     ):
         raise ConflictError(
-            f"The decision {new.ref!r} is there with other content.",
-            hint="A decision is not changed: send it under a ref of its own, or amend the one that is there.",
+            f"The decision {new.ref!r} exists with different content.",
+            hint="Decisions are immutable: use a new ref, or amend the existing decision.",
         )
 
 
 def ensure_same_outcome(stored: DecisionReview, new: DecisionReview, ref: str | None) -> None:
-    """Raises ConflictError when a reviewed decision comes with another outcome."""
+    """Raise ConflictError when a reviewed decision comes with a different outcome."""
     if (stored.verdict, stored.at, stored.lesson) != (new.verdict, new.at, new.lesson):
         raise ConflictError(
             f"The decision {ref!r} was reviewed: {stored.verdict}, seen {stored.at:%Y-%m-%d %H:%M}.",
-            hint="An outcome is given once.",
+            hint="An outcome can be recorded only once.",
         )
 
 
 def format_time(moment: datetime) -> str:
-    """A time as a body has it."""
+    """Format a time as stored in a body."""
     return moment.astimezone(UTC).isoformat()
 
 

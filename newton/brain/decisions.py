@@ -1,4 +1,4 @@
-"""Decisions through their lives: recorded, thought about, amended, done, reviewed, superseded, erased."""
+"""The life cycle of decisions: record, think, amend, mark done, review, supersede, erase."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ ManualLink = Literal["depends_on", "relates", "contradicts"]
 
 
 class RecordResult(NamedTuple):
-    """A decision that is in the ledger now. One that was there already, word for word, is not new."""
+    """A decision in the ledger. `is_new` is False if an identical one was recorded before."""
 
     decision_id: UUID
     is_new: bool
@@ -57,7 +57,7 @@ class RecordResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionAmendment:
-    """What is added to a decision afterwards. Never its confidence: that is kept as stated. Tags replace the former."""
+    """An addition to a decision. Tags replace the former ones; confidence cannot be changed."""
 
     text: str | None = None
     tags: tuple[str, ...] | None = None
@@ -66,7 +66,7 @@ class DecisionAmendment:
 
 
 class StoredDecision(NamedTuple):
-    """A decision as far as changing it asks for. The choice is None when its words were erased."""
+    """A decision as loaded for a change. The draft is None when its text was erased."""
 
     decision_id: UUID
     body: Mapping[str, Any]
@@ -80,13 +80,13 @@ class StoredDecision(NamedTuple):
 
 
 async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteContext) -> list[RecordResult]:
-    """Records decisions, and the outcomes of those that are told afterwards, in one unit of work, in their order.
+    """Record decisions, with known outcomes, in one transaction, in order.
 
-    A known ref changes nothing, unless it comes with an outcome where there was none. Raises InputError for what cannot
-    be, and ConflictError when a known ref comes with other content.
+    A known ref changes nothing, unless it adds an outcome. Raises InputError for invalid data, and ConflictError when a
+    known ref comes with different content.
     """
     given = [validate(intent) for intent in new_decisions]
-    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # from here on nobody else brings these refs
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # no concurrent transaction can add these refs from here on
     refs = [intent.draft.ref for intent in given if intent.draft.ref]
     told = await ledger.find_by_refs(tx, refs, agent_id=ctx.agent_id)
     known = {ref: _from_records(records) for ref, records in told.items()}
@@ -111,7 +111,7 @@ async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteCont
 
 
 async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID) -> DecisionDraft:
-    """The choice as made when its ref was first told, for one that is sent again bears the time of its sending."""
+    """Return the draft with the time of its first recording, because a retry bears the time of the retry."""
     await ledger.lock_chain(tx, agent_id=agent_id)
     told = await ledger.find_by_refs(tx, [draft.ref] if draft.ref else [], agent_id=agent_id)
     first = told.get(draft.ref) if draft.ref else None
@@ -119,24 +119,26 @@ async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID)
 
 
 async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredDecision:
-    """Raises NotFoundError."""
+    """Load a decision. Raises NotFoundError."""
     records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
-        raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` shows ids.")
+        raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` lists the ids.")
     return _from_records(records)
 
 
 async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext) -> None:
-    """Adds a thought to a decision that is open. Raises ConflictError when it was reviewed."""
+    """Add a thought to an open decision. Raises ConflictError when it is reviewed."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     if (await load_decision(tx, decision_id, agent_id=ctx.agent_id)).review:
-        raise ConflictError("The decision was reviewed; its deliberation is over.", hint="Record a new decision.")
+        raise ConflictError(
+            "The decision is reviewed already and takes no more thoughts.", hint="Record a new decision."
+        )
     thought = LedgerEntry(kind="thought", decision_id=decision_id, body={}, words={"text": hygiene.clean_text(text)})
     await ledger.append(tx, [thought], ctx=ctx)
 
 
 async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx: WriteContext) -> None:
-    """Adds to a decision. Raises InputError when nothing is added."""
+    """Amend a decision. Raises InputError for an empty amendment."""
     was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     again = ensure_review_date(amendment.look_again_at, decided_at=was.decided_at)
     body = {
@@ -148,14 +150,14 @@ async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx:
         "tags": None if amendment.tags is None else list(normalize_tags(amendment.tags)),
     }
     if not any(value is not None for value in (*body.values(), *words.values())):
-        raise InputError("Nothing is amended.", hint="Give a text, tags, a category or a date to look again.")
+        raise InputError("The amendment is empty.", hint="Give a text, tags, a category or a review date.")
     said = words if any(value is not None for value in words.values()) else None
     await ledger.append(tx, [LedgerEntry(kind="amendment", decision_id=decision_id, body=body, words=said)], ctx=ctx)
 
 
 async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
-    """What was decided is done and its outcome awaited. Raises ConflictError when that was said before."""
-    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # who gives the outcome reads the state
+    """Mark a decision as done, awaiting its outcome. Raises ConflictError when it is done already."""
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # a concurrent review reads the state
     await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     step = PlannedTransition(
         memory_id=decision_id, event="done", from_state="RECORDED", to_state="PENDING", reason="it was done"
@@ -165,24 +167,28 @@ async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
 
 
 async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
-    """Gives a decision its outcome, once. Raises ConflictError when it has one, InputError for one before it or
-    ahead of now."""
+    """Record the outcome of a decision, once.
+
+    Raises ConflictError when it has one, and InputError for an outcome before the decision or in the future.
+    """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     if was.review:
         raise ConflictError(
             f"The decision was reviewed already: {was.review.verdict}, seen {was.review.at:%Y-%m-%d %H:%M}.",
-            hint="An outcome is given once; amend the decision to say more.",
+            hint="An outcome can be recorded only once; amend the decision to add to it.",
         )
     if review.at > ctx.now:
-        raise InputError(f"The outcome of {review.at:%Y-%m-%d %H:%M} lies ahead.", hint="Give it when it is known.")
+        raise InputError(
+            f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.", hint="Record it once it is known."
+        )
     await _apply_review(tx, was, validate_review(review, decided_at=was.decided_at), ctx=ctx)
 
 
 async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> None:
-    """Puts one decision in the place of an earlier one; that has succeeded in part, unless its outcome was known.
+    """Supersede an earlier decision; its outcome becomes partial unless it is known.
 
-    Raises InputError for a decision that would supersede itself, at first hand or round a circle, or a later one.
+    Raises InputError for a decision that would supersede itself, directly or in a cycle, or a later one.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     mine = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
@@ -192,10 +198,10 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
     }
     if newer_id == older_id or newer_id in before:
         raise InputError(
-            "A decision cannot supersede itself, not even by way of others.", hint="Record a new decision for that."
+            "A decision cannot supersede itself, directly or through others.", hint="Record a new decision for that."
         )
     if mine.decided_at < was.decided_at:
-        raise InputError("A decision cannot supersede a later one.", hint="Name them the other way round.")
+        raise InputError("A decision cannot supersede a later one.", hint="Swap the two ids.")
     await _record_link(tx, (newer_id, "supersedes", older_id), ctx=ctx)
     if was.review is None:
         await _apply_review(
@@ -204,17 +210,17 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
 
 
 async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> None:
-    """A person says how two decisions belong together."""
+    """Link two decisions."""
     if from_id == to_id:
-        raise InputError("A decision cannot be linked to itself.", hint="Name another one.")
+        raise InputError("A decision cannot be linked to itself.", hint="Choose another decision.")
     for decision_id in (from_id, to_id):
         await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     await _record_link(tx, (from_id, link_type, to_id), ctx=ctx)
 
 
 async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *, ctx: WriteContext) -> None:
-    """Links a new decision to those that were found for it, with their cosines: to what is near in meaning, and to what
-    has a tag in common. These links follow from what is known and are no records."""
+    """Link a new decision to similar ones, by cosine similarity and by shared tags. These links are derived, not
+    recorded."""
     rows = await SQL["find_sharing_tag"].fetch_all(
         tx, agent_id=ctx.agent_id, memory_id=source_id, memory_ids=list(similarities)
     )
@@ -225,9 +231,9 @@ async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *,
 
 
 async def erase(tx: Tx, decision_id: UUID, *, reason: str, ctx: WriteContext) -> bool:
-    """Takes every word of a decision away for good; that it was made, and what came of it, stays.
+    """Permanently delete the text of a decision; the record of it and of its outcome remains.
 
-    False if no word was left. `because` is kept.
+    Returns False if there was no text. The reason is kept.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
@@ -255,7 +261,7 @@ def _from_records(records: Sequence[ChainRecord]) -> StoredDecision:
 
 
 def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> DecisionReview | None:
-    """The outcome that this telling adds, if it does. Of what was erased nothing can be compared but the outcome."""
+    """Return the outcome that a repeated recording adds, if any. Erased text cannot be compared."""
     if stored.draft is not None:
         ensure_same_draft(stored.draft, new_decision.draft)
     if new_decision.review is None or stored.review is None:
@@ -268,7 +274,7 @@ def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> De
 
 
 def _merge(first: NewDecision, again: NewDecision) -> NewDecision:
-    """A decision that is told twice in a row."""
+    """Merge a decision that occurs twice in one call."""
     ensure_same_draft(first.draft, again.draft)
     if first.review and again.review:
         ensure_same_outcome(first.review, again.review, first.draft.ref)
@@ -321,7 +327,7 @@ def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteCo
         created_at=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,
-        # without its words, so that nobody can guess them from it once they are erased
+        # without the text, so that it cannot be guessed from the hash once it is erased
         content_hash=digest(str(decision_id), canonical_json(encode_body(new_decision))),
         ref=choice.ref,
         confidence=round(choice.confidence, 6),
@@ -361,6 +367,6 @@ async def _record_link(tx: Tx, link: tuple[UUID, store.LinkType, UUID], *, ctx: 
     body: JsonObject = {"link": name, "other": str(other)}
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     if body in [record.body for record in await ledger.list_records(tx, one, agent_id=ctx.agent_id)]:
-        return  # said before
+        return  # linked already
     await ledger.append(tx, [LedgerEntry(kind="link", decision_id=one, body=body)], ctx=ctx)
     await store.add_links(tx, name, [(one, other)], ctx=ctx)

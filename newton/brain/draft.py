@@ -1,4 +1,4 @@
-"""A decision as it is stated, before it is recorded; and what is known of it once its outcome is in. Pure."""
+"""Decisions before recording, and the data known after review. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,15 +9,15 @@ ReasonKind = Literal["analysis", "empirical", "analogy", "authority", "intuition
 Stakes = Literal["low", "medium", "high", "critical"]
 Verdict = Literal["success", "partial", "failure"]
 
-# What an outcome counts as, where shares and scores are computed.
+# The value of each outcome in shares and scores.
 OUTCOME_SCORES: dict[Verdict, float] = {"success": 1.0, "partial": 0.5, "failure": 0.0}
 
-NEAR_COSINE = 0.7  # cosine from which on two decisions are near each other
+NEAR_COSINE = 0.7  # cosine similarity from which two decisions are near each other
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionReason:
-    """Why. Kinds are independent when they differ: two analyses are one kind of reason."""
+    """A reason. Reasons of different kinds count as independent."""
 
     kind: ReasonKind
     text: str
@@ -25,9 +25,9 @@ class DecisionReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionDraft:
-    """What was chosen and why, as it is stated. `confidence` runs from 0 to 1 and is kept as stated.
+    """A decision to make, with its reasons. `confidence`, from 0 to 1, is stored as stated.
 
-    `look_again_at` is when its outcome should be known; `reviewed_by` is who else has looked at it before it was made.
+    `look_again_at` is when the outcome should be known; `reviewed_by` is who has approved the draft.
     """
 
     description: str
@@ -48,7 +48,7 @@ class DecisionDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedDecision:
-    """A decision whose outcome is known: all that calibration is computed from. It holds no free text."""
+    """A decision with its outcome: the data calibration is computed from. It contains no free text."""
 
     decision_id: UUID
     decided_at: datetime
@@ -63,10 +63,9 @@ class ReviewedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """The record of the agent at the moment of a choice. Rates are None while nothing was judged.
+    """The track record of the agent at the time of a decision. Rates are None without reviews.
 
-    `category_…` is about the decisions of the choice's own category; `overdue` counts those whose date to look again
-    has passed without an outcome.
+    `category_…` covers the decisions of the same category; `overdue` counts open ones whose review date has passed.
     """
 
     decisions: int = 0

@@ -1,4 +1,4 @@
-"""A decision in words: short for contexts, and in full for a reader. Pure: the token counter is passed in."""
+"""Decisions as text: short forms for contexts, the full form for readers. Pure."""
 
 from newton.brain.codec import DecisionReview
 from newton.brain.draft import DecisionDraft
@@ -11,7 +11,7 @@ ERASED = "[erased]"
 def format_short_forms(
     draft: DecisionDraft, review: DecisionReview | None, *, count_tokens: TokenCounter
 ) -> ShortForms:
-    """Micro and summary: both begin with outcome and confidence, the summary goes on to lesson and reasons."""
+    """Format the micro and summary forms: outcome and confidence first; the summary adds lesson and reasons."""
     return make_short_forms(
         format_line(draft, review), count_tokens=count_tokens, prefix=format_prefix(draft.confidence, review)
     )
@@ -41,18 +41,18 @@ def format_line(draft: DecisionDraft, review: DecisionReview | None) -> str:
 
 
 def to_embedding_text(draft: DecisionDraft) -> str:
-    """What its vector is made of, and what is looked for when such a decision is to be made."""
+    """Return the text that is embedded, and searched for precedents."""
     return one_line(f"{draft.description} {draft.context or ''}")
 
 
 def to_search_text(draft: DecisionDraft) -> str:
-    """The words by which it is found."""
+    """Return the text for lexical search."""
     said = [draft.description, draft.context, draft.expected, *draft.alternatives]
     return one_line(" ".join([*filter(None, said), *(reason.text for reason in draft.reasons), *draft.tags]))
 
 
 def format_full(draft: DecisionDraft, review: DecisionReview | None) -> str:
-    """All of it, a line for each part."""
+    """Format every field, one per line."""
     lines = [
         draft.description,
         f"Decided {draft.at:%Y-%m-%d %H:%M}, {draft.category}, {draft.stakes} stakes, {draft.confidence:.3g} sure.",

@@ -1,4 +1,4 @@
-"""What was decided in a period and in the one before it, read back for the report of growth."""
+"""Decisions of two periods, read for the growth report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +27,7 @@ MAX_OVERDUE = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCounts:
-    """The decisions of a period: how many, how many waited for their outcome at its end past the date to look again,
-    and what is known of mistakes that were made again."""
+    """Decisions of a period: those made, those overdue at its end, and repeated mistakes."""
 
     made: int
     overdue: int
@@ -37,8 +36,7 @@ class DecisionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionGrowth:
-    """Both periods. `judged` is the whole record up to now, in the order in which the decisions were made; `overdue`
-    are those that wait the longest, at most MOST_OVERDUE."""
+    """Decisions of both periods. `reviewed` is the whole record in decision order; `overdue` the longest overdue."""
 
     reviewed: tuple[ReviewedDecision, ...]
     now: DecisionCounts
@@ -47,7 +45,7 @@ class DecisionGrowth:
 
 
 async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> DecisionGrowth:
-    """What was decided, and what became of it."""
+    """Read the decisions and outcomes of both periods."""
     made = await _list_decision_vectors(tx, periods, agent_id=agent_id)
     weighed = await _assess_pairs(tx, made, find_near_failures(made, since=periods.before), agent_id=agent_id)
     now = [one for one in made if periods.is_current(one.decided_at)]
@@ -69,7 +67,7 @@ async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> Deci
 
 
 async def _list_decision_vectors(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> list[DecisionVector]:
-    """Vectors are read by themselves: joined to a table that was just filled, they take many times as long."""
+    """Read the vectors in a separate query: a join with a table just filled takes many times as long."""
     rows = await SQL["list_decided"].fetch_all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
     vectors = await _read_vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
     return [DecisionVector(**row, vector=vectors.get(row["decision_id"])) for row in rows]

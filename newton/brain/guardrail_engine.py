@@ -1,4 +1,4 @@
-"""Guardrails: what must hold of a choice before it is recorded, said in CEL and judged without asking anybody. Pure."""
+"""Guardrails: CEL conditions on decisions, evaluated before recording. Pure."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from newton.errors import InputError
 GuardrailOutcome = Literal["passed", "warned", "blocked", "not_evaluated"]
 GuardrailSource = Literal["file", "own"]
 
-MAX_ITEMS = 100  # of each list of a choice
-MAX_TEXT_CHARS = 100_000  # characters of a choice in all
+MAX_ITEMS = 100  # of each list of a draft
+MAX_TEXT_CHARS = 100_000  # of all texts of a draft
 
 LISTS = frozenset({"alternatives", "tags", "reasons", "reason_kinds"})
 VARIABLES = LISTS | {
@@ -32,7 +32,7 @@ NULLABLE_RATES = frozenset({"success_rate", "brier", "category_success_rate"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailRule:
-    """A guardrail in force. Its expression is true when the choice breaks it; `message` says what to do instead."""
+    """A guardrail. Its expression is true for a violation; `message` says what to do instead."""
 
     name: str
     expression: str
@@ -44,7 +44,7 @@ class GuardrailRule:
 
 @dataclass(frozen=True, slots=True)
 class GuardrailResult:
-    """What a guardrail says of a choice; `why` is set when it could not be evaluated."""
+    """The result of a guardrail; `error` is set when it could not be evaluated."""
 
     rule: GuardrailRule
     verdict: GuardrailOutcome
@@ -52,12 +52,12 @@ class GuardrailResult:
 
     @property
     def blocks(self) -> bool:
-        """One that cannot be evaluated blocks as well, whatever its severity."""
+        """Return whether the decision is blocked; a failed evaluation always blocks."""
         return self.verdict in ("blocked", "not_evaluated")
 
     @property
     def message(self) -> str:
-        """For whoever is stopped or warned; empty when it passed."""
+        """Return the message for the caller; empty when it passed."""
         match self.verdict:
             case "passed":
                 return ""
@@ -68,7 +68,7 @@ class GuardrailResult:
 
 
 def evaluate(rules: Sequence[GuardrailRule], draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
-    """What each rule says of the choice, in their order. Never raises: what fails is a ruling that blocks."""
+    """Evaluate each rule, in order. Never raises: an error becomes a blocking result."""
     try:
         context = cel.Context(variables=_to_variables(draft, track_record))
     except InputError as error:
@@ -87,8 +87,11 @@ def _evaluate_rule(rule: GuardrailRule, context: cel.Context) -> GuardrailResult
 
 
 def validate_expression(expression: str) -> None:
-    """Nothing, if the expression can be a guardrail: within the limits, of known names, and true or false for whatever
-    choice and record. Raises InputError that says what is wrong and what to do."""
+    """Check that the expression can be a guardrail: within the limits, with known names, and boolean for every draft
+    and record.
+
+    Raises InputError with the error and its remedy.
+    """
     for sample in _sample_contexts():
         _is_broken(expression, sample)
 
@@ -101,19 +104,21 @@ def _is_broken(expression: str, context: cel.Context) -> bool:
         raise InputError(f"It fails: {first_line(error)}.", hint=_suggest_fix(expression, error)) from None
     if not isinstance(result, bool):
         kind = "null" if result is None else type(result).__name__
-        raise InputError(f"It is a {kind}, not true or false.", hint="Compare it with something.")
+        raise InputError(
+            f"The expression returns {kind}; a guardrail must return true or false.", hint="Use a comparison."
+        )
     return result
 
 
 def _suggest_fix(expression: str, error: BaseException) -> str:
     if isinstance(error, ZeroDivisionError):
-        return "Ask first whether the divisor is 0: record.judged > 0 && …"
+        return "Check the divisor first: record.judged > 0 && …"
     nullable = [f"record.{name}" for name in sorted(NULLABLE_RATES) if f"record.{name}" in expression]
     if "look_again_at" in expression:
         nullable.append("look_again_at")
     if nullable:
-        return f"While nothing is known it is null: write {nullable[0]} != null && …"
-    return "Compare a number with a number and a text with a text; double(…) makes a whole number a broken one."
+        return f"It is null while unknown: write {nullable[0]} != null && …"
+    return "Compare numbers with numbers and strings with strings; double(…) converts an integer."
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -122,9 +127,9 @@ def _compile(expression: str) -> cel.Program:
 
 
 def _to_variables(draft: DecisionDraft, track_record: TrackRecord) -> dict[str, object]:
-    """What an expression sees: a text that was not given is empty, a time or a rate that is not known is null.
+    """Return the CEL variables: missing texts are empty, unknown times and rates are null.
 
-    Raises InputError for a choice that is larger than a guardrail reads, or whose confidence is no share.
+    Raises InputError for a draft that exceeds the limits or whose confidence is not within 0 and 1.
     """
     kinds = tuple(reason.kind for reason in draft.reasons)
     seen: dict[str, object] = {
@@ -151,24 +156,26 @@ def _to_variables(draft: DecisionDraft, track_record: TrackRecord) -> dict[str, 
 
 def _check_limits(draft: DecisionDraft, variables: dict[str, object]) -> None:
     if not 0 <= draft.confidence <= 1:
-        raise InputError(f"A confidence of {draft.confidence} is no share.", hint="Give 0 to 1.")
+        raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a number from 0 to 1.")
     items = [draft.alternatives, draft.tags, draft.reasons]
     longest = max(map(len, items))
     if longest > MAX_ITEMS:
-        raise InputError(f"A list of the choice has {longest:,} items.", hint=f"Guardrails read {MAX_ITEMS}.")
+        raise InputError(f"A list of the decision has {longest:,} items.", hint=f"The maximum is {MAX_ITEMS}.")
     texts = sum(map(len, draft.alternatives + draft.tags)) + sum(
         len(v) for v in variables.values() if isinstance(v, str)
     )
     if texts > MAX_TEXT_CHARS:
         raise InputError(
-            f"The choice has {texts:,} characters.", hint=f"Guardrails read {MAX_TEXT_CHARS:,}: shorten it."
+            f"The decision has {texts:,} characters.", hint=f"The maximum is {MAX_TEXT_CHARS:,}: shorten it."
         )
 
 
 @functools.cache
 def _sample_contexts() -> tuple[cel.Context, ...]:
-    """Choices that differ in what expressions ask first, with and without a record: a failure that hides behind an
-    `&&` for one of them shows in another."""
+    """Return drafts with and without a track record that differ in common conditions.
+
+    An error hidden behind `&&` for one of them shows in another.
+    """
     return tuple(cel.Context(variables=_to_variables(*sample)) for sample in _sample_inputs())
 
 

@@ -1,4 +1,4 @@
-"""Which guardrails are in force for an agent: those of the files, as a person has changed them for it."""
+"""Guardrails in force for an agent: those of the files, overridden by the agent's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ GuardrailChange = Literal["added", "retired", "restored"]
 AddStatus = Literal["added", "replaced", "unchanged"]
 FileGuardrails = Mapping[str, Guardrail]
 
-MAX_OWN = 100  # in force for an agent; each is evaluated before every decision
+MAX_OWN = 100  # per agent; each is evaluated before every decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
-    """Who changes a guardrail, when, and through which door."""
+    """The agent, time and interface of a change to a guardrail."""
 
     agent_id: UUID
     now: datetime
@@ -35,19 +35,19 @@ class EditContext:
 
 @dataclass(frozen=True, slots=True)
 class GuardrailStatus:
-    """A guardrail as a list shows it: in force, or taken out of force by a person."""
+    """A guardrail, and whether it is in force."""
 
     rule: GuardrailRule
     in_force: bool
 
 
 async def list_in_force(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailRule]:
-    """What a choice of this agent is judged by, by name: the files' guardrails overlaid by the agent's own."""
+    """Return the guardrails in force by name: the files' guardrails overridden by the agent's own."""
     return [listed.rule for listed in await list_all(tx, file_guardrails, agent_id) if listed.in_force]
 
 
 async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailStatus]:
-    """Those in force and, of the files, those that a person has taken out of force; by name."""
+    """Return the guardrails in force, and retired ones of the files, by name."""
     changes = {row["name"]: row for row in await SQL["list_last_changes"].fetch_all(tx, agent_id=agent_id)}
     known = {
         name: GuardrailStatus(_from_file(given), _last_change(changes, name) != "retired")
@@ -62,8 +62,10 @@ async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> l
 
 
 async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, ctx: EditContext) -> AddStatus:
-    """Puts a rule of the agent's own in force, in the place of one of that name. Whether it can be judged is for the
-    caller to check. Raises ConflictError when there are too many."""
+    """Add the agent's own rule, or replace the one of that name. The caller validates it.
+
+    Raises ConflictError when there are too many.
+    """
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     known = {listed.rule.name: listed for listed in await list_all(tx, file_guardrails, ctx.agent_id)}
     before = known.get(rule.name)
@@ -71,13 +73,15 @@ async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, c
         return "unchanged"
     own = [listed for listed in known.values() if listed.rule.source == "own" and listed.rule.name != rule.name]
     if len(own) >= MAX_OWN:
-        raise ConflictError(f"There are {MAX_OWN} guardrails of your own.", hint="`newton guard retire` one first.")
+        raise ConflictError(
+            f"There are {MAX_OWN} guardrails already.", hint="Retire one first: `newton guard retire NAME`."
+        )
     await _append_change(tx, rule.name, "added", rule, ctx=ctx)
     return "replaced" if before and before.in_force else "added"
 
 
 async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> None:
-    """Takes the guardrail of that name out of force for this agent, one of a file too. Raises NotFoundError."""
+    """Retire a guardrail for this agent, a file's too. Raises NotFoundError."""
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     rules = [rule.name for rule in await list_in_force(tx, file_guardrails, ctx.agent_id)]
     if name not in rules:
@@ -86,9 +90,9 @@ async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: Edi
 
 
 async def restore(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> bool:
-    """Puts the file's guardrail of that name back in force, in the place of the agent's own; False when it is.
+    """Restore a file's guardrail in place of the agent's own; False if it is in force.
 
-    Raises NotFoundError for one that no file has.
+    Raises NotFoundError for a name that no file defines.
     """
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     if name not in file_guardrails:

@@ -1,4 +1,4 @@
-"""The chain of an agent's records: how a hash is made, and where a chain is broken. Pure."""
+"""The hash chain of an agent's records: hashing and verification. Pure."""
 
 import hashlib
 import json
@@ -15,15 +15,14 @@ JsonObject = Mapping[str, object]
 
 
 class ChainHead(NamedTuple):
-    """The end of a chain: how many records it has, and the hash of the last one."""
+    """The number of records of a chain, and the hash of the last one."""
 
     seq: int
     hash: bytes
 
 
 class ChainRecord(NamedTuple):
-    """A record as it stands in the database, in the order of the query `written`. Words and salt are None when it has
-    none, or none any more."""
+    """A record as read from the database. Words and salt are None when it has none, or when erased."""
 
     seq: int
     record_id: UUID
@@ -39,14 +38,14 @@ class ChainRecord(NamedTuple):
 
 
 class BrokenLink(NamedTuple):
-    """Where a chain is broken first, and how that shows."""
+    """The first broken record of a chain, and the reason."""
 
     seq: int
     reason: str
 
 
 def canonical_json(value: JsonObject) -> str:
-    """One text for one value, whatever the order of its keys. It survives being kept as jsonb.
+    """Serialize a value independent of key order, and stable through jsonb.
 
     >>> canonical_json({"b": 0.5, "a": ["ä"]})
     '{"a":["ä"],"b":0.5}'
@@ -55,7 +54,7 @@ def canonical_json(value: JsonObject) -> str:
 
 
 def make_initial_head(agent_id: UUID) -> ChainHead:
-    """The head of a chain without records: two agents with the same life have other hashes."""
+    """Return the head of an empty chain. It differs per agent, so identical records hash differently."""
     return ChainHead(0, digest("newton ledger", str(agent_id)))
 
 
@@ -64,7 +63,7 @@ def hash_texts(texts: JsonObject, salt: bytes) -> bytes:
 
 
 def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
-    """The hash of a record: of the hash before it and of all that it is but its words, of which it has the hash."""
+    """Hash a record with the previous hash. The text enters through its own salted hash."""
     return digest(
         previous_hash.hex(),
         str(record.seq),
@@ -81,9 +80,9 @@ def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
 def verify_records(
     records: Iterable[ChainRecord], *, agent_id: UUID, head: ChainHead, external_head: ChainHead | None = None
 ) -> BrokenLink | None:
-    """The first broken place of a chain, given in its order; None when there is none.
+    """Return the first broken link of a chain in order; None if it is intact.
 
-    `head` is what the database says of its end, `noted` what was seen outside of it once, if anything.
+    `head` is the head stored in the database, `external_head` one saved outside of it, if any.
     """
     walk = ChainVerifier(agent_id, external_head)
     for record in records:
@@ -94,7 +93,7 @@ def verify_records(
 
 @dataclass(slots=True)
 class ChainVerifier:
-    """A chain that is verified record by record, however long it is. It begins with the id of that agent."""
+    """Verifies a chain record by record, in constant memory. It starts with the agent's initial head."""
 
     agent_id: UUID
     external_head: ChainHead | None = None
@@ -106,7 +105,7 @@ class ChainVerifier:
         self.current = make_initial_head(self.agent_id)
 
     def check_record(self, record: ChainRecord) -> BrokenLink | None:
-        """Why this record cannot follow the one before, or None."""
+        """Return why this record cannot follow the previous one, or None."""
         fault = (
             self._check_sequence(record)
             or self._check_hash(record)
@@ -117,7 +116,7 @@ class ChainVerifier:
         return fault
 
     def finish(self, head: ChainHead) -> BrokenLink | None:
-        """What can only be seen once the whole chain is known."""
+        """Run the checks that need the whole chain."""
         if self.missing_texts:
             first = min(self.missing_texts.values())
             return BrokenLink(first, "its words are gone, and no erasure says so")
@@ -161,6 +160,6 @@ class ChainVerifier:
 
 
 def list_erased_ids(body: JsonObject) -> list[UUID]:
-    """The records whose words an erasure took away."""
+    """Return the records whose text an erasure deleted."""
     named = cast("Iterable[str]", body.get("erased", ()))
     return [UUID(one) for one in named]

@@ -1,4 +1,4 @@
-"""The ledger: records about decisions are appended to the agent's chain, read back, and verified."""
+"""The ledger: appends records to the agent's hash chain, reads and verifies them."""
 
 import json
 import secrets
@@ -28,12 +28,12 @@ from newton.memory.memory import WriteContext
 SQL = load("newton.brain", "ledger.sql")
 
 SALT_BYTES = 32
-BATCH_SIZE = 2_000  # records that are read at a time
+BATCH_SIZE = 2_000  # records per read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A record about to be appended. A decision's `record_id` is its `decision_id`. Words are what may be erased."""
+    """A record to append. A decision's `record_id` is its `decision_id`. `words` can be erased."""
 
     kind: RecordKind
     decision_id: UUID
@@ -43,14 +43,14 @@ class LedgerEntry:
 
 
 async def lock_chain(tx: Tx, *, agent_id: UUID) -> ChainHead:
-    """The end of the agent's chain. Until the unit of work ends nobody else appends to it."""
+    """Lock the agent's chain until the transaction ends, and return its head."""
     row = await SQL["lock_head"].fetch_one(tx, agent_id=agent_id, hash=make_initial_head(agent_id).hash)
     assert row is not None
     return ChainHead(row["seq"], row["hash"])
 
 
 async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -> ChainHead:
-    """Appends the entries in their order and returns the new end of the chain."""
+    """Append entries in order and return the new head."""
     head = await lock_chain(tx, agent_id=ctx.agent_id)
     if not entries:
         return head
@@ -66,13 +66,13 @@ async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -
 
 
 async def get_head(tx: Tx, *, agent_id: UUID) -> ChainHead:
-    """What the database says of the end of the chain."""
+    """Return the head stored in the database."""
     row = await SQL["get_head"].fetch_one(tx, agent_id=agent_id)
     return ChainHead(row["seq"], row["hash"]) if row else make_initial_head(agent_id)
 
 
 async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUID) -> ChainHead | None:
-    """The end of the chain, if it goes on from an end that was seen before; None when that is not in it any more."""
+    """Return the head if the chain extends `previous`; None if `previous` is not in it."""
     if previous is not None and previous.seq:
         row = await SQL["get_hash_at"].fetch_one(tx, agent_id=agent_id, seq=previous.seq)
         if row is None or row["hash"] != previous.hash:
@@ -81,13 +81,13 @@ async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUI
 
 
 async def list_records(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[ChainRecord]:
-    """Every record of one decision, in order."""
+    """Return the records of a decision, in order."""
     rows = await SQL["list_by_decision"].fetch_all(tx, agent_id=agent_id, decision_id=decision_id)
     return [_from_row(row) for row in rows]
 
 
 async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[str, list[ChainRecord]]:
-    """Of each of the caller's refs that is known, the decision and its outcome, if it has one."""
+    """Return the decision and outcome records of each known ref."""
     told: defaultdict[str, list[ChainRecord]] = defaultdict(list)
     if refs:
         for row in await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, refs=refs):
@@ -96,9 +96,9 @@ async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[s
 
 
 async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | None) -> BrokenLink | ChainHead:
-    """The first broken place of the agent's chain, or its end when it is whole.
+    """Return the first broken link of the chain, or its head if it is intact.
 
-    Nobody appends meanwhile. `noted` is an end of the chain that was seen before, outside of the database.
+    The chain is locked meanwhile. `external_head` is a head saved outside of the database.
     """
     end = await lock_chain(tx, agent_id=agent_id)
     begun = await SQL["get_origin_agent"].fetch_one(tx, agent_id=agent_id)
@@ -118,7 +118,7 @@ async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | Non
 def _check_row(verifier: ChainVerifier, row: Record) -> BrokenLink | None:
     try:
         return verifier.check_record(_from_row(row))
-    except (ValueError, TypeError, AttributeError, RecursionError):  # nothing of what is written here
+    except (ValueError, TypeError, AttributeError, RecursionError):  # the body was tampered with
         return BrokenLink(row["seq"], "it cannot be read")
 
 

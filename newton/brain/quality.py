@@ -1,13 +1,13 @@
-"""How well a choice is thought through, as it is stated: a score from 0 to 1 with its parts. Pure."""
+"""The quality of a decision draft: a score from 0 to 1 with its parts. Pure."""
 
 from collections.abc import Callable, Mapping
 
 from newton.brain.draft import DecisionDraft
 
 MIN_WORDS = 3
-MAX_CHARS = 200  # of a description that says in a line what was chosen
+MAX_CHARS = 200  # of a one-line description
 
-# What a part is worth, and how much of it a choice has, from 0 to 1. The worths add up to 1.
+# The weight of each part, and its score from 0 to 1. The weights add up to 1.
 QUALITY_PARTS: Mapping[str, tuple[float, Callable[[DecisionDraft], float]]] = {
     "described": (0.15, lambda c: float(len(c.description.split()) >= MIN_WORDS and _is_single_line(c.description))),
     "reasoned": (0.20, lambda c: float(bool(c.reasons))),
@@ -20,7 +20,7 @@ QUALITY_PARTS: Mapping[str, tuple[float, Callable[[DecisionDraft], float]]] = {
 
 
 def score_parts(draft: DecisionDraft) -> dict[str, float]:
-    """What each part gives; their sum is the score."""
+    """Return the weighted score of each part; their sum is the quality."""
     return {name: round(worth * share(draft), 4) for name, (worth, share) in QUALITY_PARTS.items()}
 
 

@@ -1,4 +1,4 @@
-"""Decisions read back: lists, one with all that belongs to it, and the record of the one who made them."""
+"""Queries of decisions: lists, details and the track record."""
 
 import functools
 import json
@@ -25,9 +25,9 @@ MAX_LINKS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFilter:
-    """Which decisions are asked for. `due`: open, and the date to look again has passed; those are listed first-due.
+    """A filter of decisions. `due`: open ones whose review date has passed, most overdue first.
 
-    `before` is the last one of the page before, of those that are listed the latest first.
+    `before` is the last decision of the previous page, in lists that are newest first.
     """
 
     due: bool = False
@@ -42,7 +42,7 @@ class DecisionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionSummary:
-    """A decision in a list. Its description is None when it was erased."""
+    """A decision in a list. Its description is None when erased."""
 
     decision_id: UUID
     state: str
@@ -66,7 +66,7 @@ class CategoryCount(NamedTuple):
 
 
 class DecisionNote(NamedTuple):
-    """What was added to a decision and when: words, unless they were erased, and what else it changed."""
+    """An addition to a decision: its text, unless erased, and other changes."""
 
     recorded_at: datetime
     origin: str
@@ -76,7 +76,7 @@ class DecisionNote(NamedTuple):
 
 
 class DecisionLink(NamedTuple):
-    """One decision is something to another."""
+    """A link between two decisions."""
 
     memory_id: UUID
     link: str
@@ -87,7 +87,7 @@ class DecisionLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionDetail:
-    """A decision with everything that belongs to it. `body` is what is left when its words were erased."""
+    """A decision with its thoughts, amendments and links. `body` remains when its text is erased."""
 
     memory: MemoryDetail
     body: Mapping[str, Any]
@@ -100,18 +100,18 @@ class DecisionDetail:
 
     @property
     def category(self) -> str:
-        """As it was amended last."""
+        """Return the category as last amended."""
         given = [note.body["category"] for note in self.amendments if note.body.get("category")]
         return given[-1] if given else cast("str", self.body["category"])
 
     @property
     def quality(self) -> Mapping[str, float]:
-        """The parts in the order in which they are told."""
+        """Return the quality parts in display order."""
         given = cast("Mapping[str, float]", self.body["quality"])
         return {name: given[name] for name in sorted(given, key=list(QUALITY_PARTS).index)}
 
     def as_json(self) -> dict[str, Any]:
-        """The public form: what every door answers."""
+        """Return the public JSON form, the same for every interface."""
         return {
             "decision_id": str(self.memory.memory_id),
             "state": self.memory.state,
@@ -132,7 +132,7 @@ class DecisionDetail:
 
 
 def _draft_to_json(draft: DecisionDraft | None) -> dict[str, Any]:
-    """The words of a choice; null when they were erased."""
+    """Return the draft's texts; null when erased."""
     return {
         "description": draft and draft.description,
         "context": draft and draft.context,
@@ -154,7 +154,7 @@ def _review_to_json(review: DecisionReview | None) -> dict[str, Any]:
 
 
 async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, now: datetime) -> list[DecisionSummary]:
-    """The decisions asked for: those due by their dates, others the latest first."""
+    """Return the matching decisions: due ones by date, others newest first."""
     rows = await SQL["list_decisions"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -172,15 +172,15 @@ async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, no
 
 
 async def list_categories(tx: Tx, *, agent_id: UUID) -> list[CategoryCount]:
-    """Every category there is, the most used first."""
+    """Return all categories, most used first."""
     return [CategoryCount(*row) for row in await SQL["count_by_category"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> DecisionDetail:
-    """Raises NotFoundError."""
+    """Return a decision in full. Raises NotFoundError."""
     records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
-        raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` shows ids.")
+        raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` lists the ids.")
     first, outcomes = records[0], _filter_by_kind(records, "outcome")
     edges = await SQL["list_links"].fetch_all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MAX_LINKS)
     return DecisionDetail(
@@ -196,7 +196,7 @@ async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Decision
 
 
 async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDecision]:
-    """Every decision whose outcome is known, in the order in which they were made."""
+    """Return every reviewed decision in decision order."""
     rows = await SQL["list_reviewed"].fetch_all(tx, agent_id=agent_id)
     return [
         ReviewedDecision(
@@ -215,7 +215,7 @@ async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDec
 
 
 async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> TrackRecord:
-    """The record of the agent at this moment, and that of one category."""
+    """Return the current track record, overall and of one category."""
     row = await SQL["get_track_record"].fetch_one(tx, agent_id=agent_id, category=category, now=now)
     assert row is not None
     return TrackRecord(**row)

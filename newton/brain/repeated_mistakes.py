@@ -1,4 +1,4 @@
-"""Mistakes made again: decisions near a known failure, which they neither answer nor were shown. Pure."""
+"""Repeated mistakes: decisions near a known failure that they neither answer nor were shown. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from newton.brain.draft import NEAR_COSINE, Verdict
 
-# Of decisions worded freely, the same choice again lies at 0.7 and above, but so do few of those that only repeat the
-# lesson ("skip the review", "merge without one": 0.57). The opposite choice reaches 0.64. So below NEAR meaning is not
-# enough: a category and a tag must be shared too.
+# Measured on freely worded decisions: the same choice has a similarity of 0.7 and more, the same mistake in other words
+# 0.57 ("skip the review", "merge without one"), the opposite choice up to 0.64. So below NEAR_COSINE a category and a
+# tag must be shared too.
 NEAR_COSINE_SHARED = 0.5
-# As many as a decision is shown before it is made: whoever has taken one of them into account knows of the mistake.
+# As many as the preview of a decision shows: answering one of them shows that the mistake is known.
 MAX_NEAREST = 5
-BLOCK_SIZE = 256  # decisions compared at once: some megabytes, however many have failed
+BLOCK_SIZE = 256  # decisions compared at once, to bound the memory
 
 Vector = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
@@ -28,7 +28,7 @@ IndexArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionVector:
-    """A decision as far as comparing it asks for. The vector is None until it is made, or for good when erased."""
+    """A decision for comparison. The vector is None until embedded, or when erased."""
 
     decision_id: UUID
     decided_at: datetime
@@ -39,7 +39,7 @@ class DecisionVector:
 
 
 class _Columns(NamedTuple):
-    """Decisions as columns; times in seconds, categories by number, without an outcome reviewed at infinity."""
+    """Decisions as columns: times in seconds, categories by number, reviewed at infinity without an outcome."""
 
     vector: Vector
     decided: FloatArray
@@ -48,7 +48,7 @@ class _Columns(NamedTuple):
 
 
 class FailurePair(NamedTuple):
-    """A decision, and one near it that was known to have failed when it was made."""
+    """A decision, and a similar one that was known to have failed when it was made."""
 
     decision_id: UUID
     failed_id: UUID
@@ -57,9 +57,10 @@ class FailurePair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssessedPair:
-    """A pair with what the record says of it: whether a tag is shared; whether the failure was answered, by a link that
-    somebody made or by its id in the words of the decision or of its thoughts; and whether it was at least shown, so
-    that a link was made by itself. Who has read what was shown, no record tells.
+    """A pair with evidence from the record.
+
+    `shares_tag`: both have a common tag. `answered`: linked by a person, or the failure's id occurs in the decision or
+    its thoughts. `shown`: linked automatically.
     """
 
     pair: FailurePair
@@ -78,9 +79,8 @@ class AssessedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatReport:
-    """Of the decisions that could be `compared`: how many were `near` a known failure, how many of these `answered` it,
-    and those to which it was not even shown, each with the nearest. `missing` have no vector, so nothing is said of
-    them."""
+    """Of the `compared` decisions: those `near` a known failure, those that `answered` it, and `repeated` ones that
+    were not even shown it, each with the nearest. `missing` have no vector."""
 
     compared: int
     missing: int
@@ -90,9 +90,9 @@ class RepeatReport:
 
 
 def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) -> list[FailurePair]:
-    """For each decision made from `since` on the nearest that were known to have failed by then, the nearest first.
+    """Return for each decision since `since` the nearest failures known by then, nearest first.
 
-    Those of another category must be near by meaning alone.
+    Those of another category must reach NEAR_COSINE.
     """
     new = [one for one in decisions if one.vector is not None and one.decided_at >= since]
     failed = [one for one in decisions if one.vector is not None and one.outcome == "failure"]
@@ -113,7 +113,7 @@ def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) 
 
 
 def summarize_repeats(decisions: Iterable[DecisionVector], assessed_pairs: Iterable[AssessedPair]) -> RepeatReport:
-    """What is known of these decisions; `weighed` may hold pairs of others. Pairs of one decision stand together."""
+    """Summarize the pairs of these decisions. Pairs of one decision must be adjacent."""
     own = list(decisions)
     compared = {one.decision_id for one in own if one.vector is not None}
     pairs = [pair for pair in assessed_pairs if pair.pair.decision_id in compared and pair.is_close]
@@ -146,7 +146,7 @@ def _is_near(cosines: Vector, categories: IndexArray, failed_categories: IndexAr
 
 
 def _nearest_indices(cosines: Vector, near: BoolArray) -> list[int]:
-    """The places of the nearest, at most MOST_NEAR."""
+    """Return the indices of the nearest, up to the limit."""
     places = np.flatnonzero(near)
     if len(places) > MAX_NEAREST:
         places = places[np.argpartition(-cosines[places], MAX_NEAREST - 1)[:MAX_NEAREST]]

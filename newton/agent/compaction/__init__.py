@@ -1,1 +1,1 @@
-"""Compaction of conversations: the service and the summaries of blocks."""
+"""Compaction of conversations: the service, and summaries of blocks."""

@@ -1,4 +1,4 @@
-"""Accounts in a model's words: few calls before somebody is answered, and none for a while when it keeps failing."""
+"""Block summaries by a model: few calls per compaction, and none for a while after repeated failures."""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -16,23 +16,20 @@ from newton.errors import ProviderError
 from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import TokenCounter
 
-MAX_CALLS = 3  # of the model at most in one making shorter: somebody waits for a reply meanwhile
-MAX_SECONDS = 20.0  # that they may take in sum
-FAILURE_THRESHOLD = 3  # failures of the model in a row, after which it is left alone for a while
+MAX_CALLS = 3  # model calls per compaction: a caller waits for the reply meanwhile
+MAX_SECONDS = 20.0  # of all calls of one compaction
+FAILURE_THRESHOLD = 3  # consecutive failures that open the circuit breaker
 COOLDOWN = timedelta(minutes=5)
-ANSWER_TOKENS_FACTOR = (
-    2  # times the tokens of a block that a model may answer with: the form around the words costs too
-)
-MIN_ANSWER_TOKENS = 300  # tokens; the form alone takes a good part of them
-MAX_PROMPT_TOKENS = 24_000  # tokens of a prompt at most: more of it makes no better account, and takes long
-MAX_WINDOW_SHARE = 0.6  # of a model's window that a prompt may take by our count; models count in their own ways
-FALLBACK_NOTICE = "Accounts are put together from the words themselves until it answers."
+ANSWER_TOKENS_FACTOR = 2  # times the block's target tokens may be answered: the JSON around the text costs too
+MIN_ANSWER_TOKENS = 300  # the JSON alone takes much of them
+MAX_PROMPT_TOKENS = 24_000  # a longer prompt takes time and improves no summary
+MAX_WINDOW_SHARE = 0.6  # of the window, by the local counter; models count differently
+FALLBACK_NOTICE = "Summaries are extracted from the text until it answers."
 
 
 @dataclass(slots=True)
 class ModelCircuitBreaker:
-    """Counts the failures of a model in a row. With too many it is left alone for a while; then one try shows whether
-    it answers again."""
+    """A circuit breaker for a model. While it is open, one call per cooldown probes whether the model has recovered."""
 
     failures: int = 0
     failed_at: datetime | None = None
@@ -41,7 +38,7 @@ class ModelCircuitBreaker:
         return self.failed_at is not None and self.failures >= FAILURE_THRESHOLD and now < self.failed_at + COOLDOWN
 
     def record(self, now: datetime, *, failed: bool) -> bool:
-        """Whether it fails for the first time since it last answered."""
+        """Record the result of a call. Return whether it is the first failure since the last success."""
         self.failures = self.failures + 1 if failed else 0
         self.failed_at = now if failed else None
         return self.failures == 1
@@ -49,20 +46,20 @@ class ModelCircuitBreaker:
 
 @dataclass(slots=True)
 class CallBudget:
-    """What the model may still do in one making shorter."""
+    """The model calls and seconds left in one compaction."""
 
     calls: int = MAX_CALLS
     seconds: float = MAX_SECONDS
 
     def select_blocks(self, blocks: Iterable[CompactionBlock]) -> set[int]:
-        """The first lines of the blocks that it is asked about, if it may: those from which most is left out."""
+        """Return the first positions of the blocks to summarize by the model: those that lose the most tokens."""
         told = sorted((block for block in blocks if block.kind != "mask"), key=lambda block: -block.tokens)
         return {block.first for block in told[: self.calls]} if self.seconds > 0 else set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockSummarizer:
-    """Of one agent. `window` is all that the model reads and writes in one call, in tokens."""
+    """Summarizes blocks for one agent. `window` is the context window of the model, in tokens."""
 
     clock: Clock
     count_tokens: TokenCounter
@@ -73,11 +70,11 @@ class BlockSummarizer:
     async def summarize(
         self, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[SummaryOutput | None, str | None]:
-        """The block in the model's words, or None when it is not asked, fails or gives nothing of use. When it has just
-        begun to fail, what to tell of that."""
+        """Summarize a block by the model. Returns the summary, or None without a usable answer, and an error text at
+        the first failure."""
         if self.model is None or budget.calls < 1 or budget.seconds <= 0 or self.breaker.is_open(self.clock.now()):
             return None, None
-        started, told, why = monotonic_ms(), None, f"{self.model.name} gave nothing that can be used."
+        started, told, why = monotonic_ms(), None, f"{self.model.name} returned no usable summary."
         budget.calls -= 1
         try:
             told = await self._call_model(self.model, block, items, budget.seconds)
@@ -103,7 +100,7 @@ class BlockSummarizer:
 
 
 def merge_summaries(model_output: SummaryOutput, extracted: BlockSummary) -> BlockSummary:
-    """A model's items, and of what was found the parts that have to be exact: decisions, errors, artifacts. Pure."""
+    """Merge the model's items with the extracted ones that must be exact: decisions, errors, artifacts. Pure."""
     account = BlockSummary()
     for part in extractive_summary.PARTS:
         for words in model_output.items(part):

@@ -1,4 +1,4 @@
-"""Making conversations shorter: asks the strategies, has the blocks told, and keeps what came of it as it comes."""
+"""Compaction of sessions: runs the strategies, summarizes blocks, and stores each entry as it is ready."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,14 +45,13 @@ from newton.dialogue.view import (
 from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
 
-LEASE_SECONDS = 120.0  # much longer than a model may take, and begun anew with all that is kept
-MAX_ROUNDS = 4  # of one strategy in a row, as long as each brings something
+LEASE_SECONDS = 120.0  # much longer than a model call; renewed with every stored entry
+MAX_ROUNDS = 4  # of one strategy, as long as each reduces the view
 
 
 @dataclass(slots=True, kw_only=True)
 class _CompactionState:
-    """One making shorter: of which session, in how many tokens, by whom, what was seen of it, what was kept, and what
-    the model may still do."""
+    """State of one compaction run. `entry_count` counts stored entries; `budget` limits model calls."""
 
     session_id: UUID
     max_tokens: int
@@ -65,7 +64,7 @@ class _CompactionState:
         return {"session_id": str(self.session_id), "entries": len(entries)}
 
     def record(self, entries: Sequence[CompactionEntry]) -> None:
-        """These are kept."""
+        """Count stored entries."""
         seen = self.loaded.sources
         self.loaded = replace(self.loaded, sources=seen._replace(entries=outermost_entries([*seen.entries, *entries])))
         self.entry_count += len(entries)
@@ -73,7 +72,7 @@ class _CompactionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionService:
-    """For one agent. Without a model, or when it fails, accounts are put together from the words themselves."""
+    """Compaction for one agent. Without a model, or when it fails, summaries are extracted from the text."""
 
     scope: AgentScope
     preset: CompactionPreset
@@ -84,10 +83,10 @@ class CompactionService:
     new_budget: Callable[[], CallBudget] = CallBudget
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """The view of a session, made shorter first when a strategy wants that. `most` is what it may cost.
+        """Return the view of a session, compacted first if a strategy is due for `max_tokens`.
 
-        It may cost more: then nothing more can be told shorter. One process at a time makes a session shorter; another
-        is given the view as it is.
+        The view may still exceed `max_tokens` when nothing more can be compacted. One process at a time compacts a
+        session; others get the view as it is.
         """
         assert not in_transaction()
         read = await self._fold_ended_tasks(session_id)
@@ -109,7 +108,7 @@ class CompactionService:
         return work.loaded.view
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """What `view` would come to without a model. Nothing is written, and nobody is told."""
+        """Return the view that `load_view` would produce without a model. Writes nothing, publishes no events."""
         alone, none = replace(self, model=None, on_event=_ignore_event), CallBudget(calls=0)
         read = await self._load(session_id)
         for strategy in self.preset.strategies:
@@ -132,7 +131,7 @@ class CompactionService:
     async def _run_strategy(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
-        """Whether the strategy came to its end and has changed something."""
+        """Run a strategy to its end. Return whether it changed anything."""
         started, before = monotonic_ms(), count_view_tokens(state.loaded.view)
         room = self._view_state(state.loaded, state.max_tokens).max_tokens
         self.on_event(CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now()))
@@ -156,10 +155,10 @@ class CompactionService:
     async def _summarize_blocks(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> None:
-        """Keeps the entries that are to stand in the place of the blocks, but for those that came out no shorter: all
-        at once, or up to one that a model was paid for as soon as it is there.
+        """Store the entries that replace the blocks, except those that are not shorter.
 
-        Raises ConflictError when the session was changed meanwhile; what was kept until then stays.
+        All are stored at once, or after each model call as soon as it is paid for. Raises ConflictError when the
+        session changed meanwhile; entries stored until then stay.
         """
         sight, made, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
         asked = state.budget.select_blocks(blocks)
@@ -185,12 +184,12 @@ class CompactionService:
             )
 
     async def _save_entries(self, new_entries: Sequence[CompactionEntry], state: _CompactionState) -> None:
-        """The right to make the session shorter is held as long again from then on."""
+        """Store entries and renew the lease."""
         where = {"agent_id": self.scope.agent_id, "session_id": state.session_id}
         async with self.scope.transaction() as tx:
             held = await leases.acquire(tx, state.holder, "compaction", **where, seconds=LEASE_SECONDS)
             if not held or not await entries.save_if_unchanged(tx, new_entries, **where, sources=state.loaded.sources):
-                raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
+                raise ConflictError("the session was changed meanwhile", hint="It is compacted with the next request.")
             self.scope.publish("session.compacted", state.event_payload(new_entries))
         state.record(new_entries)
 
@@ -225,7 +224,7 @@ class CompactionService:
         )
 
     async def _unmask(self, block: CompactionBlock, session_id: UUID) -> Sequence[ViewMessage]:
-        """The block's messages, with the words of those that are masked."""
+        """Return the block's messages with masked text restored."""
         masked = [item for item in block.items if item.kind == "mask"]
         if not masked:
             return block.items
@@ -238,7 +237,7 @@ class CompactionService:
     async def _render_summary(
         self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[str, str | None]:
-        """What the block comes to, and the model that told it."""
+        """Return the summary of a block, and the name of the model that wrote it."""
         found = extractive_summary.summarize_block(items)
         told, why = await self._summarizer.summarize(block, items, budget)
         if why:
@@ -261,7 +260,7 @@ class CompactionService:
         )
 
     async def _fold_ended_tasks(self, session_id: UUID) -> LoadedView:
-        """The session, with those tasks folded that could not be when they ended."""
+        """Fold the tasks that could not be folded when they ended."""
         of = {"agent_id": self.scope.agent_id, "session_id": session_id}
         async with self.scope.transaction() as tx:
             return await tasks.fold_ended_tasks(tx, **of, now=self.scope.now(), count_tokens=self.scope.count_tokens)
@@ -292,4 +291,4 @@ class CompactionService:
 
 
 def _ignore_event(event: CompactionEvent) -> None:
-    """What is only tried is told to nobody."""
+    """Discard the events of a preview."""

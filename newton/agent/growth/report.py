@@ -1,7 +1,4 @@
-"""How an agent has grown: the figures of a period beside those of the one before, each with what it is computed from.
-
-Pure.
-"""
+"""Metrics of an agent's development: a period beside the one before it. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,16 +16,15 @@ from newton.heart.growth_queries import MemoryGrowth as Lived
 from newton.heart.growth_queries import MemoryStateChange, ProcedureCounts
 from newton.memory.periods import ReportPeriods
 
-# Of fewer, a single one moves a share by more than 20 points: such a share is no figure yet.
+# Below this a single case moves a share by more than 20 points.
 MIN_SAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodMetric:
-    """A count, a share in [0, 1], a score, or a signed score; None where there is nothing to compute it from.
+    """A count, a share in [0, 1] or a score, of this period and the one before; None where undefined.
 
-    It is computed from `n` things, that of the period before from `n_before`; from fewer than `fewest` it tells
-    nothing. A count is its own n.
+    `n` and `n_before` are the sample sizes; a value from fewer than `fewest` is not reliable. A count is its own n.
     """
 
     kind: Literal["count", "share", "score", "signed"]
@@ -40,7 +36,7 @@ class PeriodMetric:
 
     @property
     def reliable_now(self) -> float | None:
-        """The figure, if there is enough behind it."""
+        """Return the current value if its sample is large enough."""
         return self.now if self.n >= self.fewest else None
 
     @property
@@ -50,12 +46,14 @@ class PeriodMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthMetrics:
-    """Decisions are `made` in the period in which they were decided, and `judged` in the one in which their outcome
-    was known: `accuracy` (a partial one counts half), `brier` and `bias` are of these, `slope` is of all up to its end,
-    per 100 decisions. `near` is how many decisions were made near a known failure: some `answered` it, to some it was
-    only `shown`, and `repeated` is the share of the others among all that were made (as far as they have vectors).
-    `precision` is the share of the activations of censors that nobody called wrong; `succeeded` that of the judged uses
-    of procedures; `confirmed` that of all facts known at the end of the period which had been told again.
+    """Metrics of two periods.
+
+    `made` counts decisions by decision time, `judged` by review time: `accuracy` (a partial outcome counts half),
+    `brier` and `bias` are of the latter; `slope` is of all decisions up to the end, per 100 decisions. `near` counts
+    decisions near a known failure; some `answered` it, to some it was only `shown`, and `repeated` is the share of the
+    rest among all comparable decisions. `precision` is the share of censor activations not reported as false positives,
+    `succeeded` that of rated procedure uses with success, and `confirmed` that of all facts at the end of the period
+    that were confirmed.
     """
 
     made: PeriodMetric
@@ -87,8 +85,8 @@ class GrowthMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthReport:
-    """The whole report but its words. `bias` is that of the period, `trend` that of the whole record (None where there
-    is too little); `overdue` wait the longest, and `changed` are the changes of the period."""
+    """A growth report without its text. `bias` is of the period, `trend` of the whole record (None if too short);
+    `overdue` are the decisions overdue the longest, `state_changes` those of the period."""
 
     periods: ReportPeriods
     metrics: GrowthMetrics
@@ -101,7 +99,7 @@ class GrowthReport:
 
 
 def build_growth_report(periods: ReportPeriods, brain: Decided, heart: Lived) -> GrowthReport:
-    """What the record says of both periods."""
+    """Compute the report of both periods."""
     judged = sort_by_time(brain.reviewed)
     now = [one for one in judged if periods.is_current(one.reviewed_at)]
     changed = tuple(one for one in heart.state_changes if periods.is_current(one.at))
@@ -140,7 +138,7 @@ def _shown_count(repeats: RepeatReport) -> int:
 
 
 def _score_metrics(periods: ReportPeriods, decisions: Sequence[ReviewedDecision]) -> dict[str, PeriodMetric]:
-    """What was judged before this period began may be of any age; a slope needs them all."""
+    """Compute accuracy, Brier score, bias and slope; the slope needs all earlier decisions."""
     now = to_series([one for one in decisions if periods.is_current(one.reviewed_at)])
     before = to_series([one for one in decisions if periods.is_previous(one.reviewed_at)])
     whole, until = to_series(decisions), to_series([one for one in decisions if one.reviewed_at < periods.start])
@@ -212,7 +210,7 @@ def _count_metric(now: int, before: int) -> PeriodMetric:
 
 
 def _share_metric(now: tuple[int, int], before: tuple[int, int]) -> PeriodMetric:
-    """Of parts of wholes."""
+    """Compute a share from (part, whole) pairs."""
     (part, whole), (former, n_before) = now, before
     return PeriodMetric(
         kind="share",

@@ -1,6 +1,6 @@
-"""What the figures of an agent's growth mean: strengths, concerns and recommendations by fixed rules. Pure.
+"""Strengths, concerns and recommendations of a growth report, by fixed rules. Pure.
 
-A rule is one function: it says a sentence when its condition holds. None speaks of a figure with too little behind it.
+A rule is a function that returns a sentence when its condition holds. No rule uses an unreliable metric.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ from typing import NamedTuple
 from newton.agent.growth.report import GrowthReport, PeriodMetric
 from newton.memory.lookup import short_id
 
-HIGH_ACCURACY_MIN, LOW_ACCURACY_MAX = 0.7, 0.5  # shares of decisions that came true: from here on good, below there not
-MIN_CHANGE = 0.15  # so much must a share change before the change is told
+HIGH_ACCURACY_MIN, LOW_ACCURACY_MAX = 0.7, 0.5  # shares of successful decisions
+MIN_CHANGE = 0.15  # the smallest change of a share to report
 MAX_REPEAT_RATE = 0.10
 MIN_CENSOR_PRECISION = 0.85
 MIN_CONFIRMED_RATE = 0.20
@@ -25,7 +25,7 @@ class GrowthAssessment(NamedTuple):
 
 
 def assess(report: GrowthReport) -> GrowthAssessment:
-    """All that the rules say, in their order."""
+    """Apply all rules, in order."""
 
     def said(rules: Sequence[GrowthRule]) -> tuple[str, ...]:
         return tuple(sentence for rule in rules if (sentence := rule(report)))
@@ -34,36 +34,36 @@ def assess(report: GrowthReport) -> GrowthAssessment:
 
 
 def high_accuracy(report: GrowthReport) -> str | None:
-    """Accuracy of WELL or more."""
+    """Accuracy is HIGH_ACCURACY_MIN or more."""
     share = report.metrics.accuracy
-    return f"{_format_share(share)} judged decisions came true." if _at_least(share, HIGH_ACCURACY_MIN) else None
+    return f"{_format_share(share)} reviewed decisions succeeded." if _at_least(share, HIGH_ACCURACY_MIN) else None
 
 
 def low_accuracy(report: GrowthReport) -> str | None:
-    """Accuracy under POORLY."""
+    """Accuracy is below LOW_ACCURACY_MAX."""
     share = report.metrics.accuracy
-    return f"Only {_format_share(share)} judged decisions came true." if _below(share, LOW_ACCURACY_MAX) else None
+    return f"Only {_format_share(share)} reviewed decisions succeeded." if _below(share, LOW_ACCURACY_MAX) else None
 
 
 def rising_accuracy(report: GrowthReport) -> str | None:
-    """Accuracy risen by SHIFT or more."""
-    return _describe_change(report.metrics.accuracy, 1, "More decisions came true than before")
+    """Accuracy rose by MIN_CHANGE or more."""
+    return _describe_change(report.metrics.accuracy, 1, "More decisions succeeded than before")
 
 
 def falling_accuracy(report: GrowthReport) -> str | None:
-    """Accuracy fallen by SHIFT or more."""
-    return _describe_change(report.metrics.accuracy, -1, "Fewer decisions came true than before")
+    """Accuracy fell by MIN_CHANGE or more."""
+    return _describe_change(report.metrics.accuracy, -1, "Fewer decisions succeeded than before")
 
 
 def no_bias(report: GrowthReport) -> str | None:
-    """Enough reviews for a bias, and no sign of one."""
+    """There are enough reviews, and no significant bias."""
     if report.bias is None or report.bias.verdict != "no sign of either":
         return None
     return f"Stated confidence can be trusted: no sign of a bias in {report.bias.n} reviews."
 
 
 def clear_bias(report: GrowthReport) -> str | None:
-    """Over- or underconfidence that chance does not explain."""
+    """Overconfidence or underconfidence is significant."""
     if not _has_bias(report):
         return None
     assert report.bias is not None
@@ -74,18 +74,18 @@ def clear_bias(report: GrowthReport) -> str | None:
 
 
 def falling_brier(report: GrowthReport) -> str | None:
-    """The Brier score of the whole record falls for certain."""
+    """The Brier score of the whole record falls significantly."""
     return (
-        "The Brier score falls: stated confidence tells more and more."
+        "The Brier score falls: stated confidence is becoming more accurate."
         if _brier_direction(report) == "falling"
         else None
     )
 
 
 def rising_brier(report: GrowthReport) -> str | None:
-    """The Brier score of the whole record rises for certain."""
+    """The Brier score of the whole record rises significantly."""
     return (
-        "The Brier score rises: stated confidence tells less and less."
+        "The Brier score rises: stated confidence is becoming less accurate."
         if _brier_direction(report) == "rising"
         else None
     )
@@ -100,25 +100,26 @@ def answered_failures(report: GrowthReport) -> str | None:
 
 
 def repeated_mistakes(report: GrowthReport) -> str | None:
-    """More decisions than REPEATED_MOST repeat a mistake."""
+    """The share of repeated mistakes exceeds its limit."""
     share = report.metrics.repeated
     if share.reliable_now is None or share.reliable_now <= MAX_REPEAT_RATE:
         return None
-    return f"{_format_share(share)} decisions repeat a mistake; under {_format_percent(MAX_REPEAT_RATE)} is the aim."
+    return f"{_format_share(share)} decisions repeat a mistake; the target is under {_format_percent(MAX_REPEAT_RATE)}."
 
 
 def high_precision(report: GrowthReport) -> str | None:
-    """Censors right in more than PRECISE_FROM of their activations."""
+    """Censor precision exceeds its target."""
     share = report.metrics.precision
     return f"Censors were right {_format_share(share)} times." if _above(share, MIN_CENSOR_PRECISION) else None
 
 
 def low_precision(report: GrowthReport) -> str | None:
-    """Censors right in PRECISE_FROM of their activations, or fewer."""
+    """Censor precision misses its target."""
     share = report.metrics.precision
     if share.reliable_now is None or share.reliable_now > MIN_CENSOR_PRECISION:
         return None
-    return f"Censors were right only {_format_share(share)} times; over {_format_percent(MIN_CENSOR_PRECISION)} is the aim."
+    target = _format_percent(MIN_CENSOR_PRECISION)
+    return f"Censors were right only {_format_share(share)} times; the target is over {target}."
 
 
 def effective_procedures(report: GrowthReport) -> str | None:
@@ -132,13 +133,13 @@ def ineffective_procedures(report: GrowthReport) -> str | None:
 
 
 def high_confirmation(report: GrowthReport) -> str | None:
-    """More facts than CONFIRMED_FROM were told again."""
+    """The share of confirmed facts exceeds its target."""
     share = report.metrics.confirmed
     return f"{_format_share(share)} facts were confirmed." if _above(share, MIN_CONFIRMED_RATE) else None
 
 
 def low_confirmation(report: GrowthReport) -> str | None:
-    """No more facts than CONFIRMED_FROM were told again."""
+    """The share of confirmed facts misses its target."""
     share = report.metrics.confirmed
     if share.reliable_now is None or share.reliable_now > MIN_CONFIRMED_RATE:
         return None
@@ -146,7 +147,7 @@ def low_confirmation(report: GrowthReport) -> str | None:
 
 
 def review_overdue(report: GrowthReport) -> str | None:
-    """A decision is overdue."""
+    """A decision is overdue for review."""
     late = int(report.metrics.overdue.now or 0)
     if not late:
         return None
@@ -154,7 +155,7 @@ def review_overdue(report: GrowthReport) -> str | None:
 
 
 def review_decisions(report: GrowthReport) -> str | None:
-    """Decisions were made, none is overdue, and none was judged."""
+    """Decisions were made, none is overdue, and none was reviewed."""
     figures = report.metrics
     if not figures.made.now or figures.judged.now or figures.overdue.now:
         return None
@@ -162,7 +163,7 @@ def review_decisions(report: GrowthReport) -> str | None:
 
 
 def check_failure(report: GrowthReport) -> str | None:
-    """A mistake was repeated, however often."""
+    """A mistake was repeated."""
     if not report.repeats.repeated:
         return None
     last = report.repeats.repeated[-1].pair
@@ -173,7 +174,7 @@ def check_failure(report: GrowthReport) -> str | None:
 
 
 def answer_failures(report: GrowthReport) -> str | None:
-    """A known failure was shown, and nobody said what is different this time."""
+    """A known failure was shown and not answered."""
     times = int(report.metrics.shown.now or 0)
     if not times:
         return None
@@ -190,7 +191,7 @@ def embed_decisions(report: GrowthReport) -> str | None:
 
 
 def adjust_confidence(report: GrowthReport) -> str | None:
-    """There is a bias."""
+    """There is a significant bias."""
     if not _has_bias(report):
         return None
     assert report.bias is not None
@@ -199,7 +200,7 @@ def adjust_confidence(report: GrowthReport) -> str | None:
 
 
 def narrow_censors(report: GrowthReport) -> str | None:
-    """Censors were imprecise."""
+    """Censor precision misses its target."""
     return "Retire or narrow the censors that were wrong: `newton censors list`." if low_precision(report) else None
 
 
@@ -210,7 +211,7 @@ def rewrite_procedures(report: GrowthReport) -> str | None:
 
 
 def confirm_facts(report: GrowthReport) -> str | None:
-    """Facts are hardly confirmed."""
+    """Few facts are confirmed."""
     return "Say which facts are so: `newton confirm ID`." if low_confirmation(report) else None
 
 
@@ -280,7 +281,7 @@ def _list_procedures(report: GrowthReport, state: str, template: str) -> str | N
 
 
 def _procedure_names(report: GrowthReport, state: str) -> list[str]:
-    """Procedures that came into a state and did not leave it again in the period."""
+    """Return the procedures that entered a state in the period and are still in it."""
     last = {one.name: one.state for one in report.state_changes if one.kind == "procedure"}
     return [name for name, now in last.items() if now == state]
 

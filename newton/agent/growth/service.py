@@ -1,4 +1,4 @@
-"""The report of an agent's growth, read in one unit of work."""
+"""Growth reports, read in one transaction."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,19 +15,19 @@ MAX_DAYS = 36_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthService:
-    """For one agent."""
+    """Growth reports of one agent."""
 
     scope: AgentScope
 
     async def report_weeks(self, weeks: int = 1) -> GrowthReport:
-        """The last weeks, beside as many before them. Raises InputError for fewer than one."""
+        """Report the last `weeks` and as many before them. Raises InputError if below 1."""
         if not 1 <= weeks * 7 <= MAX_DAYS:
             raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 or more, such as 4.")
         now = self.scope.now()
         return await self._build_report(now - timedelta(weeks=weeks), now)
 
     async def report_since(self, start: datetime) -> GrowthReport:
-        """From a moment on, beside as long a time before it. Raises InputError for one that is still to come."""
+        """Report from `start`, and an equal period before it. Raises InputError for a future start."""
         now = self.scope.now()
         if not timedelta(0) < now - start <= timedelta(days=MAX_DAYS):
             raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date that has passed.")

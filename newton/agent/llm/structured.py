@@ -1,4 +1,4 @@
-"""Asks a model for forms off the hot path: within the day's ceiling, with every token recorded."""
+"""Structured output from the chat model for background work, within the daily token limit and with recorded usage."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MAX_JUDGMENT_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredLLM:
-    """For one agent. It is also the Judge of whether two statements say the same, and breaks the ties of frames."""
+    """Structured calls for one agent. Implements SameFactJudge and the tie-break of frames."""
 
     scope: AgentScope
     model: StructuredModel
@@ -32,23 +32,23 @@ class StructuredLLM:
 
     @property
     def name(self) -> str:
-        """What its model is called in the record of costs."""
+        """Return the model name for usage records."""
         return self.model.name
 
     async def complete(
         self, prompt: str, schema: type[F], *, purpose: str, max_tokens: int, timeout_seconds: float | None = None
     ) -> F | None:
-        """The form as the model filled it, or None when what it gave does not fit.
+        """Return the model's answer parsed by `schema`, or None if it does not match.
 
-        Raises SpendError when the call could pass the day's ceiling, and ProviderError when no answer comes, or none
-        in so many seconds.
+        Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError when there is no answer
+        within `timeout_seconds`.
         """
         assert not in_transaction()
         async with self.scope.transaction() as tx:
             spent = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
         if spent + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
             raise TokenQuotaError(
-                f"Today's ceiling of {self.tokens_per_day:,} model tokens leaves no room for this.",
+                f"The daily limit of {self.tokens_per_day:,} model tokens leaves too few for this call.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
             )
         heard, reply, failed = list[str](), None, False
@@ -63,12 +63,12 @@ class StructuredLLM:
                         heard.append(piece)
         except TimeoutError:
             what = f"The model {self.name} did not answer in {timeout_seconds:.0f} seconds."
-            raise ProviderError(what, hint="Name a faster one, or none, for this.") from None
+            raise ProviderError(what, hint="Configure a faster model for this purpose, or none.") from None
         except ProviderError:
-            failed = True  # a model that fails has told its cost before, or had none
+            failed = True  # a failing model has reported its usage already, or has none
             raise
         finally:
-            # Shielded: what was asked and heard is paid for, even when nobody waits for the rest.
+            # Shielded: the tokens are paid for even when the caller is cancelled.
             if spent := reply or (None if failed else self._estimate_reply(prompt, "".join(heard))):
                 await asyncio.shield(self._record_usage(spent, purpose))
         return parse_output(reply.text if reply else "", schema)
@@ -88,7 +88,7 @@ class StructuredLLM:
             await usage.record(tx, reply, agent_id=self.scope.agent_id, purpose=purpose, now=self.scope.now())
 
     async def pick_frame(self, text: str, candidates: Sequence[Frame]) -> str | None:
-        """Which of the frames the text wants; None when the model cannot say or cannot be asked."""
+        """Return the frame that fits the text best; None if the model cannot say or fails."""
         try:
             pick = await self.complete(
                 build_tiebreak_prompt(text, candidates), FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS
@@ -98,7 +98,7 @@ class StructuredLLM:
         return pick and pick.frame
 
     async def is_same_fact(self, new: str, known: str) -> bool:
-        """Whether both say the same; what the model cannot answer is no."""
+        """Return whether both texts state the same fact; False if the model fails."""
         answer = await self.complete(
             build_same_fact_prompt(new, known), SameFactOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS
         )

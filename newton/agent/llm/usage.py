@@ -1,4 +1,4 @@
-"""What models cost one agent."""
+"""Recorded token usage of one agent."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from newton.providers.token_calibration import UsageSample
 
 SQL = load("newton.agent.llm", "usage.sql")
 
-SAMPLE_LIMIT = 20  # calls from which it is learnt how a model counts
+SAMPLE_LIMIT = 20  # calls that the token calibration is fitted to
 
 
 async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
-    """Tokens asked and answered since midnight UTC."""
+    """Return the input and output tokens since midnight UTC."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     row = await SQL["sum_tokens"].fetch_one(tx, agent_id=agent_id, since=midnight)
     assert row is not None
@@ -24,7 +24,7 @@ async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
 
 
 class PromptSize(NamedTuple):
-    """What was sent, by our own count: the tokens of its words, and its messages."""
+    """Local token count and number of messages of a prompt."""
 
     tokens: int
     messages: int
@@ -49,6 +49,6 @@ async def record(
 
 
 async def list_samples(tx: Tx, *, agent_id: UUID, model: str) -> list[UsageSample]:
-    """The latest calls of a model that reported what they cost, beside our own count of them."""
+    """Return the latest calls with reported usage, for token calibration."""
     rows = await SQL["list_samples"].fetch_all(tx, agent_id=agent_id, model=model, max_rows=SAMPLE_LIMIT)
     return [UsageSample(*row) for row in rows]

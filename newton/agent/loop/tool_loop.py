@@ -87,7 +87,7 @@ class ToolLoop:
                 continue
             ruling = await self.gate.check(call.arguments, "action")
             if ruling.blocks:
-                why = {"error": f"A censor forbids this call: {ruling.message}.", "hint": "Try another way."}
+                why = {"error": f"A censor forbids it: {ruling.message}.", "hint": "Try another way."}
                 own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = ToolResult(why, is_error=True)
             else:
                 others.append(call)

@@ -165,9 +165,7 @@ class AgentToolset:
             return None
         ruling = await self.gate.check(args.all_text(), "action")
         if ruling.blocks:
-            raise CensorError(
-                f"A censor forbids this call: {ruling.message}.", hint="Nothing was stored. Try another way."
-            )
+            raise CensorError(f"A censor forbids it: {ruling.message}.", hint="Nothing was stored. Try another way.")
         return ruling.message if ruling.matches else None
 
 

@@ -1,4 +1,4 @@
-"""What a model takes from conversations, off the hot path: facts, procedures, proposed censors, and what to call it."""
+"""Extraction by a model, in the background: facts, procedures, proposed censors and titles of conversations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ MIN_WORD_OVERLAP = 0.6
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """What was taken from how many conversations."""
+    """Numbers of conversations read and of memories extracted."""
 
     conversations: int
     facts: int
@@ -41,11 +41,10 @@ class ExtractionResult:
 
 
 async def extract(llm: StructuredLLM, ctx: LifecycleContext, *, limit: int) -> ExtractionResult:
-    """Has a model read at most so many conversations that none has read yet, the oldest first.
+    """Extract from up to `limit` conversations not yet read, oldest first.
 
-    Recalled text is not among the lines, nor what tools and the web said. A conversation that the model does not take
-    is left for another time. Raises SpendError, and ProviderError when it fails at two in a row or at all of them; what
-    was taken until then is kept.
+    Recalled text and output of tools and the web are not read. A conversation that fails is retried later. Raises
+    TokenQuotaError, and ProviderError when two in a row or all fail; earlier results stay stored.
     """
     refused: ProviderError | None = None
     read = learnt = practised = proposed = 0
@@ -99,7 +98,7 @@ async def _store_facts(
 
 
 def _restates_request(content: str, requests: Sequence[str]) -> bool:
-    """Whether it says in a model's words what somebody wants: a wish, with most of the words of theirs."""
+    """Return whether the fact restates a request: most of its words are in the request."""
     own, many = (
         extract_content_words(content),
         [extract_content_words(words) for words in requests] if detect_instructions(content) else [],
@@ -124,7 +123,7 @@ def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:
 async def _store_procedures(
     tx: Tx, conversation: EpisodeLines, extracted: ExtractionOutput, *, ctx: LifecycleContext, llm: StructuredLLM
 ) -> int:
-    """Ways of doing something that worked, unless there is a procedure of that name: a model replaces none."""
+    """Store procedures under new names; a model replaces none. Return their number."""
     new = 0
     for proposed in extracted.procedures:
         try:
@@ -145,7 +144,7 @@ def _to_skill(proposed: ProposedProcedure) -> Skill:
             core=tuple(clean_model_text(step) for step in proposed.steps),
         )
     except ValidationError as error:
-        raise InputError("That is no procedure.", hint=str(error)) from None
+        raise InputError("The procedure is not valid.", hint=str(error)) from None
 
 
 async def _store_title(
@@ -158,7 +157,7 @@ async def _store_title(
 
 
 async def _propose_censors(tx: Tx, extracted: ExtractionOutput, *, ctx: LifecycleContext, llm: StructuredLLM) -> int:
-    """Censors that a model proposes wait in quarantine for a person."""
+    """Store proposed censors in quarantine until a person approves them. Return their number."""
     said = [(clean_model_text(proposed.trigger), clean_model_text(proposed.reason)) for proposed in extracted.censors]
     rules = [rule for trigger, reason in said if trigger and reason and (rule := _to_censor_rule(trigger, reason))]
     return len(await censors.add_rules(tx, rules, ctx=ctx))

@@ -1,4 +1,4 @@
-"""Long words told shorter by a model, off the hot path, once for the same words."""
+"""One-line summaries of long messages by a model, in the background, once per text."""
 
 import re
 
@@ -11,14 +11,14 @@ from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import TokenCounter, WriteContext
 from newton.memory.representations import one_line
 
-SCHEMA_OVERHEAD_TOKENS = 50  # what the form around the words costs, and more than most models pass a limit by
-MAX_INPUT_CHARS = 24_000  # characters that a model is asked to read
+SCHEMA_OVERHEAD_TOKENS = 50  # the JSON around the text, and more than most models exceed a limit by
+MAX_INPUT_CHARS = 24_000  # of a text in the prompt
 
 
 async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> str | None:
-    """The content in at most so many tokens, as one line; None when what the model gave is not short enough.
+    """Return a one-line summary of at most `max_tokens`; None if the model's answer is not short enough.
 
-    Raises SpendError when the call could pass the day's ceiling, and ProviderError when no answer comes.
+    Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError without an answer.
     """
     assert not in_transaction()
     answer = await llm.complete(
@@ -33,8 +33,7 @@ async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> s
 
 
 def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: TokenCounter) -> str | None:
-    """The words as a form may hold them, if they are any, not more than `most` tokens, and shorter than the content.
-    Pure."""
+    """Return the cleaned summary if it is not empty, within `max_tokens` and shorter than the content. Pure."""
     line = one_line(clean_model_text(text))
     if not re.search(r"\w", line) or count_tokens(line) > max_tokens or count_tokens(line) >= count_tokens(content):
         return None
@@ -42,10 +41,9 @@ def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: To
 
 
 async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) -> int:
-    """Has a model tell at most so many lines shorter, of those that no short form holds; how many it did.
+    """Summarize up to `limit` long messages without a summary; return their number.
 
-    It ends early when the day's ceiling is reached. Raises ProviderError when the model fails; what was told until then
-    is kept.
+    Stops at the daily token limit. Raises ProviderError when the model fails; earlier summaries stay stored.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         lines = await long_messages.find(tx, agent_id=ctx.agent_id, limit=limit)

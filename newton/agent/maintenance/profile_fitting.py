@@ -1,4 +1,4 @@
-"""Learns how memories should be weighed from how they were used, and says whether that is better before it is taken."""
+"""Fitting of a profile's weights to usage data, with a comparison before the result is saved."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,30 +21,29 @@ LEARNABLE_FEATURES = tuple(name for name in WEIGHABLE if name in FEATURE_NAMES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFitter:
-    """For one agent."""
+    """Profile fitting for one agent."""
 
     scope: AgentScope
     profiles: Mapping[str, Profile]
     frames: Mapping[str, Frame]
 
     async def find_profile_in_use(self) -> str:
-        """The profile by which most of what can be learnt from was made; without any, the one that most frames name."""
+        """Return the profile with the most usage data; without any, the one that most frames name."""
         async with self.scope.transaction() as tx:
             used = await training_data.find_most_used_profile(tx, agent_id=self.scope.agent_id)
         named = Counter(frame.profile for frame in self.frames.values())
         return used or min(named, key=lambda name: (-named[name], name))
 
     async def fit(self, name: str) -> WeightFit:
-        """Weights learnt from the contexts that this profile made, beside its own. Nothing is changed.
+        """Fit weights to the contexts built by a profile and compare them with its own. Changes nothing.
 
-        Raises NotFoundError, InputError for a profile that adds up no weights, and ConflictError when too little is
-        known yet.
+        Raises NotFoundError, InputError for a profile without weights, and ConflictError without enough usage data.
         """
         base = get_profile(self.profiles, name)
         if not base.weights.nonzero or base.combine != "sum":
             raise InputError(
-                f"{name!r} adds up no weights, so none can be learnt.",
-                hint="Fit one that does: `newton profiles show` tells.",
+                f"{name!r} has no weights to fit.",
+                hint="Choose a profile with weights: see `newton profiles show`.",
             )
         async with self.scope.transaction() as tx:
             known = await training_data.load_cases(
@@ -52,18 +51,18 @@ class ProfileFitter:
             )
         if len(known) < MIN_CASES:
             raise ConflictError(
-                f"Of {len(known)} contexts by {name!r} it is known what a reply used of them, and what not.",
-                hint=f"Fitting takes {MIN_CASES}: go on talking with a model set (`newton chat`).",
+                f"Only {len(known)} of the {MIN_CASES} contexts needed to fit {name!r} have usage data.",
+                hint="Chat more with a model configured (`newton chat`).",
             )
         start = np.array([base.weights.nonzero.get(feature, 0.0) for feature in LEARNABLE_FEATURES])
         return fit_weights(known, start / start.sum())
 
     def save(self, result: WeightFit, base: str, name: str, folder: Path) -> Path:
-        """Writes the weights as a profile of the person's own; it is used when it is named. Raises ConflictError when
-        there is one, and ConfigError for a name or a folder that cannot be."""
+        """Save the weights as a user profile. Raises ConflictError when the name exists, and ConfigError for an invalid
+        name or folder."""
         like = get_profile(self.profiles, base)
         if name in self.profiles:
-            raise ConflictError(f"There is a profile {name!r}, which this would replace.", hint="Take another name.")
+            raise ConflictError(f"There is a profile {name!r}, which this would replace.", hint="Choose another name.")
         weights = {feature: round(float(w), 3) for feature, w in zip(LEARNABLE_FEATURES, result.weights, strict=True)}
         described = (
             f"Learnt from {result.training_count} contexts by {base} until {self.scope.now():%Y-%m-%d}: precision"

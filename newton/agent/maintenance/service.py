@@ -1,4 +1,4 @@
-"""Keeps a mind in order: vectors for what waits, facts compared and generalised, every memory in its right state."""
+"""Maintenance of an agent's memory: pending embeddings, deduplication, generalization, lifecycle, retention."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,19 +30,19 @@ from newton.memory.transitions import PlannedTransition, list_applied_since
 if TYPE_CHECKING:
     pass
 
-# After writing, so many waiting memories are seen to before the door answers; the rest follows later.
+# Pending memories processed after a write, before the response; the rest follows in the background.
 BATCH_SIZE = 64
 
 
 class LifecycleReport(NamedTuple):
-    """What the daily upkeep did: the steps it took, and how many old contexts it let go of."""
+    """The applied transitions, and the number of expired contexts deleted."""
 
     steps: Sequence[PlannedTransition]
     expired_contexts: int
 
 
 class RetentionReport(NamedTuple):
-    """How many contexts were let go of, and how many sessions have nothing at hand any more."""
+    """Numbers of contexts deleted and of working sets expired."""
 
     contexts: int
     sessions: int
@@ -50,7 +50,7 @@ class RetentionReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceService:
-    """For one agent; `origin` names who asks for it. Contexts are kept for `bundle_days`, or for ever if that is 0."""
+    """Maintenance for one agent. Contexts are kept for `bundle_days`; 0 keeps them forever."""
 
     scope: AgentScope
     bundle_days: int
@@ -60,9 +60,9 @@ class MaintenanceService:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
-        """Reads what was written for names, embeds what waits in the outbox, and compares the facts with what is known.
+        """Extract entities, embed pending memories, and compare facts with known ones.
 
-        At most so many of each, or all.
+        Each step processes up to `limit` items, or all.
         """
         await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
@@ -90,9 +90,10 @@ class MaintenanceService:
             after = read.last
 
     async def run_lifecycle(self, *, dry_run: bool = False) -> LifecycleReport:
-        """All of the daily upkeep, one part after the other: joins facts that say the same, generalises what has grown
-        too many, takes every step that is due, and lets go of what is too old. Returns all steps taken, or with `dry`
-        those that the record asks for as it is."""
+        """Run daily maintenance: merge duplicate facts, generalize, apply due transitions, apply retention.
+
+        Returns all transitions, or with `dry_run` those that are due now.
+        """
         if dry_run:
             return LifecycleReport(
                 await engine.run_lifecycle(self.scope.db, self.scope.write_context(), dry_run=True), 0
@@ -111,15 +112,15 @@ class MaintenanceService:
         return LifecycleReport([change.transition for change in changed], released.contexts)
 
     async def generalize_facts(self) -> int:
-        """Tells in few what has grown too many; how many facts that concerned."""
+        """Generalize groups of facts over their limit; return the number of facts concerned."""
         return await generalize_facts(self.scope.db, self.scope.write_context())
 
     async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
-        """Takes every step that is due, of memories of that kind, beyond the caps, or of all."""
+        """Apply all due transitions, caps included, of one kind or of all."""
         return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
 
     async def apply_retention(self, tx: Tx) -> RetentionReport:
-        """Lets go of contexts that are too old, and of what sessions had at hand that nobody touches any more."""
+        """Delete expired contexts and working sets of idle sessions."""
         now, agent_id = self.scope.now(), self.scope.agent_id
         sets = await working_set_store.expire_working_sets(
             tx, agent_id=agent_id, before=now - timedelta(days=self.working_days)
@@ -130,7 +131,7 @@ class MaintenanceService:
         return RetentionReport(await bundle_store.delete_bundles_before(tx, agent_id=agent_id, before=before), sets)
 
     async def update_summaries(self) -> int:
-        """Brings summaries up to date that doors have left behind; of how many sessions."""
+        """Update stale session summaries; return the number of sessions."""
         async with self.scope.transaction() as tx:
             late = await artifacts.find_sessions_due(
                 tx, agent_id=self.scope.agent_id, sizes=self.sizes, limit=BATCH_SIZE
@@ -142,11 +143,11 @@ class MaintenanceService:
         return len(late)
 
     async def extract(self) -> ExtractionResult:
-        """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""
+        """Extract from unread conversations. Raises ConfigError without a model."""
         if self.llm is None:
-            raise ConfigError("No model is set to read with.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
+            raise ConfigError("Extraction needs a model.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
         return await extract(self.llm, self.scope.write_context(), limit=BATCH_SIZE)
 
     async def summarize_lines(self) -> int:
-        """Has the model tell long lines shorter; how many it did. Without a model nothing happens."""
+        """Summarize long messages by the model; return their number. Does nothing without a model."""
         return 0 if self.llm is None else await summarize_lines(self.llm, self.scope.write_context(), limit=BATCH_SIZE)

@@ -1,1 +1,1 @@
-"""How far the stated confidence can be trusted, computed from judged decisions alone."""
+"""Calibration of stated confidence, computed from reviewed decisions only."""

@@ -1,4 +1,4 @@
-"""Whether more is promised than comes, and whether chance alone could look like that. Pure."""
+"""Over- and underconfidence, with a significance interval. Pure."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -10,27 +10,27 @@ from numpy.typing import NDArray
 
 from newton.brain.calibration.series import ForecastSeries
 
-Float32Array = NDArray[np.float32]  # exact enough for a thousandth, and half the time
+Float32Array = NDArray[np.float32]  # exact to 0.001, in half the time of float64
 
-# At 20, someone who says 0.9 and is right 60 % of the time is found three times in four; at 10, one time in three.
+# At 20 a stated 0.9 with 60 % success is detected in 3 of 4 cases, at 10 in 1 of 3.
 MIN_REVIEWS = 20
 RESAMPLES = 1_000
-# The mean of more than so many is so close to normal that drawing more only takes time; the spread is scaled instead.
+# The mean of more is nearly normal, so the spread is scaled instead of drawing more samples.
 MAX_RESAMPLE_SIZE = 128
-CONFIDENCE_LEVEL = 0.97  # more than the 95 % promised, because the ends are found by chance themselves
+CONFIDENCE_LEVEL = 0.97  # above the nominal 95 %, because the bounds are sampled too
 SEED = 20
-ROUNDING_TOLERANCE = 1e-6  # rounding; no bias is that small
+ROUNDING_TOLERANCE = 1e-6  # differences below it are rounding
 
 BiasVerdict = Literal["overconfident", "underconfident", "no sign of either", "too few reviews to say"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBias:
-    """Mean confidence less mean outcome: above 0 is overconfident.
+    """Mean confidence minus mean outcome; positive is overconfident.
 
-    `interval` is where it may truly lie (95 %), None below ENOUGH reviews. It is never narrower than the noise that a
-    perfectly calibrated recorder of the same confidences would show, so a calibrated one is accused in fewer than one
-    case in twenty, even where all outcomes are alike and a plain bootstrap would see no spread at all.
+    `interval` is a 95 % bootstrap interval, None below MIN_REVIEWS. It is never narrower than the sampling noise of a
+    perfectly calibrated agent with the same confidences, so a calibrated agent is flagged in fewer than 5 % of cases,
+    even if all outcomes are equal and a plain bootstrap would show no spread.
     """
 
     n: int
@@ -53,7 +53,7 @@ class ConfidenceBias:
 
 
 def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
-    """The bias, or None when nothing was judged. The same record always gives the same interval."""
+    """Compute the bias; None without reviews. Deterministic for a given record."""
     if len(pairs) == 0:
         return None
     return ConfidenceBias(
@@ -65,7 +65,7 @@ def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
 
 
 def _interval(pairs: ForecastSeries) -> tuple[float, float]:
-    order = np.lexsort((pairs.outcome, pairs.stated))  # so that the order of arrival changes nothing
+    order = np.lexsort((pairs.outcome, pairs.stated))  # makes the result independent of input order
     stated, gap = pairs.stated[order].astype(np.float32), pairs.gap[order].astype(np.float32)
     drawn = min(len(pairs), MAX_RESAMPLE_SIZE)
     which, dice = _draws()
@@ -75,7 +75,7 @@ def _interval(pairs: ForecastSeries) -> tuple[float, float]:
     resampled = _quantile_ends((gap[rows].mean(axis=0) - gap.mean()) * shrink)
     promised = stated[rows]
     calibrated = _quantile_ends((promised - (dice[:drawn] < promised)).mean(axis=0) * shrink)
-    # What a calibrated recorder shows lies around 0; turned around, it says which truth could look like this.
+    # The noise of a calibrated agent around 0, mirrored to bound the true bias.
     return size + min(resampled[0], -calibrated[1]), size + max(resampled[1], -calibrated[0])
 
 
@@ -87,7 +87,7 @@ def _quantile_ends(noise: Float32Array) -> tuple[float, float]:
 
 @cache
 def _draws() -> tuple[Float32Array, Float32Array]:
-    """Where in the record each draw falls, as a share of its length, and the dice of the calibrated recorder."""
+    """Return fixed random draws: positions in the record as fractions, and outcomes of a calibrated agent."""
     rng = np.random.default_rng(SEED)
     shape = MAX_RESAMPLE_SIZE, RESAMPLES
     return rng.random(shape, dtype=np.float32), rng.random(shape, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A part of the record, by category and date. Pure."""
+"""Filters of reviewed decisions by category and date. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,11 +10,11 @@ from newton.errors import InputError
 def filter_decisions(
     decisions: Sequence[ReviewedDecision], *, category: str | None, since: datetime | None
 ) -> list[ReviewedDecision]:
-    """Those of the category that were decided at `start` or later. Raises InputError for an unknown category."""
+    """Return the decisions of a category made at `since` or later. Raises InputError for an unknown category."""
     known = sorted({one.category for one in decisions})
     if category is not None and category not in known:
         listed = ", ".join(known) or "none"
-        raise InputError(f"No judged decision is of category {category!r}.", hint=f"There are: {listed}.")
+        raise InputError(f"No reviewed decision has the category {category!r}.", hint=f"Known categories: {listed}.")
     return [
         one
         for one in decisions

@@ -1,4 +1,4 @@
-"""A calibration as plain values, under the names that forecasters' programs use. Pure."""
+"""The JSON form of a calibration report, with the field names of forecasting tools. Pure."""
 
 from dataclasses import asdict
 
@@ -8,7 +8,7 @@ from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.scores import CalibrationBin, CalibrationScores
 from newton.brain.calibration.trend import CalibrationTrend, TrendSlope
 
-# Where a map is shown. It is defined everywhere between.
+# Sample points of a correction map, which is continuous.
 MAP_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
 JsonDict = dict[str, object]
@@ -17,9 +17,9 @@ EMPTY_REPORT: JsonDict = {"n": 0, "partials": 0, "says": "nothing judged", "bins
 
 
 def to_json(report: CalibrationReport) -> JsonDict:
-    """For JSON. The scores of the whole record stand at the top; what there is too little for is null.
+    """Return the report as JSON values. Scores of the whole record are at the top level; unavailable ones are null.
 
-    `without_partials` has the same scores without the partial outcomes, when there are any.
+    `without_partials` has the scores without partial outcomes, if there are any.
     """
     return {
         **(_scores(report.scores) if report.scores else EMPTY_REPORT),
@@ -36,7 +36,7 @@ def _scores(of: CalibrationScores) -> JsonDict:
 
 
 def _bin(bucket: CalibrationBin) -> JsonDict:
-    """Shares to four places: they are read in a table, and no figure is computed from them again."""
+    """Round the shares of a bin to four decimals, for display."""
     return {
         "bin": bucket.label,
         "n": bucket.n,

@@ -1,4 +1,5 @@
-"""A map from stated to corrected confidence, learnt from earlier decisions and tried on later ones. Pure."""
+"""Recalibration: a map from stated to corrected confidence, fitted on earlier decisions and validated on later ones.
+Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ import numpy as np
 from newton.brain.calibration.series import FloatArray, ForecastSeries
 
 MIN_REVIEWS = 30
-# The share of the record that counts as earlier: a map is chosen there, the rest only judges it.
+# The share of the record that the map is chosen on; the rest validates it.
 TRAINING_SHARE = 2 / 3
-# Where the earlier part is cut to choose: fitted up to one, tried up to the next.
+# Forward validation within that part: fitted up to one cut, tested up to the next.
 FOLD_ENDS = (0.5, 0.625, 0.75, 0.875, 1.0)
-# Beyond these, confidences are corrected alike: there is never enough evidence to tell 0.99 from 0.999.
+# Confidences are clipped here: there is never enough data to tell 0.99 from 0.999.
 MIN_PROBABILITY, MAX_PROBABILITY = 0.01, 0.99
 
 RecalibrationMethod = Literal["none", "platt", "isotonic"]
@@ -23,7 +24,7 @@ RecalibrationMethod = Literal["none", "platt", "isotonic"]
 
 @dataclass(frozen=True, slots=True)
 class NoCorrection:
-    """No correction: the confidence stands as it was stated."""
+    """The identity map."""
 
     method: RecalibrationMethod = "none"
 
@@ -33,7 +34,8 @@ class NoCorrection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlattScaling:
-    """A logistic curve over the log odds. A slope under 1 draws to the middle, a shift below 0 draws down."""
+    """A logistic curve over the log odds. A slope under 1 reduces confidence towards 0.5; a negative intercept lowers
+    it."""
 
     slope: float
     intercept: float
@@ -45,7 +47,7 @@ class PlattScaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsotonicMap:
-    """Corners of a line that never falls; level before the first and after the last."""
+    """A nondecreasing piecewise linear map; constant before the first and after the last point."""
 
     stated: tuple[float, ...]
     observed: tuple[float, ...]
@@ -60,7 +62,7 @@ CorrectionMap = NoCorrection | PlattScaling | IsotonicMap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalibrationResult:
-    """The map, fitted on every review, and what its like did on later decisions when fitted on the earlier ones.
+    """A map fitted on all reviews, and the Brier scores on later decisions when fitted on earlier ones.
 
     Show a corrected confidence beside the stated one, never instead of it.
     """
@@ -80,12 +82,12 @@ class RecalibrationResult:
         return self.brier_corrected < self.brier_stated
 
     def correct(self, confidence: float) -> float:
-        """What came of such a confidence, in [0, 1]; never lower for a higher one."""
+        """Return the corrected confidence in [0, 1]; nondecreasing."""
         return float(self.correction.apply(np.array([confidence]))[0])
 
 
 def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
-    """The map for this record, which must be in order of time; None below NEEDED reviews."""
+    """Fit the map to a record in time order; None below the required number of reviews."""
     if len(pairs) < MIN_REVIEWS:
         return None
     cut = round(len(pairs) * TRAINING_SHARE)
@@ -101,7 +103,7 @@ def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
 
 
 def fit_platt(pairs: ForecastSeries) -> PlattScaling:
-    """Fitted by likelihood, drawn a little towards changing nothing, so that a few alike outcomes do not run away."""
+    """Fit by maximum likelihood, regularized towards the identity, so that a few equal outcomes do not dominate."""
     odds = _log_odds(pairs.stated)
 
     def loss(at: FloatArray) -> tuple[float, FloatArray]:
@@ -111,7 +113,7 @@ def fit_platt(pairs: ForecastSeries) -> PlattScaling:
         total = float((np.logaddexp(0, place) - pairs.outcome * place).sum() + away @ away / 2)
         return total, np.array([miss.sum(), (miss * odds).sum()]) + away
 
-    # Loading it takes longer than most commands, and most commands need no map.
+    # Imported here: loading it takes longer than most commands.
     found = import_module("scipy.optimize").minimize(
         loss, (0.0, 1.0), jac=True, method="TNC", bounds=[(None, None), (0.0, None)]
     )
@@ -119,7 +121,7 @@ def fit_platt(pairs: ForecastSeries) -> PlattScaling:
 
 
 def fit_isotonic(pairs: ForecastSeries) -> IsotonicMap:
-    """The line closest to the outcomes that never falls. Decisions of one confidence are one corner."""
+    """Fit an isotonic regression. Decisions of equal confidence become one point."""
     stated, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
     means = np.bincount(which, weights=pairs.outcome) / counts
     came: FloatArray = import_module("scipy.optimize").isotonic_regression(means, weights=counts).x
@@ -133,7 +135,7 @@ def _fit_identity(_: ForecastSeries) -> NoCorrection:
 
 
 def _choose_fit(earlier: ForecastSeries) -> Callable[[ForecastSeries], CorrectionMap]:
-    """The way to fit that saves most error on what came after it, if it saves more than chance explains."""
+    """Choose the fit with the lowest error on later decisions, if its improvement is significant."""
     cuts = [round(len(earlier) * share) for share in FOLD_ENDS]
     folds = [(earlier.select(slice(a)), earlier.select(slice(a, b))) for a, b in pairwise(cuts)]
     best: Callable[[ForecastSeries], CorrectionMap] = _fit_identity

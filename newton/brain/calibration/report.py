@@ -1,4 +1,4 @@
-"""The whole calibration of a record, and the short note of it that a context shows. Pure."""
+"""The calibration report of a record, and its short note for contexts. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from newton.brain.calibration.trend import CalibrationTrend, compute_trend
 from newton.brain.draft import ReviewedDecision
 
 MAX_NOTE_TOKENS = 100
-# The note speaks of the latest decisions: what was true of an agent a year ago need not be.
+# The note covers the latest decisions only, because agents change.
 NOTE_WINDOW = 100
 UNNAMED = "(none)"
 
@@ -30,7 +30,7 @@ _NAMES: Mapping[GroupDimension, Callable[[ReviewedDecision], Iterable[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationGroup:
-    """The decisions that share a name. Its bias has no interval, and no verdict, when the group is too small."""
+    """The decisions of one group. Small groups have no bias interval and no verdict."""
 
     name: str
     n: int
@@ -41,10 +41,10 @@ class CalibrationGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationReport:
-    """Everything that a record of judged decisions says about the confidence in it.
+    """The calibration of a record of reviewed decisions.
 
-    Where nothing was judged, `scores` and `bias` are None. `decided` are the scores without the partial outcomes,
-    None where there are none of those. A decision stands in the group of each of its kinds of reason.
+    `scores` and `bias` are None without reviews. `without_partials` has the scores without partial outcomes, None if
+    there are none. A decision is in the group of each of its reason kinds.
     """
 
     scores: CalibrationScores | None
@@ -60,7 +60,7 @@ class CalibrationReport:
 
 
 def build_calibration(decisions: Iterable[ReviewedDecision]) -> CalibrationReport:
-    """The calibration of these decisions, given in any order. Raises InputError for a confidence outside [0, 1]."""
+    """Compute the report. Decisions may be in any order. Raises InputError for a confidence outside [0, 1]."""
     known = sort_by_time(decisions)
     pairs = to_series(known)
     whole = np.flatnonzero(pairs.outcome != 0.5)
@@ -77,10 +77,7 @@ def build_calibration(decisions: Iterable[ReviewedDecision]) -> CalibrationRepor
 def write_note(
     decisions: Iterable[ReviewedDecision], *, count: Callable[[str], int], max_tokens: int = MAX_NOTE_TOKENS
 ) -> str | None:
-    """What the latest decisions teach, in at most `most` tokens as `count` counts them.
-
-    None when there are too few reviews to say anything.
-    """
+    """Write a note on the latest decisions of at most `max_tokens`; None with too few reviews."""
     pairs = to_series(sort_by_time(decisions)[-NOTE_WINDOW:])
     own = compute_bias(pairs)
     if own is None or len(pairs) < MIN_REVIEWS:
@@ -127,7 +124,7 @@ def _build_groups(
 
 def _build_group(name: str, pairs: ForecastSeries) -> CalibrationGroup:
     own = compute_bias(pairs)
-    assert own is not None  # a name without a decision is no group
+    assert own is not None  # every group has a decision
     return CalibrationGroup(
         name=name, n=len(pairs), base_rate=own.mean_outcome, brier=float(pairs.squared_errors.mean()), bias=own
     )

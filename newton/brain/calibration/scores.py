@@ -1,4 +1,4 @@
-"""How good the stated confidences were, in the figures that forecasters use. Pure."""
+"""Calibration scores of stated confidence: Brier score, log loss, ECE and others. Pure."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -8,17 +8,17 @@ import numpy as np
 from newton.brain.calibration.series import FloatArray, ForecastSeries, IndexArray
 
 BIN_COUNT = 10
-# Forecasts closer to 0 or 1 than this count as this close in the logarithm, which has no end there.
+# Forecasts are clipped to this distance from 0 and 1, because the logarithm is unbounded there.
 LOG_CLIP = 1e-6
 Z95 = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationBin:
-    """The decisions whose confidence lies in [low, high); the last bin also holds `high`.
+    """The decisions with a confidence in [low, high); the last bin includes `high`.
 
-    `wilson95` is Wilson's interval for the share that came true. With partial outcomes it is a little too wide,
-    because a half is nearer to the mean than a yes or a no.
+    `wilson95` is the Wilson interval of the success rate. It is slightly too wide with partial outcomes, because a half
+    is nearer to the mean.
     """
 
     low: float
@@ -35,11 +35,11 @@ class CalibrationBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScores:
-    """Figures over one set of judged decisions. Partial outcomes count 0.5; `partials` says how many there are.
+    """Scores of reviewed decisions. Partial outcomes count 0.5; `partials` is their number.
 
-    `brier_skill_vs_base` is None when all outcomes are alike: always saying the base rate is then perfect, and there
-    is no share of its error to save. `uncertainty` is the variance of the outcomes, that is base rate x (1 - base
-    rate) when none is partial. Bins without decisions are left out.
+    `brier_skill_vs_base` is None when all outcomes are equal, because the base rate then has no error to improve on.
+    `uncertainty` is the variance of the outcomes: base rate x (1 - base rate) without partial ones. Empty bins are
+    omitted.
     """
 
     n: int
@@ -59,7 +59,7 @@ class CalibrationScores:
 
 
 def compute_scores(pairs: ForecastSeries) -> CalibrationScores | None:
-    """The figures, or None when nothing was judged."""
+    """Compute the scores; None without reviews."""
     if len(pairs) == 0:
         return None
     base = float(pairs.outcome.mean())
@@ -88,7 +88,7 @@ def compute_scores(pairs: ForecastSeries) -> CalibrationScores | None:
 
 
 def wilson_interval(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
-    """Wilson's interval for a share of n trials, 95 % unless told otherwise.
+    """Return the Wilson interval of a share of n trials, 95 % by default.
 
     >>> [round(end, 4) for end in wilson_interval(0.0, 1)]
     [0.0, 0.7935]
@@ -122,10 +122,10 @@ def _log_loss(pairs: ForecastSeries) -> float:
 
 
 def _equal_mass_error(pairs: ForecastSeries) -> float:
-    """The calibration error over ten groups of nearly equal size, in order of confidence.
+    """Compute the calibration error over ten groups of nearly equal size, in order of confidence.
 
-    Decisions of the same confidence may be cut apart by the edge of a group. Each then stands for all of them, with
-    their mean outcome, so that no order among them changes the figure.
+    A group boundary may separate decisions of equal confidence. Each counts with their mean outcome, so that their
+    order does not change the result.
     """
     order = np.argsort(pairs.stated, kind="stable")
     stated, outcome = pairs.stated[order], _group_means(pairs)[order]
@@ -134,6 +134,6 @@ def _equal_mass_error(pairs: ForecastSeries) -> float:
 
 
 def _group_means(pairs: ForecastSeries) -> FloatArray:
-    """For each decision the mean outcome of all with exactly its confidence."""
+    """Return for each decision the mean outcome of all decisions of the same confidence."""
     _, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
     return (np.bincount(which, weights=pairs.outcome) / counts)[which]

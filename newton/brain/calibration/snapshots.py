@@ -1,4 +1,4 @@
-"""What the record of decisions says, worked out when an outcome comes in: a context only reads it."""
+"""Snapshots of calibration, computed after a review so that contexts only read them."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -16,15 +16,15 @@ SQL = load("newton.brain.calibration", "snapshots.sql")
 
 
 class CalibrationNote(NamedTuple):
-    """The calibration note, one line, and the tokens of that line with its end."""
+    """The calibration note, one line, and its tokens including the newline."""
 
     text: str
     tokens: int
 
 
 async def take_snapshot(tx: Tx, *, agent_id: UUID, now: datetime, count_tokens: TokenCounter) -> None:
-    """Writes down what the record says now. Nothing, while no outcome is known."""
-    # the end of the ledger first: what comes in meanwhile is then known too, and gets a snapshot of its own
+    """Compute and store a snapshot. Does nothing without reviews."""
+    # read the ledger head first, so that later reviews trigger another snapshot
     head = await ledger.get_head(tx, agent_id=agent_id)
     judged = await queries.list_reviewed_decisions(tx, agent_id=agent_id)
     pairs = to_series(judged)
@@ -46,12 +46,12 @@ async def take_snapshot(tx: Tx, *, agent_id: UUID, now: datetime, count_tokens: 
 
 
 async def get_last_review_count(tx: Tx, *, agent_id: UUID) -> int:
-    """How many decisions had an outcome when the last snapshot was taken."""
+    """Return the number of reviews in the last snapshot."""
     row = await SQL["get_last_reviewed_count"].fetch_one(tx, agent_id=agent_id)
     return row["judged"] if row else 0
 
 
 async def read_note(tx: Tx, *, agent_id: UUID, moment: datetime | None = None) -> CalibrationNote | None:
-    """What the latest snapshot, or the latest by a moment, advises; None when it advises nothing."""
+    """Return the note of the latest snapshot, or of the latest at `moment`; None without advice."""
     row = await SQL["get_latest_note"].fetch_one(tx, agent_id=agent_id, moment=moment)
     return CalibrationNote(row["note"], row["note_tokens"]) if row and row["note"] else None

@@ -1,4 +1,4 @@
-"""How the judgement changes from decision to decision, and whether the latest are worse. Pure."""
+"""Trends of calibration over time, and detection of drift. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from newton.brain.calibration.scores import Z95
 from newton.brain.calibration.series import FloatArray, ForecastSeries, IndexArray
 from newton.brain.draft import ReviewedDecision
 
-# A Brier score of fewer decisions says more about chance than about judgement.
+# A Brier score of fewer decisions is mostly noise.
 WINDOW_SIZE = 20
 MAX_WINDOWS = 12
 RECENT_COUNT = 50
 MIN_BRIER_RISE = 0.02
 MIN_ACCURACY_FALL = 0.15
-ROUNDING_TOLERANCE = 1e-9  # rounding: what never changes has no slope
+ROUNDING_TOLERANCE = 1e-9  # differences below it are rounding
 
 Direction = Literal["rising", "falling", "no clear change"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendWindow:
-    """Neighbours in time. `start` and `end` are when the first and the last of them was decided."""
+    """Consecutive decisions. `start` and `end` are the times of the first and the last."""
 
     start: datetime
     end: datetime
@@ -37,7 +37,7 @@ class TrendWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendSlope:
-    """The change over 100 decisions, with its 95 % interval: least squares over single decisions."""
+    """The change per 100 decisions with its 95 % interval, by least squares over single decisions."""
 
     per_100: float
     interval: tuple[float, float]
@@ -52,7 +52,7 @@ class TrendSlope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationDrift:
-    """The last RECENT decisions beside all before them. `reasons` is empty when there is no drift."""
+    """The latest decisions compared with all earlier ones. `reasons` is empty without drift."""
 
     recent_brier: float
     earlier_brier: float
@@ -63,7 +63,7 @@ class CalibrationDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTrend:
-    """`drift` is None until there are twice RECENT decisions."""
+    """Windows, slopes and drift. `drift` is None for short records."""
 
     windows: tuple[TrendWindow, ...]
     brier: TrendSlope
@@ -72,7 +72,7 @@ class CalibrationTrend:
 
 
 def compute_trend(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries) -> CalibrationTrend | None:
-    """The trend of these decisions, which must be in order of time; None below two windows."""
+    """Compute the trend of decisions in time order; None below two windows."""
     if len(pairs) < 2 * WINDOW_SIZE:
         return None
     count = min(MAX_WINDOWS, len(pairs) // WINDOW_SIZE)
@@ -86,7 +86,7 @@ def compute_trend(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries) 
 
 
 def fit_slope(values: FloatArray) -> TrendSlope:
-    """The straight line through values in order of time. Its interval allows for a spread that changes (White's)."""
+    """Fit a line to values in time order, with heteroskedasticity-robust (White) standard errors."""
     time = np.arange(len(values)) / 100
     time -= time.mean()
     spread = float(time @ time)
@@ -127,6 +127,6 @@ def _drift(pairs: ForecastSeries) -> CalibrationDrift | None:
 
 
 def _rises_beyond(recent: FloatArray, before: FloatArray, *, min_rise: float) -> bool:
-    """Whether the mean rises by more than `least`, and by more than chance explains (95 %)."""
+    """Return whether the mean rises by more than `min_rise` and significantly (95 %)."""
     rise = float(recent.mean() - before.mean())
     return rise > min_rise and rise > Z95 * sqrt(recent.var() / len(recent) + before.var() / len(before))
