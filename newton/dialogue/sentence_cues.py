@@ -79,7 +79,7 @@ _ENDING = re.compile(r"\.[A-Za-z]\w{0,4}\Z")
 def classify_sentence(sentence: str) -> CueKind | None:
     """What a sentence tells of, or None.
 
-    >>> [classify_sentence(said) for said in ("We chose Redis.", "It raised a KeyError.", "It is in src/a.py", "And/or not.")]
+    >>> [classify_sentence(text) for text in ("We chose Redis.", "It raised a KeyError.", "See src/a.py", "And/or not.")]
     ['decision', 'error', 'path', None]
     """
     sentence = sentence[:MAX_SENTENCE_CHARS]

@@ -176,7 +176,7 @@ def _count_call_tokens(calls: Sequence[ToolCall], count_tokens: TokenCounter) ->
 def _check_unchanged(message: Message, stored_fields: object) -> None:
     if message.immutable_fields != stored_fields:
         raise ConflictError(
-            f"The line {message.stable_ref!r} of this session is there with other words.",
+            f"The line {message.stable_ref!r} of this session exists with other content.",
             hint="Messages are never changed; send the new words under a ref of their own.",
         )
 

@@ -17,7 +17,7 @@ from newton.brain.queries import DecisionSummary
 from newton.brain.repeated_mistakes import RepeatReport
 from newton.heart.growth_queries import MemoryGrowth as Lived
 from newton.heart.growth_queries import MemoryStateChange, ProcedureCounts
-from newton.memory.periods import ReportPeriods
+from newton.memory.time_expressions import ReportPeriods
 
 # Of fewer, a single one moves a share by more than 20 points: such a share is no figure yet.
 MIN_SAMPLES = 5
