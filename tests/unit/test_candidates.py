@@ -15,7 +15,7 @@ from newton.content.profiles import GatherOptions, merge_gather_options
 from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
 from newton.memory.memory import Kind
-from newton.memory.recall import RecallQuery, RecallResult, RetrievedMemory
+from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from tests.support import NOON, count
 
 FAR = GatherOptions(depth=5, salient=100, events=200, sessions=50)

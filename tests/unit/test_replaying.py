@@ -38,7 +38,7 @@ from newton.heart.identity.tenets import Tenet
 from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from tests.db.catalog import FIXED
 from tests.support import ANA, NOON, count, examples
 from tests.unit.test_score import found

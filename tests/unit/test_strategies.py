@@ -205,12 +205,12 @@ def test_what_may_be_told_shorter() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "kind", "why"),
     [
-        (0, 4, "turn", "cuts a turn"),
-        (1, 5, "turn", "cuts a turn"),
-        (5, 11, "turn", "cuts a turn"),
-        (1, 3, "tools", "call from its answer"),
-        (1, 4, "turn", "cuts a turn"),
-        (0, 5, "tools", "cuts a turn"),
+        (0, 4, "turn", "splits a turn"),
+        (1, 5, "turn", "splits a turn"),
+        (5, 11, "turn", "splits a turn"),
+        (1, 3, "tools", "call from its result"),
+        (1, 4, "turn", "splits a turn"),
+        (0, 5, "tools", "splits a turn"),
         (18, 23, "turn", "current turn"),
         (19, 22, "tools", "current turn"),
         (20, 20, "mask", "current turn"),
@@ -247,7 +247,7 @@ def test_no_block_reaches_over_a_system_message() -> None:
 def test_only_one_tools_output_is_masked_at_a_time() -> None:
     log = Told(placed(talk(4)))
     assert {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))} == {
-        "it masks more than what one tool gave"
+        "it masks more than one tool output"
     }
 
 

@@ -18,7 +18,8 @@ from newton.heart.entities.name_recognition import (
 )
 from newton.heart.entities.name_recognition import NamedEntity as Called
 from newton.heart.procedure_matching import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
-from newton.memory.recall import RetrievedMemory, fetch_memories
+from newton.memory.recall import fetch_memories
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart.entities", "entity_lookup.sql")

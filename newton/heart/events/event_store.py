@@ -12,8 +12,9 @@ from newton.heart.events.event_types import EventData, has_output, render_line
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
-from newton.memory.recall import RetrievedMemory, fetch_memories
+from newton.memory.recall import fetch_memories
 from newton.memory.representations import make_short_forms
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart.events", "event_store.sql")
