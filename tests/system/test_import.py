@@ -131,10 +131,16 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
     "an end in the year 9999": (episode("x", ended_at="9999-12-31T23:59:59Z"), "'ended_at': the time has the year"),
     "a time that is a number": (fact("x", at=5), "'at': must be a time such as"),
     "a time that is a number in quotes": (fact("x", at="1700000000"), "'at': must be a time such as"),
-    "a name of 201 characters": (message("x", name="n" * 201), "'name': the text has 201 characters; the maximum is 200"),
+    "a name of 201 characters": (
+        message("x", name="n" * 201),
+        "'name': the text has 201 characters; the maximum is 200",
+    ),
     "a subject of half a megabyte": (fact("x", subject="é" * 500_000), "'subject': the text has 500,000 characters"),
     "an attribute too long": (fact("x", attribute="😀" * 500), "'attribute': the text has 500 characters"),
-    "a ref that is a secret": (fact("x", ref="AKIAIOSFODNN7EXAMPLE"), "'ref': the text contains what looks like a secret"),
+    "a ref that is a secret": (
+        fact("x", ref="AKIAIOSFODNN7EXAMPLE"),
+        "'ref': the text contains what looks like a secret",
+    ),
     "a session that is a secret": (
         message("x", session="AKIAIOSFODNN7EXAMPLE"),
         "'session': the text holds what looks",

@@ -65,8 +65,8 @@ def memory(
         summary_tokens=count(to_bullet(summary)),
         micro_tokens=count(to_bullet(micro)),
         relevance=relevance,
-        thread=THREAD if kind == "exchange" else None,
-        place=place if kind == "exchange" else None,
+        thread_id=THREAD if kind == "exchange" else None,
+        position=place if kind == "exchange" else None,
     )
 
 
