@@ -45,15 +45,15 @@ class ActionGate:
         """Return the censors that match `text`, and count each as activated unless `dry_run`."""
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
         async with self.scope.transaction() as tx:
-            known = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
-        vector, unread = await self._embed_text(text, known)
-        met = censors.find_matching(known, text, vector)
-        if met and not dry_run:
+            rules = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
+        vector, unchecked = await self._embed_text(text, rules)
+        matches = censors.find_matching(rules, text, vector)
+        if matches and not dry_run:
             async with self.scope.transaction() as tx:
                 await activations.record_activations(
-                    tx, "censor", [censor.memory_id for censor in met], stage=stage, ctx=self.scope.write_context()
+                    tx, "censor", [censor.memory_id for censor in matches], stage=stage, ctx=self.scope.write_context()
                 )
-        return CensorCheck(tuple(met), unread)
+        return CensorCheck(tuple(matches), unchecked)
 
     async def filter_stream(self, chunks: AsyncGenerator[str]) -> AsyncGenerator[str]:
         """Yield the chunks of a reply, buffered to line ends while a blocking censor is in force.
@@ -62,38 +62,38 @@ class ActionGate:
         """
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
         async with self.scope.transaction() as tx:
-            known = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
-        strict = [censor for censor in known if censor.is_blocking]
-        said = held = ""
+            rules = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
+        blocking = [censor for censor in rules if censor.is_blocking]
+        passed = pending = ""
         async with aclosing(chunks):
-            async for piece in chunks:
-                if not strict:
-                    said += piece
-                    yield piece
+            async for chunk in chunks:
+                if not blocking:
+                    passed += chunk
+                    yield chunk
                     continue
-                held += piece
-                ready = held[: held.rfind("\n") + 1]
+                pending += chunk
+                ready = pending[: pending.rfind("\n") + 1]
                 if ready:
-                    await self._check_chunk(strict, said, ready)
-                    said, held = said + ready, held[len(ready) :]
+                    await self._check_chunk(blocking, passed, ready)
+                    passed, pending = passed + ready, pending[len(ready) :]
                     yield ready
-        if held:
-            await self._check_chunk(strict, said, held)
-            yield held
-        if known and said + held:
-            await self.check(said + held, "output")
+        if pending:
+            await self._check_chunk(blocking, passed, pending)
+            yield pending
+        if rules and passed + pending:
+            await self.check(passed + pending, "output")
 
     async def _check_chunk(self, blocking: Sequence[Censor], previous: str, chunk: str) -> None:
         """Raise CensorError if a censor blocks `chunk`. A trigger may begin at the end of `previous`."""
         text = previous[-LOOKBACK_CHARS:] + chunk
         vector, _ = await self._embed_text(text, blocking)
-        if met := censors.find_matching(blocking, text, vector):
+        if matches := censors.find_matching(blocking, text, vector):
             async with self.scope.transaction() as tx:
                 await activations.record_activations(
-                    tx, "censor", [met[0].memory_id], stage="output", ctx=self.scope.write_context()
+                    tx, "censor", [matches[0].memory_id], stage="output", ctx=self.scope.write_context()
                 )
             raise CensorError(
-                f"A censor blocked the reply:  {CensorCheck((met[0],)).message}.", hint="Ask for something else."
+                f"A censor blocked the reply: {CensorCheck((matches[0],)).message}.", hint="Ask for something else."
             )
 
     async def _embed_text(self, text: str, rules: Sequence[Censor]) -> "tuple[Vector | None, str | None]":

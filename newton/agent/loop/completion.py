@@ -57,14 +57,20 @@ class PromptBudget:
         self, view: Sequence[ViewMessage], input_tokens: int, *, count_tokens: TokenCounter
     ) -> list[ViewMessage]:
         """Return the part of a view that fits beside an input of `input_tokens` and a context of full size."""
-        left = self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * self.overhead_per_message
-        most = max(
-            min(self.conversation, left)
+        available = (
+            self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * self.overhead_per_message
+        )
+        max_tokens = max(
+            min(self.conversation, available)
             - count_separator_tokens(view, overhead_per_message=self.overhead_per_message, count_tokens=count_tokens),
             0,
         )
         return fit_to_budget(
-            view, max_tokens=most, count_tokens=count_tokens, protected_turns=0, overhead=self.overhead_per_message
+            view,
+            max_tokens=max_tokens,
+            count_tokens=count_tokens,
+            protected_turns=0,
+            overhead=self.overhead_per_message,
         )
 
 
@@ -79,13 +85,15 @@ class ChatService:
     async def get_budget(self) -> PromptBudget:
         """Compute the prompt budget in local tokens, calibrated from the model's reported usage."""
         limits = self.limits
-        gauge = await self._load_calibration()
-        room = split_window(limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context)
+        calibration = await self._load_calibration()
+        window = split_window(
+            limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context
+        )
         return PromptBudget(
-            calibration=gauge,
-            usable=gauge.to_local_tokens(room.usable, 0),
-            conversation=gauge.to_local_tokens(room.conversation, 0),
-            context=max(gauge.to_local_tokens(room.context, 0), 1),
+            calibration=calibration,
+            usable=calibration.to_local_tokens(window.usable, 0),
+            conversation=calibration.to_local_tokens(window.conversation, 0),
+            context=max(calibration.to_local_tokens(window.context, 0), 1),
         )
 
     async def get_refusal_reason(self, tokens: int) -> str | None:
@@ -93,11 +101,11 @@ class ChatService:
         if self.model is None:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
-            spent = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
-        if (cost := tokens + self.limits.reply) <= self.limits.per_day - spent:
+            used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+        if (cost := tokens + self.limits.reply) <= self.limits.per_day - used:
             return None
         return (
-            f"This turn may cost {cost:,} model tokens, and {max(self.limits.per_day - spent, 0):,}"
+            f"This turn may cost {cost:,} model tokens, and {max(self.limits.per_day - used, 0):,}"
             f" of today's {self.limits.per_day:,} are left (NEWTON_LLM_TOKENS_PER_DAY)."
         )
 
@@ -108,43 +116,45 @@ class ChatService:
         shorter prompt."""
         assert self.model is not None, "stream() needs a model"
         try:
-            async with aclosing(self._stream_once(self.model, request, replies)) as said:
-                async for piece in said:
-                    yield piece
+            async with aclosing(self._stream_once(self.model, request, replies)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         except ContextWindowError:
             sent = request.tokens + prompt.overhead_per_message * len(request.messages)
             shorter = prompt.build(int(sent * RETRY_SHRINK_FACTOR), count_tokens=self.scope.count_tokens)
-            async with aclosing(self._stream_once(self.model, shorter, replies)) as said:
-                async for piece in said:
-                    yield piece
+            async with aclosing(self._stream_once(self.model, shorter, replies)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     async def _stream_once(
         self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[str]:
         """Stream one call and record its usage: as reported, or estimated when the stream is closed early."""
         assert not in_transaction()
-        heard: list[str] = []
-        told = False
+        received: list[str] = []
+        is_recorded = False
         try:
-            async for piece in self._call_model(model, request):
-                if isinstance(piece, ChatReply):
-                    told = True
-                    replies.append(piece)
-                    await self._record_usage(piece, request)
+            async for chunk in self._call_model(model, request):
+                if isinstance(chunk, ChatReply):
+                    is_recorded = True
+                    replies.append(chunk)
+                    await self._record_usage(chunk, request)
                 else:
-                    heard.append(piece)
-                    yield piece
+                    received.append(chunk)
+                    yield chunk
         except ProviderError:
-            told = True  # a failing model has reported its usage already, or has none
+            is_recorded = True  # a failing model has reported its usage already, or has none
             raise
         finally:
-            if not told:
-                await asyncio.shield(self._record_usage(self._estimate_reply(model, request, "".join(heard)), request))
+            if not is_recorded:
+                await asyncio.shield(
+                    self._record_usage(self._estimate_reply(model, request, "".join(received)), request)
+                )
 
     def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[str | ChatReply]:
-        manner = request.options
-        if isinstance(model, ToolModel) and (manner.tools or manner.extra_body):
-            return model.answer(request.messages, max_tokens=self.limits.reply, options=manner)
+        options = request.options
+        if isinstance(model, ToolModel) and (options.tools or options.extra_body):
+            return model.answer(request.messages, max_tokens=self.limits.reply, options=options)
         return model.stream(request.messages, max_tokens=self.limits.reply)
 
     def _estimate_reply(self, model: ChatModel, request: ModelRequest, text: str) -> ChatReply:
@@ -158,9 +168,11 @@ class ChatService:
         )
 
     async def _record_usage(self, reply: ChatReply, request: ModelRequest) -> None:
-        now, asked = self.scope.now(), PromptSize(request.tokens, len(request.messages))
+        now, prompt_size = self.scope.now(), PromptSize(request.tokens, len(request.messages))
         async with self.scope.transaction() as tx:
-            await usage.record(tx, reply, agent_id=self.scope.agent_id, purpose="turn", now=now, prompt_size=asked)
+            await usage.record(
+                tx, reply, agent_id=self.scope.agent_id, purpose="turn", now=now, prompt_size=prompt_size
+            )
 
     async def _load_calibration(self) -> TokenCalibration:
         if self.model is None:

@@ -64,19 +64,21 @@ class HistoryMatcher:
         """
         if not messages or messages[-1].role not in ("user", "tool") or all(one.role != "user" for one in messages):
             raise InputError("The last message needs no reply.", hint="End with a message of the role user or tool.")
-        signs = fingerprint_messages(messages)
+        fingerprints = fingerprint_messages(messages)
         async with self.scope.transaction() as tx:
             base = await get_or_create_session(tx, session_ref, agent_id=self.scope.agent_id, now=self.scope.now())
             await log.lock_session(tx, agent_id=self.scope.agent_id, session_id=base)
-            found = await leases.find_by_fingerprint(tx, signs, agent_id=self.scope.agent_id, ref=session_ref)
-            if found:
-                return await self._continue_session(tx, found, messages, signs, session_ref)
-            spoken = await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=base) >= 0
-            if spoken and not (explicit_ref and len(messages) == 1):
+            matches = await leases.find_by_fingerprint(tx, fingerprints, agent_id=self.scope.agent_id, ref=session_ref)
+            if matches:
+                return await self._continue_session(tx, matches, messages, fingerprints, session_ref)
+            has_messages = await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=base) >= 0
+            if has_messages and not (explicit_ref and len(messages) == 1):
                 base = await get_or_create_session(
                     tx, _new_session_ref(session_ref), agent_id=self.scope.agent_id, now=self.scope.now()
                 )
-        return HistoryMatch(session_id=base, new_messages=self._to_lines(messages, signs, 0), fingerprint=signs[-1])
+        return HistoryMatch(
+            session_id=base, new_messages=self._to_lines(messages, fingerprints, 0), fingerprint=fingerprints[-1]
+        )
 
     async def _continue_session(
         self,
@@ -86,32 +88,39 @@ class HistoryMatcher:
         fingerprints: Sequence[str],
         session_ref: str,
     ) -> HistoryMatch:
-        known = max(fingerprints.index(one.fingerprint) for one in matches)
-        last = [one for one in matches if one.fingerprint == fingerprints[known]]
-        fresh = self._to_lines(messages, fingerprints, known + 1)
+        last_known = max(fingerprints.index(one.fingerprint) for one in matches)
+        last = [one for one in matches if one.fingerprint == fingerprints[last_known]]
+        new_messages = self._to_lines(messages, fingerprints, last_known + 1)
         for one in last:
             if await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=one.session_id) == one.position:
-                return HistoryMatch(session_id=one.session_id, new_messages=fresh, fingerprint=fingerprints[-1])
+                return HistoryMatch(session_id=one.session_id, new_messages=new_messages, fingerprint=fingerprints[-1])
         ctx = self.scope.write_context("user")
-        at = last[0]
+        branch_point = last[0]
         branch = await branches.create_branch(
-            tx, _new_session_ref(session_ref), parent_id=at.session_id, from_position=at.position, ctx=ctx
+            tx,
+            _new_session_ref(session_ref),
+            parent_id=branch_point.session_id,
+            from_position=branch_point.position,
+            ctx=ctx,
         )
-        about = {"session_id": str(branch), "parent_id": str(at.session_id)}
-        self.scope.publish("session.branched", about)
-        return HistoryMatch(session_id=branch, new_messages=fresh, fingerprint=fingerprints[-1])
+        payload = {"session_id": str(branch), "parent_id": str(branch_point.session_id)}
+        self.scope.publish("session.branched", payload)
+        return HistoryMatch(session_id=branch, new_messages=new_messages, fingerprint=fingerprints[-1])
 
     def _to_lines(self, messages: Sequence[IncomingMessage], fingerprints: Sequence[str], first: int) -> list[Message]:
-        at = self.scope.now()
-        return [_to_line(one, sign, at) for one, sign in zip(messages[first:], fingerprints[first:], strict=True)]
+        now = self.scope.now()
+        return [
+            _to_line(one, message_fingerprint, now)
+            for one, message_fingerprint in zip(messages[first:], fingerprints[first:], strict=True)
+        ]
 
 
 def fingerprint_messages(messages: Sequence[IncomingMessage]) -> list[str]:
     """Return the fingerprint of each message, in order."""
-    signs: list[str] = []
+    fingerprints: list[str] = []
     for one in messages:
-        signs.append(fingerprint(signs[-1] if signs else INITIAL_FINGERPRINT, one))
-    return signs
+        fingerprints.append(fingerprint(fingerprints[-1] if fingerprints else INITIAL_FINGERPRINT, one))
+    return fingerprints
 
 
 def fingerprint(previous: str, message: IncomingMessage) -> str:
@@ -120,8 +129,8 @@ def fingerprint(previous: str, message: IncomingMessage) -> str:
     Surrounding white space and the JSON formatting of call arguments do not count.
     """
     calls = [(call.id, call.name, _canonical_json(call.arguments)) for call in message.calls]
-    said = digest(previous, message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
-    return FINGERPRINT_PREFIX + said.hex()[:40]
+    hashed = digest(previous, message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
+    return FINGERPRINT_PREFIX + hashed.hex()[:40]
 
 
 def _canonical_json(arguments: str) -> str:
@@ -135,9 +144,9 @@ def _new_session_ref(ref: str) -> str:
 
 
 def _to_line(message: IncomingMessage, message_fingerprint: str, said_at: datetime) -> Message:
-    nothing = "" if message.calls else EMPTY_MESSAGE_TEXT
-    said = bool(message.text.strip()) or message.role == "user"
-    text = clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS) if said else nothing
+    empty = "" if message.calls else EMPTY_MESSAGE_TEXT
+    has_text = bool(message.text.strip()) or message.role == "user"
+    text = clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS) if has_text else empty
     calls = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in message.calls)
     return Message(
         role=message.role,

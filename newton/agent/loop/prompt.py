@@ -58,26 +58,30 @@ class PromptBuilder:
 
     def overhead_tokens(self, *, count_tokens: TokenCounter) -> int:
         """Return the tokens of everything besides the context, the view and the input."""
-        after = sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens)) + (
+        tool_message_tokens = sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens)) + (
             self.overhead_per_message - MESSAGE_TOKENS
         ) * len(self.tool_messages)
-        return count_tokens(self.instructions) + after + count_tool_tokens(self.options, count_tokens=count_tokens)
+        return (
+            count_tokens(self.instructions)
+            + tool_message_tokens
+            + count_tool_tokens(self.options, count_tokens=count_tokens)
+        )
 
     def build(self, max_tokens: int, *, count_tokens: TokenCounter) -> ModelRequest:
         """Build a request of at most `max_tokens`: shorten the conversation first, then the middle of the input."""
-        lasting, recalled = split_by_input_dependence(self.context)
+        stable, recalled = split_by_input_dependence(self.context)
         before = f"{self.instructions}\n\n" if self.instructions else ""
-        system = ChatMessage("system", before + SYSTEM_PROMPT + lasting)
-        known = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
-        besides = self.overhead_tokens(count_tokens=count_tokens) - count_tokens(self.instructions)
-        spent = count_tokens(system.text) + count_tokens(known) + 2 * self.overhead_per_message + besides
+        system = ChatMessage("system", before + SYSTEM_PROMPT + stable)
+        memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
+        overhead = self.overhead_tokens(count_tokens=count_tokens) - count_tokens(self.instructions)
+        fixed = count_tokens(system.text) + count_tokens(memories) + 2 * self.overhead_per_message + overhead
         text, tokens = self.text, self.text_tokens
-        if spent + tokens > max_tokens:
-            tokens = max(max_tokens - spent, max_tokens // MIN_INPUT_DIVISOR, 1)
+        if fixed + tokens > max_tokens:
+            tokens = max(max_tokens - fixed, max_tokens // MIN_INPUT_DIVISOR, 1)
             text = truncate_middle(text, max_tokens=tokens, count_tokens=count_tokens)
-        left = max(
+        available = max(
             max_tokens
-            - spent
+            - fixed
             - tokens
             - count_separator_tokens(
                 self.view, overhead_per_message=self.overhead_per_message, count_tokens=count_tokens
@@ -85,20 +89,24 @@ class PromptBuilder:
             0,
         )
         view = fit_to_budget(
-            self.view, max_tokens=left, count_tokens=count_tokens, protected_turns=0, overhead=self.overhead_per_message
+            self.view,
+            max_tokens=available,
+            count_tokens=count_tokens,
+            protected_turns=0,
+            overhead=self.overhead_per_message,
         )
         messages = merge_consecutive_roles(
             [
                 system,
                 *map(to_chat_message, _pair_tool_results(view)),
-                ChatMessage("user", known + text),
+                ChatMessage("user", memories + text),
                 *self.tool_messages,
             ]
         )
-        words = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
+        tokens_sent = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
         return ModelRequest(
             messages=messages,
-            tokens=words + count_tool_tokens(self.options, count_tokens=count_tokens),
+            tokens=tokens_sent + count_tool_tokens(self.options, count_tokens=count_tokens),
             options=self.options,
         )
 
@@ -142,13 +150,13 @@ def drop_own_tool_calls(
 
     Newton's own call ids begin with `own_prefix`; their results are in the memory.
     """
-    seen: list[ViewMessage] = []
+    kept_messages: list[ViewMessage] = []
     for item in view:
         calls = tuple(call for call in item.calls if not call.id.startswith(own_prefix))
         if item.role == "system" or (item.tool_call_id or "").startswith(own_prefix) or not (item.text or calls):
             continue
-        seen.append(item if calls == item.calls else item._replace(calls=calls))
-    return seen
+        kept_messages.append(item if calls == item.calls else item._replace(calls=calls))
+    return kept_messages
 
 
 def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: int) -> SentMessages:
@@ -180,18 +188,18 @@ def count_message_tokens(messages: Sequence[ChatMessage], *, count_tokens: Token
 
 
 def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
-    given: dict[int, list[ViewMessage]] = {}
-    waiting: dict[str, int] = {}
+    results: dict[int, list[ViewMessage]] = {}
+    open_calls: dict[str, int] = {}
     moved: set[int] = set()
-    for place, item in enumerate(view):
-        if item.tool_call_id in waiting:
-            given.setdefault(waiting.pop(item.tool_call_id), []).append(item)
-            moved.add(place)
-        waiting |= {call.id: place for call in item.calls}
-    for place, item in enumerate(view):
-        answers = given.get(place, [])
+    for index, item in enumerate(view):
+        if item.tool_call_id in open_calls:
+            results.setdefault(open_calls.pop(item.tool_call_id), []).append(item)
+            moved.add(index)
+        open_calls |= {call.id: index for call in item.calls}
+    for index, item in enumerate(view):
+        answers = results.get(index, [])
         calls = tuple(call for call in item.calls if call.id in {one.tool_call_id for one in answers})
-        if place not in moved and (calls or item.text or not item.calls):
+        if index not in moved and (calls or item.text or not item.calls):
             yield item._replace(calls=calls, tool_call_id=None)
             yield from answers
 
@@ -201,16 +209,19 @@ def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessag
 
     History and a person's words are separated by an acknowledgment instead of merged.
     """
-    whole: list[ChatMessage] = []
-    for one in messages:
-        last = whole[-1] if whole else None
-        if last is None or last.role != one.role or one.role not in ("user", "assistant") or last.calls:
-            whole.append(one)
-        elif last.is_history == one.is_history:
-            whole[-1] = replace(last, text=f"{last.text}\n\n{one.text}".strip(), calls=one.calls)
+    merged: list[ChatMessage] = []
+    for message in messages:
+        last = merged[-1] if merged else None
+        if last is None or last.role != message.role or message.role not in ("user", "assistant") or last.calls:
+            merged.append(message)
+        elif last.is_history == message.is_history:
+            merged[-1] = replace(last, text=f"{last.text}\n\n{message.text}".strip(), calls=message.calls)
         else:
-            whole += [ChatMessage("assistant", ACKNOWLEDGMENT), one]
-    return tuple(replace(one, text=f"{HISTORY_HEADER}\n{one.text}") if one.is_history else one for one in whole)
+            merged += [ChatMessage("assistant", ACKNOWLEDGMENT), message]
+    return tuple(
+        replace(message, text=f"{HISTORY_HEADER}\n{message.text}") if message.is_history else message
+        for message in merged
+    )
 
 
 def to_chat_message(item: ViewMessage) -> ChatMessage:

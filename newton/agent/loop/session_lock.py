@@ -32,24 +32,24 @@ class SessionLease:
 
     async def run_to_completion(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` and return its result. If the caller is cancelled, `work` still completes before the release."""
-        doing = asyncio.create_task(work)
-        self.pending_tasks.add(doing)
-        doing.add_done_callback(self.pending_tasks.discard)
-        return await asyncio.shield(doing)
+        task = asyncio.create_task(work)
+        self.pending_tasks.add(task)
+        task.add_done_callback(self.pending_tasks.discard)
+        return await asyncio.shield(task)
 
     async def run(self, work: Awaitable[T]) -> T:
         """Run `work` and return its result. Cancel it and raise OverloadedError when the lease is lost."""
         self.ensure_held()
         try:
             async with asyncio.timeout(None) as self.timeout:
-                done = await work
+                result = await work
         except TimeoutError:
             self.ensure_held()
             raise
         finally:
             self.timeout = None
         self.ensure_held()
-        return done
+        return result
 
     def mark_lost(self) -> None:
         self.is_lost = True
@@ -69,8 +69,8 @@ class SessionLease:
 
         Raises OverloadedError when the lease is lost.
         """
-        of = {"agent_id": self.agent_id, "session_id": self.session_id}
-        self.is_lost = self.is_lost or not await leases.renew(tx, self.holder, "turn", **of, seconds=LEASE_SECONDS)
+        key = {"agent_id": self.agent_id, "session_id": self.session_id}
+        self.is_lost = self.is_lost or not await leases.renew(tx, self.holder, "turn", **key, seconds=LEASE_SECONDS)
         self.ensure_held()
 
 
@@ -93,9 +93,9 @@ async def lease_session(db: Database, *, agent_id: UUID, session_id: UUID) -> As
 
 
 async def _wait_for_lease(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
-    until, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
+    deadline, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
     while not await _try_acquire(db, holder, agent_id=agent_id, session_id=session_id):
-        if asyncio.get_running_loop().time() > until:
+        if asyncio.get_running_loop().time() > deadline:
             raise OverloadedError("Another turn of this session is still running.", hint="Retry later.")
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 0.5)
@@ -105,10 +105,10 @@ async def _renew_periodically(db: Database, lease: SessionLease) -> None:
     while not lease.is_lost:
         await asyncio.sleep(LEASE_SECONDS / 3)
         try:
-            of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
+            key = {"agent_id": lease.agent_id, "session_id": lease.session_id}
             async with db.transaction(lease.agent_id) as tx:
-                kept = await leases.renew(tx, lease.holder, "turn", **of, seconds=LEASE_SECONDS)
-            if not kept:
+                renewed = await leases.renew(tx, lease.holder, "turn", **key, seconds=LEASE_SECONDS)
+            if not renewed:
                 lease.mark_lost()
         except DatabaseError:
             continue  # the turn fails on its own, or the database returns before the lease expires
@@ -124,7 +124,7 @@ async def _release(db: Database, lease: SessionLease) -> None:
         await asyncio.wait(lease.pending_tasks)
     try:
         async with db.transaction(lease.agent_id) as tx:
-            of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
-            await leases.release(tx, lease.holder, "turn", **of)
+            key = {"agent_id": lease.agent_id, "session_id": lease.session_id}
+            await leases.release(tx, lease.holder, "turn", **key)
     except DatabaseError:
         return  # the lease expires

@@ -50,25 +50,25 @@ class ToolLoop:
 
     async def stream(self, prompt: PromptBuilder, request: ModelRequest) -> AsyncGenerator[str]:
         """Yield the text of all rounds. Raises ProviderError when the model fails, and CensorError."""
-        for left in reversed(range(MAX_ROUNDS)):
-            said = self.chat.stream(prompt, request, self.replies)
-            apart = "\n\n" if any(reply.text for reply in self.replies) else ""
-            async with aclosing(self.gate.filter_stream(said)) as pieces:
-                async for piece in pieces:
-                    yield apart + piece
-                    apart = ""
+        for rounds_left in reversed(range(MAX_ROUNDS)):
+            chunks = self.chat.stream(prompt, request, self.replies)
+            separator = "\n\n" if any(reply.text for reply in self.replies) else ""
+            async with aclosing(self.gate.filter_stream(chunks)) as checked:
+                async for chunk in checked:
+                    yield separator + chunk
+                    separator = ""
             reply = self.replies[-1] if self.replies else None
             own, self.calls = await self._split_calls(reply.calls if reply else ())
             if reply is None or not own:
                 return
-            if left == 0:
+            if rounds_left == 0:
                 break
             prompt = replace(prompt, tool_messages=(*prompt.tool_messages, *await self._run_calls(own, reply.text)))
-            if left == 1 or prompt.overhead_tokens(count_tokens=self.chat.scope.count_tokens) > MAX_TOOL_TOKENS:
+            if rounds_left == 1 or prompt.overhead_tokens(count_tokens=self.chat.scope.count_tokens) > MAX_TOOL_TOKENS:
                 prompt = replace(prompt, options=self.caller_options)  # without Newton's tools, so that the loop ends
             request = prompt.build(self.max_tokens, count_tokens=self.chat.scope.count_tokens)
-            if why := await self.chat.get_refusal_reason(request.tokens):
-                raise TokenQuotaError(why, hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC).")
+            if reason := await self.chat.get_refusal_reason(request.tokens):
+                raise TokenQuotaError(reason, hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC).")
         raise ProviderError("The model kept calling tools instead of answering.", hint="Send the message again.")
 
     async def _split_calls(
@@ -78,33 +78,33 @@ class ToolLoop:
 
         The caller's calls are returned only when none of Newton's own are left.
         """
-        names = {tool.name for tool in self.caller_options.tools}
+        caller_tools = {tool.name for tool in self.caller_options.tools}
         own: dict[ToolCall, ToolResult | None] = {}
         others: list[ToolCall] = []
         for call in calls:
-            if call.name not in names:
+            if call.name not in caller_tools:
                 own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = None
                 continue
-            ruling = await self.gate.check(call.arguments, "action")
-            if ruling.blocks:
-                why = {"error": f"A censor forbids it: {ruling.message}.", "hint": "Try another way."}
-                own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = ToolResult(why, is_error=True)
+            check = await self.gate.check(call.arguments, "action")
+            if check.blocks:
+                error = {"error": f"A censor forbids it: {check.message}.", "hint": "Try another way."}
+                own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = ToolResult(error, is_error=True)
             else:
                 others.append(call)
         return own, () if own else tuple(others)
 
     async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[ChatMessage]:
-        """Run the calls in order and store each call before its result. Text beside the calls is stored with the reply."""
-        whole = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
-        at = self.clock.now()
-        await self.append_lines([Message(role="assistant", content="", said_at=at, calls=whole, is_notice=True)])
+        """Run the calls in order; store each before its result. Text beside the calls is stored with the reply."""
+        cleaned = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
+        now = self.clock.now()
+        await self.append_lines([Message(role="assistant", content="", said_at=now, calls=cleaned, is_notice=True)])
         messages = [ChatMessage("assistant", text, tuple(calls))]
-        for number, (call, stopped) in enumerate(calls.items()):
-            told = TOO_MANY_CALLS if number >= MAX_CALLS_PER_REPLY else stopped or await self._run_call(call)
-            self.min_trust = lowest_known_trust([self.min_trust, told.trust])
-            words = json.dumps(told.fields, ensure_ascii=False, default=str)[: 2 * MAX_RESULT_CHARS]
-            await self.append_lines([to_tool_line(call, clean_model_text(words), said_at=self.clock.now())])
-            messages.append(ChatMessage("tool", words, tool_call_id=call.id))
+        for index, (call, blocked) in enumerate(calls.items()):
+            result = TOO_MANY_CALLS if index >= MAX_CALLS_PER_REPLY else blocked or await self._run_call(call)
+            self.min_trust = lowest_known_trust([self.min_trust, result.trust])
+            output = json.dumps(result.fields, ensure_ascii=False, default=str)[: 2 * MAX_RESULT_CHARS]
+            await self.append_lines([to_tool_line(call, clean_model_text(output), said_at=self.clock.now())])
+            messages.append(ChatMessage("tool", output, tool_call_id=call.id))
         return messages
 
     async def _run_call(self, call: ToolCall) -> ToolResult:

@@ -146,14 +146,14 @@ class AgentToolset:
 
     async def execute(self, name: str, arguments: str) -> ToolResult:
         """Run a tool and return its result. Errors become results, except DatabaseError, which is raised."""
-        kind = TOOLS.get(name)
+        spec = TOOLS.get(name)
         try:
-            if kind is None:
+            if spec is None:
                 raise NotFoundError(f"There is no tool {name!r}.", hint=f"Available tools: {', '.join(TOOLS)}.")
-            form = parse_input(kind.input_model, arguments)
-            warned = await self._check_censors(kind, form)
-            told = await kind.handler(self, form)
-            return told._replace(fields={**told.fields, "warning": warned}) if warned else told
+            args = parse_input(spec.input_model, arguments)
+            warning = await self._check_censors(spec, args)
+            result = await spec.handler(self, args)
+            return result._replace(fields={**result.fields, "warning": warning}) if warning else result
         except DatabaseError:
             raise
         except NewtonError as error:
@@ -163,10 +163,10 @@ class AgentToolset:
         """Return the warning of a matching censor. Raises CensorError when a censor blocks the call."""
         if not spec.mutates:
             return None
-        ruling = await self.gate.check(args.all_text(), "action")
-        if ruling.blocks:
-            raise CensorError(f"A censor forbids it: {ruling.message}.", hint="Nothing was stored. Try another way.")
-        return ruling.message if ruling.matches else None
+        check = await self.gate.check(args.all_text(), "action")
+        if check.blocks:
+            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Try another way.")
+        return check.message if check.matches else None
 
 
 class ToolSpec(NamedTuple):
@@ -192,15 +192,15 @@ def parse_input(model: type[F], arguments: str) -> F:
 def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
     """Return the definitions of all tools except `exclude`."""
     return tuple(
-        ToolDefinition(name, _function_schema(name, kind.input_model))
-        for name, kind in TOOLS.items()
+        ToolDefinition(name, _function_schema(name, spec.input_model))
+        for name, spec in TOOLS.items()
         if name not in exclude
     )
 
 
 async def remember(toolset: AgentToolset, args: RememberInput) -> ToolResult:
-    kept = await toolset.memories.remember(FactDraft(**args.model_dump()))
-    return ToolResult({"memory_id": short_id(kept.memory_id), "learnt": str(kept.status)})
+    result = await toolset.memories.remember(FactDraft(**args.model_dump()))
+    return ToolResult({"memory_id": short_id(result.memory_id), "learnt": str(result.status)})
 
 
 async def recall(toolset: AgentToolset, args: RecallInput) -> ToolResult:
@@ -216,36 +216,36 @@ async def recall(toolset: AgentToolset, args: RecallInput) -> ToolResult:
 
 
 async def expand(toolset: AgentToolset, args: ExpandInput) -> ToolResult:
-    whole, _, about = await toolset.curation.get(args.memory_id)
+    memory, _, attributes = await toolset.curation.get(args.memory_id)
     fields = {
-        "memory_id": short_id(whole.memory_id),
-        "kind": whole.kind,
-        "state": whole.state,
-        "trust": whole.trust,
-        "at": whole.occurred_at.isoformat(),
-        "text": whole.full_text[:MAX_RESULT_CHARS],
-        "left_out": max(len(whole.full_text) - MAX_RESULT_CHARS, 0),
-        **({"about": about} if about else {}),
+        "memory_id": short_id(memory.memory_id),
+        "kind": memory.kind,
+        "state": memory.state,
+        "trust": memory.trust,
+        "at": memory.occurred_at.isoformat(),
+        "text": memory.full_text[:MAX_RESULT_CHARS],
+        "left_out": max(len(memory.full_text) - MAX_RESULT_CHARS, 0),
+        **({"about": attributes} if attributes else {}),
     }
-    await toolset.memories.record_access([whole.memory_id])
-    return ToolResult(fields, whole.trust if whole.quarantined else None)
+    await toolset.memories.record_access([memory.memory_id])
+    return ToolResult(fields, memory.trust if memory.quarantined else None)
 
 
 async def decide(toolset: AgentToolset, args: DecideInput) -> ToolResult:
-    choice = DecisionDraft(
+    draft = DecisionDraft(
         description=args.description,
         confidence=args.confidence,
         at=toolset.memories.scope.now(),
         context=args.context,
         alternatives=args.alternatives,
-        reasons=tuple(DecisionReason(why.kind, why.text) for why in args.reasons),
+        reasons=tuple(DecisionReason(reason.kind, reason.text) for reason in args.reasons),
         category=args.category,
         stakes=args.stakes,
         expected=args.expected,
     )
-    decided = await toolset.decisions.decide(choice)
+    result = await toolset.decisions.decide(draft)
     return ToolResult(
-        {"decision_id": short_id(decided.decision_id), "new": decided.is_new, **_preview_fields(decided.preview)}
+        {"decision_id": short_id(result.decision_id), "new": result.is_new, **_preview_fields(result.preview)}
     )
 
 
@@ -263,8 +263,8 @@ async def pop_task(toolset: AgentToolset, args: PopTaskInput) -> ToolResult:
 
 
 async def note_lesson(toolset: AgentToolset, args: LessonInput) -> ToolResult:
-    kept = await toolset.memories.remember(FactDraft(content=args.lesson, subject=args.about))
-    return ToolResult({"memory_id": short_id(kept.memory_id), "learnt": str(kept.status)})
+    result = await toolset.memories.remember(FactDraft(content=args.lesson, subject=args.about))
+    return ToolResult({"memory_id": short_id(result.memory_id), "learnt": str(result.status)})
 
 
 TOOLS: Mapping[str, ToolSpec] = {
@@ -285,10 +285,10 @@ def _preview_fields(preview: DecisionPreview) -> dict[str, object]:
         {"decision_id": short_id(one.memory_id), "outcome": one.outcome, "text": one.summary}
         for one in preview.precedents
     ]
-    warned = [ruling.message for ruling in preview.guardrail_results if ruling.message]
+    warnings = [result.message for result in preview.guardrail_results if result.message]
     return {
         **({"precedents": precedents} if precedents else {}),
-        **({"guardrails": warned} if warned else {}),
+        **({"guardrails": warnings} if warnings else {}),
         "success_rate_of_category": preview.track_record.category_success_rate,
     }
 

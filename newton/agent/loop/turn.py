@@ -163,33 +163,33 @@ class TurnRunner:
         async with lease_session(
             self.scope.db, agent_id=self.scope.agent_id, session_id=turn_input.session_id
         ) as lease:
-            keeping = self._recorder(turn_input, lease)
+            recorder = self._recorder(turn_input, lease)
             line = (
                 None
                 if turn_input.already_stored
                 else Message(role="user", content=text, said_at=self.scope.now(), ref=turn_input.ref)
             )
-            heard = await lease.run_to_completion(keeping.record_input(text, line, turn_input.earlier))
-            async with aclosing(self._run(turn_input, heard, keeping)) as pieces:
+            recorded = await lease.run_to_completion(recorder.record_input(text, line, turn_input.earlier))
+            async with aclosing(self._run(turn_input, recorded, recorder)) as pieces:
                 while (piece := await lease.run(anext(pieces, None))) is not None:
                     yield piece
 
     async def _run(
         self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder
     ) -> AsyncGenerator[str | TurnResult]:
-        ruling = await self.gate.check(recorded.text, "input")
-        proposed = () if ruling.blocks else await recorder.propose_identity_changes(recorded)
-        ready = await (
+        check = await self.gate.check(recorded.text, "input")
+        proposed = () if check.blocks else await recorder.propose_identity_changes(recorded)
+        prepared = await (
             self._prepare_without_model(turn_input, recorded, CENSOR_MESSAGE)
-            if ruling.blocks
+            if check.blocks
             else self._prepare(turn_input, recorded, recorder)
         )
-        degraded = ready.degraded
+        degraded = prepared.degraded
         pieces: list[str] = []
-        stopped = f"A censor forbids this input: {ruling.message}." if ruling.blocks else None
+        stopped = f"A censor forbids this input: {check.message}." if check.blocks else None
         try:
-            if ready.prompt and ready.request and ready.tool_loop:
-                async with aclosing(ready.tool_loop.stream(ready.prompt, ready.request)) as stream:
+            if prepared.prompt and prepared.request and prepared.tool_loop:
+                async with aclosing(prepared.tool_loop.stream(prepared.prompt, prepared.request)) as stream:
                     async for piece in stream:
                         pieces.append(piece)
                         yield piece
@@ -199,29 +199,31 @@ class TurnRunner:
             degraded = stopped = error.what
         finally:
             # A turn cancelled during streaming stores the text received so far.
-            replied = _to_reply_record(turn_input, recorded, ready, "".join(pieces), "model")
-            spoke = await recorder.lease.run_to_completion(recorder.record_reply(replied))
-        if not spoke:
+            reply = _to_reply_record(turn_input, recorded, prepared, "".join(pieces), "model")
+            has_reply = await recorder.lease.run_to_completion(recorder.record_reply(reply))
+        if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            ready = (
-                ready if stopped else replace(ready, context=await self._rebuild_context(turn_input, recorded, ready))
+            prepared = (
+                prepared
+                if stopped
+                else replace(prepared, context=await self._rebuild_context(turn_input, recorded, prepared))
             )
-            pieces = [stopped or quote_memories(ready.context.bundle)]
+            pieces = [stopped or quote_memories(prepared.context.bundle)]
             yield pieces[0]
             await recorder.record_reply(
-                _to_reply_record(turn_input, recorded, ready, pieces[0], "censor" if stopped else "memory")
+                _to_reply_record(turn_input, recorded, prepared, pieces[0], "censor" if stopped else "memory")
             )
-        await recorder.record_context(ready.context.bundle)
+        await recorder.record_context(prepared.context.bundle)
         yield TurnResult(
             text="".join(pieces),
-            context=ready.context,
+            context=prepared.context,
             degraded=degraded,
-            quoted=not spoke and stopped is None,
+            quoted=not has_reply and stopped is None,
             failed=self.model is not None and degraded is not None and stopped is None,
             forbidden=stopped is not None,
-            calls=ready.calls,
-            finish=_finish_reason(ready, degraded),
-            tokens=_sum_usage(ready.replies),
+            calls=prepared.calls,
+            finish=_finish_reason(prepared, degraded),
+            tokens=_sum_usage(prepared.replies),
             proposed=proposed,
         )
 
@@ -239,78 +241,80 @@ class TurnRunner:
         )
 
     async def _prepare(self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder) -> _PreparedTurn:
-        wanted = (turn_input.caller_options and turn_input.caller_options.max_reply_tokens) or self.limits.reply
-        limits = replace(self.limits, reply=min(wanted, self.limits.reply))
-        speaking = replace(self.chat, limits=limits)
-        if why := await speaking.get_refusal_reason(self.scope.count_tokens(recorded.text)):
-            return await self._prepare_without_model(turn_input, recorded, why)
-        shares = await speaking.get_budget()
-        whole = await self.compaction.load_view(turn_input.session_id, max_tokens=shares.conversation)
-        before, since = self._split_view(turn_input, recorded, whole, shares)
+        max_reply = (turn_input.caller_options and turn_input.caller_options.max_reply_tokens) or self.limits.reply
+        limits = replace(self.limits, reply=min(max_reply, self.limits.reply))
+        chat = replace(self.chat, limits=limits)
+        if reason := await chat.get_refusal_reason(self.scope.count_tokens(recorded.text)):
+            return await self._prepare_without_model(turn_input, recorded, reason)
+        budget = await chat.get_budget()
+        full_view = await self.compaction.load_view(turn_input.session_id, max_tokens=budget.conversation)
+        before, after_input = self._split_view(turn_input, recorded, full_view, budget)
         view = (
-            whole
+            full_view
             if turn_input.already_stored
-            else [item for item in whole if recorded.position is None or item.first < recorded.position]
+            else [item for item in full_view if recorded.position is None or item.first < recorded.position]
         )
         end = max((item.last for item in view), default=-1)
-        draft = self._build_prompt(turn_input, recorded, since, shares)
-        talk = shares.fit_conversation(
+        prompt = self._build_prompt(turn_input, recorded, after_input, budget)
+        conversation = budget.fit_conversation(
             before,
-            draft.text_tokens + draft.overhead_tokens(count_tokens=self.scope.count_tokens),
+            prompt.text_tokens + prompt.overhead_tokens(count_tokens=self.scope.count_tokens),
             count_tokens=self.scope.count_tokens,
         )
         sent = replace(
-            find_sent_messages(turn_input.session_id, [*talk, *since], end=end),
+            find_sent_messages(turn_input.session_id, [*conversation, *after_input], end=end),
             inherited_ranges=tuple(recorded.ancestors),
         )
         request = self._context_request(turn_input, recorded, sent)
-        given = await SessionContextService(builder=self.contexts).get_for_turn(replace(request, tokens=shares.context))
-        draft = replace(draft, context=given.bundle.text, view=talk)
-        letter = draft.build(shares.usable, count_tokens=self.scope.count_tokens)
-        if why := await speaking.get_refusal_reason(
-            shares.calibration.to_model_tokens(letter.tokens, len(letter.messages))
-        ):
-            return await self._prepare_without_model(turn_input, recorded, why)
-        async with self.scope.transaction() as tx:
-            told = await log.find_quarantined_trust(
-                tx, [*talk, *since], agent_id=self.scope.agent_id, session_id=turn_input.session_id
-            )
-        rounds = self._tool_loop(
-            turn_input,
-            speaking,
-            recorder,
-            max_tokens=shares.usable,
-            min_trust=lowest_known_trust((*told, *given.bundle.external_trusts)),
+        context = await SessionContextService(builder=self.contexts).get_for_turn(
+            replace(request, tokens=budget.context)
         )
-        return _PreparedTurn(context=given, prompt=draft, request=letter, tool_loop=rounds)
+        prompt = replace(prompt, context=context.bundle.text, view=conversation)
+        model_request = prompt.build(budget.usable, count_tokens=self.scope.count_tokens)
+        if reason := await chat.get_refusal_reason(
+            budget.calibration.to_model_tokens(model_request.tokens, len(model_request.messages))
+        ):
+            return await self._prepare_without_model(turn_input, recorded, reason)
+        async with self.scope.transaction() as tx:
+            quarantined = await log.find_quarantined_trust(
+                tx, [*conversation, *after_input], agent_id=self.scope.agent_id, session_id=turn_input.session_id
+            )
+        tool_loop = self._tool_loop(
+            turn_input,
+            chat,
+            recorder,
+            max_tokens=budget.usable,
+            min_trust=lowest_known_trust((*quarantined, *context.bundle.external_trusts)),
+        )
+        return _PreparedTurn(context=context, prompt=prompt, request=model_request, tool_loop=tool_loop)
 
     def _split_view(
         self, turn_input: TurnInput, recorded: RecordedInput, view: Sequence[ViewMessage], budget: PromptBudget
     ) -> tuple[list[ViewMessage], list[ViewMessage]]:
         """Split the view into the messages before and after the input; the latter get at most half the window."""
-        shown = (
+        dialogue = (
             drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
             if turn_input.caller_options
             else select_dialogue(view, count_tokens=self.scope.count_tokens)
         )
         if not turn_input.already_stored:
-            return [item for item in shown if recorded.position is None or item.first < recorded.position], []
-        place = next((place for place in reversed(range(len(shown))) if shown[place].is_input), len(shown))
+            return [item for item in dialogue if recorded.position is None or item.first < recorded.position], []
+        index = next((index for index in reversed(range(len(dialogue))) if dialogue[index].is_input), len(dialogue))
         since = fit_to_budget(
-            shown[place:],
+            dialogue[index:],
             max_tokens=budget.usable // 2,
             count_tokens=self.scope.count_tokens,
             overhead=budget.overhead_per_message,
         )
-        return shown[:place], [item for item in since if not item.is_input]
+        return dialogue[:index], [item for item in since if not item.is_input]
 
     def _build_prompt(
         self, turn_input: TurnInput, recorded: RecordedInput, after_input: Sequence[ViewMessage], budget: PromptBudget
     ) -> PromptBuilder:
-        terms = turn_input.caller_options or CallerOptions()
-        own = list_tools(exclude=frozenset(tool.name for tool in terms.request_options.tools))
+        options = turn_input.caller_options or CallerOptions()
+        own_tools = list_tools(exclude=frozenset(tool.name for tool in options.request_options.tools))
         fits = (
-            count_tool_tokens(RequestOptions(tools=own), count_tokens=self.scope.count_tokens) * OWN_TOOLS_DIVISOR
+            count_tool_tokens(RequestOptions(tools=own_tools), count_tokens=self.scope.count_tokens) * OWN_TOOLS_DIVISOR
             <= budget.usable
         )
         with_own = self.tools is not None and isinstance(self.model, ToolModel) and fits
@@ -320,11 +324,11 @@ class TurnRunner:
             text=recorded.text,
             text_tokens=self.scope.count_tokens(recorded.text),
             overhead_per_message=budget.overhead_per_message,
-            instructions=terms.instructions,
+            instructions=options.instructions,
             tool_messages=to_chat_messages(after_input),
-            options=replace(terms.request_options, tools=(*terms.request_options.tools, *own))
+            options=replace(options.request_options, tools=(*options.request_options.tools, *own_tools))
             if with_own
-            else terms.request_options,
+            else options.request_options,
         )
 
     def _tool_loop(
@@ -383,7 +387,7 @@ class TurnRunner:
 def _to_reply_record(
     turn_input: TurnInput, recorded: RecordedInput, prepared: _PreparedTurn, text: str, answered_by: AnsweredBy
 ) -> ReplyRecord:
-    sign = (
+    reply_fingerprint = (
         turn_input.caller_options.fingerprint(text, prepared.calls)
         if turn_input.caller_options and turn_input.caller_options.fingerprint
         else None
@@ -395,7 +399,7 @@ def _to_reply_record(
         input_position=recorded.position,
         min_trust=prepared.min_trust,
         calls=prepared.calls if answered_by == "model" else (),
-        fingerprint=sign,
+        fingerprint=reply_fingerprint,
     )
 
 

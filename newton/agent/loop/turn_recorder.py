@@ -72,18 +72,22 @@ class TurnRecorder:
 
     async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
         """Append `earlier` messages and the input. Unanswered tool calls are closed as interrupted."""
-        given = {one.tool_call_id for one in earlier}
+        answered_ids = {one.tool_call_id for one in earlier}
         async with self.scope.transaction() as tx:
             await self.lease.renew(tx)
-            left = await leases.list_open_calls(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            ended = [to_tool_line(call, INTERRUPTED, said_at=self.scope.now()) for call in left if call.id not in given]
-            if ended or earlier:
-                placed, _ = await self._append_lines(tx, [*ended, *earlier])
-                about = {"session_id": str(self.session_id), "lines": len(placed)}
-                self.scope.publish("session.appended", about)
-            origins = await log.list_ancestors(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            placed, memory_id = await self._append_lines(tx, [line]) if line else ((), None)
-            return RecordedInput(text, _last_position(placed), memory_id, origins)
+            open_calls = await leases.list_open_calls(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            interrupted = [
+                to_tool_line(call, INTERRUPTED, said_at=self.scope.now())
+                for call in open_calls
+                if call.id not in answered_ids
+            ]
+            if interrupted or earlier:
+                stored, _ = await self._append_lines(tx, [*interrupted, *earlier])
+                payload = {"session_id": str(self.session_id), "lines": len(stored)}
+                self.scope.publish("session.appended", payload)
+            ancestors = await log.list_ancestors(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            stored, memory_id = await self._append_lines(tx, [line]) if line else ((), None)
+            return RecordedInput(text, _last_position(stored), memory_id, ancestors)
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
         """Propose the identity changes that the user asks for. Only user input proposes: no reply, and no recalled
@@ -92,8 +96,8 @@ class TurnRecorder:
             return ()
         async with self.scope.transaction() as tx:
             await self.lease.renew(tx)
-            hand = IdentityEdit(ctx=self.scope.write_context())
-            return await detect_proposals(tx, recorded.text, MessageRef(self.session_id, recorded.position), edit=hand)
+            edit = IdentityEdit(ctx=self.scope.write_context())
+            return await detect_proposals(tx, recorded.text, MessageRef(self.session_id, recorded.position), edit=edit)
 
     async def record_reply(self, reply: ReplyRecord) -> bool:
         """Store the reply; return False when it has neither text nor calls.
@@ -101,12 +105,12 @@ class TurnRecorder:
         A reply without a model is a notice: it is not sent to models and not extracted. A reply that may repeat
         external text gets at most the trust of that text.
         """
-        words = clean_model_text(reply.text)
-        if not words and not reply.calls:
+        text = clean_model_text(reply.text)
+        if not text and not reply.calls:
             return False
         line = Message(
             role="assistant",
-            content=words,
+            content=text,
             said_at=self.scope.now(),
             ref=reply.fingerprint,
             is_notice=reply.answered_by != "model",
@@ -115,12 +119,12 @@ class TurnRecorder:
         )
         async with self.scope.transaction() as tx:
             await self.lease.renew(tx)
-            placed, _ = await self._append_lines(tx, [line])
-            place = _last_position(placed)
-            if reply.input_position is not None and place is not None:
-                await bundle_store.insert_turn(tx, self._turn_record(reply, reply.input_position, place))
-            about = {"session_id": str(self.session_id), "position": place, "answered_by": reply.answered_by}
-            self.scope.publish("turn.taken", about)
+            stored, _ = await self._append_lines(tx, [line])
+            position = _last_position(stored)
+            if reply.input_position is not None and position is not None:
+                await bundle_store.insert_turn(tx, self._turn_record(reply, reply.input_position, position))
+            payload = {"session_id": str(self.session_id), "position": position, "answered_by": reply.answered_by}
+            self.scope.publish("turn.taken", payload)
         return True
 
     async def record_context(self, bundle: Bundle) -> None:
@@ -151,15 +155,15 @@ class TurnRecorder:
 
     async def _append_lines(self, tx: Tx, lines: Sequence[Message]) -> tuple[Sequence[StoredMessage], UUID | None]:
         """Return the new messages and the memory of the last one; duplicates at the same time are skipped."""
-        placed = await sessions.append(
+        stored = await sessions.append(
             tx,
             lines,
             session_id=self.session_id,
             ctx=self.scope.write_context(),
             sizes=self.sizes,
         )
-        held = await working_set_store.add_messages(tx, [p.position for p in placed], scope=self._session_scope())
-        return placed, held[-1] if held else None
+        memory_ids = await working_set_store.add_messages(tx, [p.position for p in stored], scope=self._session_scope())
+        return stored, memory_ids[-1] if memory_ids else None
 
     def _session_scope(self) -> SessionScope:
         return SessionScope(

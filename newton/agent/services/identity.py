@@ -56,53 +56,55 @@ class IdentityService:
         self, part: IdentityPart, text: str, *, reason: str | None = None, allow_conflict: bool = False
     ) -> bool:
         """Add a line; False if it exists. `allow_conflict` keeps conflicting lines in force."""
-        hand = self._edit_context(reason)
+        edit_ctx = self._edit_context(reason)
         return await self._run_and_publish(
-            "added", lambda tx: identity_store.add(tx, part, text, edit=hand, keep_conflicting=allow_conflict)
+            "added", lambda tx: identity_store.add(tx, part, text, edit=edit_ctx, keep_conflicting=allow_conflict)
         )
 
     async def change(
         self, line_ref: str, text: str, *, part: IdentityPart | None = None, reason: str | None = None
     ) -> bool:
         """Change a line; False if it has this text."""
-        hand = self._edit_context(reason)
+        edit_ctx = self._edit_context(reason)
         return await self._run_and_publish(
-            "changed", lambda tx: identity_store.change(tx, line_ref, text, part=part, edit=hand)
+            "changed", lambda tx: identity_store.change(tx, line_ref, text, part=part, edit=edit_ctx)
         )
 
     async def remove(self, line_ref: str, *, reason: str | None = None) -> Tenet:
-        hand = self._edit_context(reason)
-        return await self._run_and_publish("removed", lambda tx: identity_store.remove(tx, line_ref, edit=hand))
+        edit_ctx = self._edit_context(reason)
+        return await self._run_and_publish("removed", lambda tx: identity_store.remove(tx, line_ref, edit=edit_ctx))
 
     async def roll_back(self, version: int, *, reason: str | None = None) -> bool:
         """Restore a version; False if the identity is unchanged."""
-        hand = self._edit_context(reason)
-        return await self._run_and_publish("rolled_back", lambda tx: identity_store.roll_back(tx, version, edit=hand))
+        edit_ctx = self._edit_context(reason)
+        return await self._run_and_publish(
+            "rolled_back", lambda tx: identity_store.roll_back(tx, version, edit=edit_ctx)
+        )
 
     async def accept(self, line_ref: str) -> TenetProposal:
         """Accept a proposal. Return it with the conflicting lines that it replaces."""
-        hand = self._edit_context(None)
-        return await self._run_and_publish("accepted", lambda tx: identity_store.accept(tx, line_ref, edit=hand))
+        edit_ctx = self._edit_context(None)
+        return await self._run_and_publish("accepted", lambda tx: identity_store.accept(tx, line_ref, edit=edit_ctx))
 
     async def reject(self, line_ref: str) -> Tenet:
-        hand = self._edit_context(None)
-        return await self._run_and_publish("rejected", lambda tx: identity_store.reject(tx, line_ref, edit=hand))
+        edit_ctx = self._edit_context(None)
+        return await self._run_and_publish("rejected", lambda tx: identity_store.reject(tx, line_ref, edit=edit_ctx))
 
     async def erase(self, line_ref: str, *, reason: str) -> int:
         """Permanently delete the text of a line wherever it is stored; return the number of places."""
-        hand = self._edit_context(reason)
-        return await self._run_and_publish("erased", lambda tx: identity_store.erase(tx, line_ref, edit=hand))
+        edit_ctx = self._edit_context(reason)
+        return await self._run_and_publish("erased", lambda tx: identity_store.erase(tx, line_ref, edit=edit_ctx))
 
     async def propose(self, part: IdentityPart, text: str, *, trust: Trust = "agent") -> bool:
         """Propose a line for a person to accept. Return False if it exists.
 
         `trust` is that of the author of the text. Raises InputError for text of a tool or the web.
         """
-        hand = IdentityEdit(ctx=self.scope.write_context(trust))
-        wish = StandingInstruction(part, text)
+        edit_ctx = IdentityEdit(ctx=self.scope.write_context(trust))
+        instruction = StandingInstruction(part, text)
         return bool(
             await self._run_and_publish(
-                "proposed", lambda tx: identity_store.propose(tx, [wish], message_ref=None, edit=hand)
+                "proposed", lambda tx: identity_store.propose(tx, [instruction], message_ref=None, edit=edit_ctx)
             )
         )
 
@@ -128,8 +130,14 @@ async def detect_proposals(
     tx: Tx, text: str, message_ref: MessageRef, *, edit: IdentityEdit
 ) -> Sequence[TenetProposal]:
     """Propose the standing instructions in a user message that are not in force yet."""
-    heard = [wish for wish in detect_instructions(text) if identity_store.is_valid_line(wish, edit.ctx.count_tokens)]
-    proposed = await identity_store.propose(tx, heard, message_ref=message_ref, edit=edit) if heard else ()
+    instructions = [
+        instruction
+        for instruction in detect_instructions(text)
+        if identity_store.is_valid_line(instruction, edit.ctx.count_tokens)
+    ]
+    proposed = (
+        await identity_store.propose(tx, instructions, message_ref=message_ref, edit=edit) if instructions else ()
+    )
     if proposed:
         publish("identity.proposed", {}, agent_id=edit.ctx.agent_id, now=edit.ctx.now)
     return proposed
