@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from newton.heart.statements import vocabulary as known
+from newton.heart.statements import vocabulary
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.heart.statements.tokenizer import BREAK, QUESTION, START, STOP, tokenize
@@ -93,13 +93,13 @@ class _StatementParser:
         text, capital, _ = self._words[position]
         if text == QUESTION or (text.startswith("~") and len(text) > 1):
             self._features.append((text.removeprefix("~"), len(self._items)))
-        elif text in known.PERSONS:
+        elif text in vocabulary.PERSONS:
             self._add_person(position)
-        elif text in known.DETERMINERS:
+        elif text in vocabulary.DETERMINERS:
             self._add_determiner(text)
-        elif text in known.AUXILIARIES or text in known.OWNERSHIP_VERBS:
+        elif text in vocabulary.AUXILIARIES or text in vocabulary.OWNERSHIP_VERBS:
             self._add_auxiliary(position)
-        elif text in known.MARKERS and not capital:
+        elif text in vocabulary.MARKERS and not capital:
             self._add_marker(position)
         elif not self._is_title(position):
             self._add_content_word(position)
@@ -134,7 +134,7 @@ class _StatementParser:
 
     def _add_determiner(self, text: str) -> None:
         if text != "'s":
-            self._nouns = 2 if text in known.INDEFINITE_ARTICLES else 1
+            self._nouns = 2 if text in vocabulary.INDEFINITE_ARTICLES else 1
         elif self._items:
             self._owned = True
             self._nouns = 1
@@ -143,8 +143,8 @@ class _StatementParser:
     def _add_person(self, position: int) -> None:
         """He and him count like a word; his does not, nor he in a clause about what was named before."""
         text = self._texts[position]
-        person = known.PERSONS[text]
-        if text in known.POSSESSIVES or self._clause or (text == "her" and self._is_content(position + 1)):
+        person = vocabulary.PERSONS[text]
+        if text in vocabulary.POSSESSIVES or self._clause or (text == "her" and self._is_content(position + 1)):
             self._persons += [person] * (person != "it")
             self._nouns = 1
         else:
@@ -153,14 +153,19 @@ class _StatementParser:
 
     def _is_content(self, position: int) -> bool:
         text = self._texts[position] if position < len(self._texts) else BREAK
-        small = text in known.PERSONS or text in known.DETERMINERS or text in known.AUXILIARIES or text in known.MARKERS
+        small = (
+            text in vocabulary.PERSONS
+            or text in vocabulary.DETERMINERS
+            or text in vocabulary.AUXILIARIES
+            or text in vocabulary.MARKERS
+        )
         return not (small or text in (BREAK, STOP, QUESTION) or (text.startswith("~") and len(text) > 1))
 
     def _has_several_clauses(self) -> bool:
         verbs = Counter(
             item.role
             for item in self._items
-            if item.finite and item.past is not None and item.role in ("", *known.CLAUSE_MARKERS)
+            if item.finite and item.past is not None and item.role in ("", *vocabulary.CLAUSE_MARKERS)
         )
         return self._ended or max(verbs.values(), default=0) > 1
 
@@ -168,29 +173,31 @@ class _StatementParser:
         """Forms of be, have and do: they count where no verb follows."""
         text = self._texts[position]
         self._start_role("")
-        if text not in known.OWNERSHIP_VERBS and _is_helper(self._texts, position):
+        if text not in vocabulary.OWNERSHIP_VERBS and _is_helper(self._texts, position):
             return
-        self._owning |= text in known.HAVE or text in known.OWNERSHIP_VERBS
-        surface = "=be" if text in known.BE else "=do" if text in known.DO else "=have"
-        past = text in known.PAST_AUXILIARIES
-        if text in known.BE_BARE:
+        self._owning |= text in vocabulary.HAVE or text in vocabulary.OWNERSHIP_VERBS
+        surface = "=be" if text in vocabulary.BE else "=do" if text in vocabulary.DO else "=have"
+        past = text in vocabulary.PAST_AUXILIARIES
+        if text in vocabulary.BE_BARE:
             first = next(iter(_find_helpers(self._texts, position)), text)
             past = _helper_tense(first, continuing=self._continuing)
         self._items.append(ParsedWord(surface=surface, lemma=surface, role=PLAIN_VERB_ROLE, past=past, finite=True))
 
     def _add_marker(self, position: int) -> None:
         text = self._texts[position]
-        role = known.MARKERS[text]
+        role = vocabulary.MARKERS[text]
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
-        if following.text in (BREAK, STOP, QUESTION) or following.text in known.MARKERS:
+        if following.text in (BREAK, STOP, QUESTION) or following.text in vocabulary.MARKERS:
             self._items.append(
                 ParsedWord(surface=text, lemma=text, role=self._full_role(""))
             )  # it belongs to its verb: give in
             return
-        clause = text in known.CLAUSE_MARKERS or (role in known.STRONG_ROLES and following.text in known.PERSONS)
+        clause = text in vocabulary.CLAUSE_MARKERS or (
+            role in vocabulary.STRONG_ROLES and following.text in vocabulary.PERSONS
+        )
         if self._items and self._is_employer(text, following):
             role = "at"
-        if role in known.STRONG_ROLES:
+        if role in vocabulary.STRONG_ROLES:
             self._markers.append(role)
         self._start_role("" if clause else role, clause=role if clause else None)
 
@@ -202,7 +209,7 @@ class _StatementParser:
 
     def _is_title(self, position: int) -> bool:
         """Whether it stands before the name or number that it is the kind of."""
-        if self._texts[position] not in known.TYPE_NOUNS:
+        if self._texts[position] not in vocabulary.TYPE_NOUNS:
             return False
         rest = self._words[position + 1 : position + 3]
         named = rest[1:] if rest and rest[0].text == "of" else rest[:1]
@@ -221,7 +228,7 @@ class _StatementParser:
         if single and len(self._items) > self._opened and self._items[-1].single:
             self._items[-1] = replace(self._items[-1], single=False)
         self._nouns = max(self._nouns - 1, 0)
-        alias = known.ALIASES.get(text, item.surface)
+        alias = vocabulary.ALIASES.get(text, item.surface)
         role = ATTRIBUTIVE_ROLE if item.is_time and not self._role and self._is_time_modifier(position) else self._role
         self._items.append(replace(item, surface=alias, role=self._full_role(role), single=single))
 
@@ -230,7 +237,7 @@ class _StatementParser:
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
         if not self._is_content(position + 1) or following.text.startswith((TIME_PREFIX, NUMBER_PREFIX)):
             return False
-        return not following.is_capitalized or (position > 0 and self._texts[position - 1] in known.DETERMINERS)
+        return not following.is_capitalized or (position > 0 and self._texts[position - 1] in vocabulary.DETERMINERS)
 
     def _closes_role(self, item: ParsedWord) -> bool:
         """Whether the words that the last marker governs ended before this one."""
@@ -247,9 +254,9 @@ class _StatementParser:
 def _is_helper(texts: Sequence[str], position: int) -> bool:
     """Whether a verb follows that it only helps: is living, has got, does not know."""
     for text in texts[position + 1 : position + 4]:
-        if texts[position] in known.DO:
-            return text == "~not" or text in known.VERBS
-        if text in known.AUXILIARIES or _is_participle(text) or _is_ing(text):
+        if texts[position] in vocabulary.DO:
+            return text == "~not" or text in vocabulary.VERBS
+        if text in vocabulary.AUXILIARIES or _is_participle(text) or _is_ing(text):
             return True
         if not _may_stand_between(text):
             return False
@@ -264,7 +271,7 @@ def _find_helpers(texts: Sequence[str], position: int) -> list[str]:
     """The forms of be, have and do that help the word at `place`."""
     found: list[str] = []
     for text in reversed(texts[max(position - 5, 0) : position]):
-        if text in known.AUXILIARIES:
+        if text in vocabulary.AUXILIARIES:
             found.insert(0, text)
         elif not _may_stand_between(text):
             break
@@ -273,11 +280,11 @@ def _find_helpers(texts: Sequence[str], position: int) -> list[str]:
 
 def _is_past(text: str) -> bool:
     """Whether the form, standing alone, is of the past."""
-    return text in known.PAST_FORMS or (text.endswith("ed") and len(text) > 4 and not text.endswith("eed"))
+    return text in vocabulary.PAST_FORMS or (text.endswith("ed") and len(text) > 4 and not text.endswith("eed"))
 
 
 def _is_participle(text: str) -> bool:
-    return _is_past(text) or text in known.PARTICIPLES
+    return _is_past(text) or text in vocabulary.PARTICIPLES
 
 
 def _is_ing(text: str) -> bool:
@@ -308,7 +315,8 @@ def _gives_name(texts: Sequence[str], position: int) -> bool:
     """Whether `named` and its like give a name to what some other verb is about: has a dog called Rex, is named Rex."""
     earlier = texts[:position]
     return texts[position] in _NAMING_VERBS and any(
-        text in known.AUXILIARIES or text in known.OWNERSHIP_VERBS or lemmatize(text) in VERB_LEMMAS for text in earlier
+        text in vocabulary.AUXILIARIES or text in vocabulary.OWNERSHIP_VERBS or lemmatize(text) in VERB_LEMMAS
+        for text in earlier
     )
 
 
@@ -318,19 +326,19 @@ def _verb_form(texts: Sequence[str], position: int, *, continuing: bool) -> tupl
     if not helpers:
         return _form_without_helper(texts, position)
     first, last = helpers[0], helpers[-1]
-    if first in known.DO:
+    if first in vocabulary.DO:
         return first == "did", False, True
     past = _helper_tense(first, continuing=continuing)
-    if _is_participle(text) and last in known.AUXILIARIES:
-        return past, last in known.BE, True
-    return (past, None, True) if _is_ing(text) and last in known.BE else (None, None, False)
+    if _is_participle(text) and last in vocabulary.AUXILIARIES:
+        return past, last in vocabulary.BE, True
+    return (past, None, True) if _is_ing(text) and last in vocabulary.BE else (None, None, False)
 
 
 def _helper_tense(first: str, *, continuing: bool) -> bool | None:
     """Whether it is past, by the first helper: what has been for three years still is, what has been is not."""
-    if first in known.BE_BARE:
+    if first in vocabulary.BE_BARE:
         return None
-    return not continuing if first in ("has", "have") else first in known.PAST_AUXILIARIES
+    return not continuing if first in ("has", "have") else first in vocabulary.PAST_AUXILIARIES
 
 
 def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | None, bool | None, bool]:
@@ -339,7 +347,7 @@ def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | No
         return (False, None, True) if last == "'s" else (None, None, False)
     if _is_past(text):
         return True, False, True
-    if last in known.DETERMINERS or texts[position + 1 : position + 2] == ["of"]:
+    if last in vocabulary.DETERMINERS or texts[position + 1 : position + 2] == ["of"]:
         return None, None, False
     if last == "to" or last.startswith("~"):
         return False, False, False

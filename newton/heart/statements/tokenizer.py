@@ -5,11 +5,11 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from newton.heart.statements import vocabulary as known
+from newton.heart.statements import vocabulary
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import CARDINALS, MONTHS, ORDINALS, WordToken, parse_numbers
 
-MAX_PHRASE_WORDS = max(len(words) for words in known.PHRASES)
+MAX_PHRASE_WORDS = max(len(words) for words in vocabulary.PHRASES)
 QUESTION, BREAK, STOP, START = "?", ",", ";", "^"
 
 _TOKEN = re.compile(r"(?:(?<!\w)[-−.](?=\d))?\w*\d\w*(?:[.,:/-]\d\w*)*|[^\W_](?:\w|'(?=\w))*|[^\w\s]|_+")
@@ -76,12 +76,12 @@ def _normalize_token(token: str, *, last: str) -> str:
 
 def _is_ordinary(word: str) -> bool:
     """Whether a capital at the beginning of a sentence is only that."""
-    phrase = (word,) in known.PHRASES or (START, word) in known.PHRASES
+    phrase = (word,) in vocabulary.PHRASES or (START, word) in vocabulary.PHRASES
     return phrase or word in _FUNCTION_WORDS or lemmatize(word) in VERB_LEMMAS
 
 
 _FUNCTION_WORDS = _ORDINARY_OPENERS.union(
-    known.MARKERS, known.PERSONS, known.DETERMINERS, known.AUXILIARIES, CARDINALS, ORDINALS
+    vocabulary.MARKERS, vocabulary.PERSONS, vocabulary.DETERMINERS, vocabulary.AUXILIARIES, CARDINALS, ORDINALS
 )
 
 
@@ -105,7 +105,9 @@ def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
         if word.text == "'s" and place + 1 < len(words):
             following = words[place + 1].text
             participle = (
-                following in known.PARTICIPLES and following not in known.PAST_FORMS and following not in known.VERBS
+                following in vocabulary.PARTICIPLES
+                and following not in vocabulary.PAST_FORMS
+                and following not in vocabulary.VERBS
             )
             if words[place - 1].text in _IS_AFTER or following in _IS_BEFORE or participle:
                 read_as[place] = WordToken("has" if following in ("been", "got") else "is")
@@ -137,7 +139,7 @@ def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
     while place < len(words):
         length = next((n for n in range(MAX_PHRASE_WORDS, 0, -1) if _is_phrase(words, place, n)), 0)
         if length:
-            found += map(WordToken, known.PHRASES[tuple(word.text for word in words[place : place + length])])
+            found += map(WordToken, vocabulary.PHRASES[tuple(word.text for word in words[place : place + length])])
         else:
             found.append(words[place])
         place += max(length, 1)
@@ -146,7 +148,7 @@ def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
 
 def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
     part = words[position : position + length]
-    if len(part) < length or tuple(word.text for word in part) not in known.PHRASES:
+    if len(part) < length or tuple(word.text for word in part) not in vocabulary.PHRASES:
         return False
     if any(word.text in MONTHS for word in part):
         return not _is_beside_date(words, position)
