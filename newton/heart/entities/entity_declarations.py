@@ -119,7 +119,7 @@ def _resolve_triple(declaration: RelationDeclaration, index: NameIndex) -> Relat
     source, target = index.resolve(declaration.source), index.resolve(declaration.target)
     if source is None or target is None or source.entity_id == target.entity_id:
         raise InputError(
-            f"{declaration.source!r} and {declaration.target!r} are not two that can be told apart.",
-            hint="Give their full names.",
+            f"{declaration.source!r} and {declaration.target!r} are not two distinct entities.",
+            hint="Use their full names.",
         )
     return source.entity_id, normalize_attribute(declaration.type), target.entity_id

@@ -173,7 +173,7 @@ async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
     """
     now = await _lock_and_read(tx, edit)
     if not 1 <= version <= now.version:
-        known = f"The last one is {now.version}." if now.version else "Nobody has written anything yet."
+        known = f"The latest version is {now.version}." if now.version else "It has no versions yet."
         raise NotFoundError(f"The identity has no version {version}.", hint=known)
     then = await read_identity(tx, agent_id=edit.agent_id, version=version)
     if _tenet_ids(then) == _tenet_ids(now):
@@ -368,7 +368,7 @@ def _find_same(tenets: Sequence[Tenet], text: str) -> Tenet | None:
 
 def _replacement_hint(conflicting: Tenet, tenet: Tenet) -> str:
     command = f'newton identity change {short_id(conflicting.tenet_id)} "{tenet.text}"'
-    return f"`{command}` puts it in its place; --beside keeps both."
+    return f"`{command}` replaces it; --beside keeps both."
 
 
 def _tenet_ids(identity: Identity) -> list[UUID]:

@@ -1,4 +1,4 @@
-"""A text as the words that a reader of it weighs: contractions and phrases read as what they stand for."""
+"""Tokenize a text, with contractions and phrases normalized."""
 
 import re
 import unicodedata
@@ -30,17 +30,17 @@ _CEASING_VERBS = frozenset({"stopped", "quit", "ceased", "quits", "stops"})
 
 @lru_cache(maxsize=1_024)
 def fold_words(text: str) -> tuple[str, ...]:
-    """The words and signs of a text of any language, without case and punctuation. Linear in its length."""
+    """Return the words and signs of a text in any language, without case and punctuation. Linear in its length."""
     return tuple(word.text for word in _scan_words(text) if word.text not in (BREAK, STOP, START))
 
 
 def is_latin_script(text: str) -> bool:
-    """Whether the rules may be tried on it: in other scripts nobody here tells a word from a name or a denial."""
+    """Return whether the rules apply; they do not cover other scripts."""
     return text.isascii() or all(not c.isalpha() or "LATIN" in unicodedata.name(c, "") for c in text)
 
 
 def tokenize(text: str) -> list[WordToken]:
-    """The words of a statement in English; a feature such as a denial is one that begins with ~."""
+    """Return the words of an English statement; features such as negations begin with ~."""
     return _mark_cessation(
         parse_numbers(
             _replace_phrases(_resolve_possessives(_sort_joined_names(list(_expand_contractions(_scan_words(text))))))
@@ -63,7 +63,7 @@ def _scan_words(text: str) -> Iterator[WordToken]:
 
 
 def _normalize_token(token: str, *, last: str) -> str:
-    """What the token is read as; nothing for a mark that says nothing. A full stop after St or Dr ends no sentence."""
+    """Return the normalized words of a token. A full stop after St or Dr does not end a sentence."""
     if token[0].isalnum() or len(token) > 1:
         return token.casefold()
     if token in _STOPS:
@@ -75,7 +75,7 @@ def _normalize_token(token: str, *, last: str) -> str:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Whether a capital at the beginning of a sentence is only that."""
+    """Return whether a capital is only that of the first word."""
     phrase = (word,) in vocabulary.PHRASES or (START, word) in vocabulary.PHRASES
     return phrase or word in _FUNCTION_WORDS or lemmatize(word) in VERB_LEMMAS
 
@@ -99,7 +99,7 @@ def _expand_contractions(words: Iterator[WordToken]) -> Iterator[WordToken]:
 
 
 def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
-    """'s is `is` where it can be nothing else."""
+    """Replace 's by `is` where it can only be a verb."""
     read_as = list(words)
     for place, word in enumerate(words):
         if word.text == "'s" and place + 1 < len(words):
@@ -115,7 +115,7 @@ def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
 
 
 def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
-    """Ben and Ana are Ana and Ben."""
+    """Sort names joined by and: Ben and Ana becomes Ana and Ben."""
     sorted_ = list(words)
     for place in range(1, len(words) - 1):
         one, joint, other = words[place - 1 : place + 2]
@@ -133,7 +133,7 @@ def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
 
 
 def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
-    """The longest phrases first, from left to right. A capitalised month or name is never part of one."""
+    """Replace phrases, longest first, from left to right. Capitalized months and names are never part of one."""
     found: list[WordToken] = []
     place = 0
     while place < len(words):
@@ -156,13 +156,13 @@ def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
 
 
 def _is_beside_date(words: list[WordToken], position: int) -> bool:
-    """May as a month: it is capitalised within a sentence, or stands beside a figure."""
+    """Return whether May is a month: capitalized within a sentence, or beside a number."""
     sides = [words[n].text for n in (position - 1, position + 1) if 0 <= n < len(words)]
     return words[position].is_capitalized or any(side[:1].isdigit() for side in sides)
 
 
 def _mark_cessation(words: list[WordToken]) -> list[WordToken]:
-    """What stopped, and what is not any more, is no longer; what is `any` of something denied is that."""
+    """Mark what stopped or is not any more as `no longer`, and normalize `any` after a negation."""
     texts = [word.text for word in words]
     dropped = {"~anymore", "~any"} if "~not" in texts else {"~anymore"}
     read_as: list[WordToken] = []
