@@ -172,9 +172,9 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
     "a procedure of another name": (procedure(name="Test First"), "'name'"),
     "a pattern that could hang": (
         {"type": "censor", "trigger": "(a)\\1", "reason": "x", "sense": "pattern"},
-        "is no pattern",
+        "Invalid pattern",
     ),
-    "an event of no type": (event(event_type="File Read"), "is no type of event"),
+    "an event of no type": (event(event_type="File Read"), "Invalid event type"),
     "an event as a list": (event(payload=[1]), "'payload'"),
     "a document without a ref": ({"type": "document", "content": "x"}, "no 'ref'"),
     "a document that says nothing": (document("---\n---"), "says nothing"),
