@@ -81,7 +81,7 @@ async def test_a_known_ref_with_other_words_is_a_conflict(tx: Tx, other: Message
 
 async def test_one_batch_cannot_say_two_things_under_one_ref(tx: Tx) -> None:
     session_id = await session(tx)
-    with pytest.raises(ConflictError, match="other words"):
+    with pytest.raises(ConflictError, match="other content"):
         await append(tx, session_id, line("one", ref="1"), line("two", ref="1"))
 
 

@@ -146,14 +146,14 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
     assert "Nothing was injected" in ok(typed(home, "sessions", "eject", "early"))
     small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
-    assert small.returncode == 2 and "is the most, a part of the room for a conversation" in small.stderr
+    assert small.returncode == 2 and "tokens; the maximum is" in small.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["log", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "nowhere"], "`newton chat --session nowhere` begins it"),
+        (["view", "nowhere"], "`newton chat --session nowhere` creates it"),
         (["entries", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
         (["view", "work", "--most", "0"], "A view of 0 tokens holds nothing"),
@@ -169,7 +169,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
         (["checkpoint", "work", " "], "The checkpoint is empty"),
         (["branch", "work", "work"], "A session 'work' already exists"),
-        (["branch", "work", "other", "--at", "48"], "Its last one is 47"),
+        (["branch", "work", "other", "--at", "48"], "The last one is 47"),
         (["branch", "work", "other", "--at", "nothing"], "no checkpoint 'nothing'"),
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),

@@ -78,4 +78,4 @@ def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) 
     with pytest.raises(InputError) as refused:
         parse_preset(text)
     assert says_ in refused.value.what
-    assert refused.value.hint.startswith(("There are: ", "It takes "))
+    assert refused.value.hint.startswith(("Use one of: ", "Its settings are ", "Give the preset alone"))
