@@ -1,6 +1,5 @@
 """Censors: how they are met, how they grow stricter, and that nobody but a person lifts one."""
 
-import time
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from uuid import UUID
@@ -21,6 +20,7 @@ from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
+from tests.timing import assert_near_linear
 
 PUSH = CensorRule(trigger="push to main", reason="releases go through review")
 
@@ -82,10 +82,10 @@ def test_a_meaning_is_met_by_likeness_and_not_at_all_without_a_vector() -> None:
     assert find_matching([one], "secrets in logs", None) == []
 
 
-def test_no_pattern_takes_more_than_linear_time() -> None:
-    started = time.process_time()
-    assert find_matching([censor("(a+)+$", sense="pattern")], "a" * 100_000 + "b", None) == []
-    assert time.process_time() - started < 1
+@pytest.mark.parametrize(("trigger", "sense"), [("(a+)+$", "pattern"), ("a a", "phrase")])
+def test_no_pattern_takes_more_than_linear_time(trigger: str, sense: MatchMode) -> None:
+    assert find_matching([censor(trigger, sense=sense)], "a" * 1_000 + "b", None) == []
+    assert_near_linear(lambda size: find_matching([censor(trigger, sense=sense)], "a" * size + "b", None), 1_000_000)
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=x)y", r"(a)\1", "((a{1,100}){1,100}){1,100}", "[z-a]"])
@@ -201,9 +201,7 @@ async def test_the_end_of_a_long_text_is_checked_too(db: Database, agent: UUID) 
     await service(own).add(
         CensorRule(trigger=r"rm -rf /\w+", reason="it is gone then", match_mode="pattern", action="block")
     )
-    started = time.process_time()
     assert len((await own.check("very " * 190_000 + "push to main; rm -rf /etc", "input")).matches) == 2
-    assert time.process_time() - started < 2
 
 
 async def test_nothing_that_is_remembered_lifts_a_censor(db: Database, agent: UUID) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import time
 from collections import Counter
 
 import pytest
@@ -223,8 +222,6 @@ def test_a_megabyte_takes_no_quadratic_time(paragraphs: tuple[str, ...]) -> None
         seen.append(len(text))
         return token_counter.count(text)
 
-    started = time.process_time()
     split_passages([DocumentSection("", paragraphs)], count_tokens=count)
-    assert time.process_time() - started < 10
     assert max(seen) < 30_000
     assert sum(seen) < 12 * sum(map(len, paragraphs)), "no text is counted again and again"

@@ -156,12 +156,12 @@ def test_an_idle_test_is_noticed() -> None:
 
 
 def asserts(function: Function) -> bool:
-    return any(
-        isinstance(node, ast.Assert)
-        or (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("raises", "fail")
-        )
-        for node in ast.walk(function)
+    nodes = list(ast.walk(function))
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return (
+        any(isinstance(node, ast.Assert) for node in nodes)
+        or any(isinstance(func, ast.Attribute) and func.attr in ("raises", "fail") for func in called)
+        or any(isinstance(func, ast.Name) and func.id.startswith("assert_") for func in called)
     )
 
 

@@ -1,7 +1,6 @@
 """What words tell of, and that nobody waits for it: reading is linear in the text."""
 
 from collections.abc import Callable
-from time import process_time
 
 import pytest
 
@@ -10,9 +9,9 @@ from newton.dialogue.sentence_cues import classify_sentence, count_cues, find_na
 from newton.dialogue.session_summary import chunk_output, classify_lasting, lasting_sentences
 from newton.dialogue.view import ViewMessage
 from tests.support import count
+from tests.timing import assert_near_linear
 
 LONG = 100_000
-MOST_MS = 50.0
 RUNS = [
     *("-", ".", "/", "_", "a", "~", ":", "\\", "@", "http://", "://", "error: ", "Error", "a-", "a.", "a/", "a_", "./"),
     *("../", "~/", "C:\\", "a.py", "-a.", "/a.", "do not ", "let's ", "exit with ", "0f-3c ", "e.g. ", "é", "a\\"),
@@ -34,25 +33,21 @@ READERS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("reader", READERS)
 def test_however_a_text_is_made_it_is_read_at_once(reader: str) -> None:
     # S004-3
-    read, most = READERS[reader], MOST_MS * (3 if reader == "account" else 1)  # which reads a text several times
     for run in RUNS:
-        text = f"{(run * LONG)[:LONG]}("
-        spent = _spent(read, text)
-        assert spent < most, f"{run!r} took {spent:.0f} ms"
-
-
-def _spent(read: Callable[[str], object], text: str) -> float:
-    started = process_time()
-    read(text)
-    # of the processor: whoever else is at work takes none of it
-    return 1_000 * (process_time() - started)
+        whole = (run * LONG)[:LONG]
+        assert_near_linear(lambda size, whole=whole: READERS[reader](f"{whole[:size]}("), LONG)
 
 
 def test_a_long_output_is_cut_at_once() -> None:
     dump = "\n".join("-".join(f"{n:02x}" for n in range(256)) for _ in range(27))
-    started = process_time()
-    chunk_output(dump, max_tokens=300, overlap=50, count_tokens=count)
-    assert process_time() - started < 0.5
+    counted: list[int] = []
+
+    def counting(text: str) -> int:
+        counted.append(len(text))
+        return count(text)
+
+    chunk_output(dump, max_tokens=300, overlap=50, count_tokens=counting)
+    assert sum(counted) < 12 * len(dump), "no text is counted again and again"
 
 
 @pytest.mark.parametrize(

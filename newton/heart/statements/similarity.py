@@ -319,9 +319,7 @@ def _other_negation_target(pair: StatementPair) -> str:
     """Return the reason when a negation applies to another word: `does not eat meat` equals `eats no meat`."""
     new, known = (sorted(f for f in side.statement.features if f[0] in _DENIALS) for side in pair)
     anchors = {anchor for _, anchor in (*new, *known)}
-    alike = new == known or (
-        len(new) == len(known) == 1 and all(_is_verb_with_object(side, anchors) for side in pair)
-    )
+    alike = new == known or (len(new) == len(known) == 1 and all(_is_verb_with_object(side, anchors) for side in pair))
     return "" if alike else "another part is denied"
 
 
