@@ -18,7 +18,7 @@ from newton.brain.repeated_mistakes import (
 )
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.periods import ReportPeriods
+from newton.memory.time_expressions import ReportPeriods
 
 SQL = load("newton.brain", "growth_queries.sql")
 

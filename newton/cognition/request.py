@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.cognition.sources.filters import ContextFilters
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 
 NO_FILTERS = ContextFilters()
 

@@ -1,7 +1,7 @@
 """Packs: a kind of work (coding, support, research) as a folder that leans frames, budget and scoring towards it."""
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -44,7 +44,9 @@ class BudgetSplit(StrictModel):
 
 
 class FramePack(NamedModel):
-    """A kind of work, and how it leans what a context is made of."""
+    """A kind of work, and how it adjusts the frames."""
+
+    label: ClassVar[str] = "pack"  # what error texts call it
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: the work it is for.")
     profile: str = Field(default="newton", description="The name of a profile: how memories are scored.")

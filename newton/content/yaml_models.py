@@ -140,7 +140,7 @@ def _format_location(location: YamlLocation) -> str:
 
 
 def _model_label(model: type[BaseModel]) -> str:
-    return model.__name__.lower()
+    return str(getattr(model, "label", None) or model.__name__.lower())
 
 
 def _find_description(model: type[BaseModel], location: YamlLocation) -> str:

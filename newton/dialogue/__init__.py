@@ -1,1 +1,1 @@
-"""Conversations: the append-only log of sessions, and each line of it as a memory."""
+"""Sessions: the append-only message log, its views and compaction, tasks and artifacts."""

@@ -1,4 +1,4 @@
-"""What a session has come to in short, as memories of its own: found in it, and in no other."""
+"""Session artifacts: tool output chunks, lasting sentences and a rolling summary, found only in their own session."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -34,16 +34,18 @@ SQL = load("newton.dialogue", "artifacts.sql")
 
 ArtifactType = Literal["summary", "facts", "tools"]
 
-MAX_MESSAGES = 200  # that are read at once; of a longer session without a summary, its last ones
+MAX_MESSAGES = 200  # read at once: the last ones
 
-# What was said in short before, and what is said since, into as much of it as fits. A model may do it instead.
+# Selects from the earlier summary's sentences and the new ones as many as fit; a model may do it instead.
 Summarizer = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """One about to be kept. `said` stands in front of its words and says what it is; `most` is what all of it may cost
-    once rendered. `lines` are the first and the last one that it covers; `sources` the memories it was made of."""
+    """An artifact to be stored.
+
+    `prefix` labels its text; `max_tokens` limits both as rendered. `positions` are the first and last message that
+    it covers, `sources` the memories that it was derived from."""
 
     type: ArtifactType
     prefix: str
@@ -60,7 +62,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageMemory:
-    """A line of the session with the memory that it became, if it became one."""
+    """A message of the session with the memory it became, if any."""
 
     stored: StoredMessage
     memory_id: UUID | None
@@ -68,15 +70,14 @@ class MessageMemory:
 
     @property
     def is_spoken(self) -> bool:
-        """Whether it was said by one of the two, and is neither recalled nor forgotten."""
+        """Whether a user or the assistant said it, and it is neither recalled text nor forgotten."""
         return self.memory_id is not None and self.stored.message.role in ("user", "assistant")
 
 
 class _CurrentSummary(NamedTuple):
-    """The current summary of a session: what it says, one who says what a line, and the lines that it covers.
+    """The current summary of a session and the messages it covers.
 
-    It is not the session's `own` when a branch has it from what it begins with.
-    """
+    `is_own` is false if a branch inherited it."""
 
     memory_id: UUID
     text: str
@@ -91,7 +92,7 @@ class _CurrentSummary(NamedTuple):
 
 
 class ArtifactMatch(NamedTuple):
-    """An artifact with how close it is to an input: its cosine, 0 without one, and the share of the input's words."""
+    """An artifact with its cosine similarity (0 without a vector) and its share of the query's words."""
 
     memory_id: UUID
     first_position: int | None
@@ -102,7 +103,7 @@ class ArtifactMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactQuery:
-    """What is looked for in a session; with a `moment`, as it was then."""
+    """A search in one session; with `moment`, as of then."""
 
     agent_id: UUID
     session_id: UUID
@@ -116,7 +117,7 @@ class ArtifactQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactWriter:
-    """Who condenses a session, and how."""
+    """Writes the artifacts of one session."""
 
     session_id: UUID
     ctx: WriteContext
@@ -125,68 +126,70 @@ class ArtifactWriter:
     async def add_tool_outputs(
         self, tx: Tx, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
     ) -> None:
-        """Keeps what tools put out in pieces. The caller holds the lock of the session; `memory_ids` are those of the
-        lines that became memories, and `calls` what was called, by its id."""
+        """Store the outputs of tools in chunks. The caller holds the session lock.
+
+        `memory_ids` are keyed by position, `calls` by call id."""
         outputs = [line for line in messages if line.message.role == "tool"]
         await self._store(tx, [one for line in outputs for one in self._tool_artifacts(line, memory_ids, calls)])
 
     async def add_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
-        """Keeps what was found elsewhere for the session."""
+        """Store artifacts that come from outside the session."""
         await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         await self._store(tx, excerpts)
 
     async def update(self, tx: Tx, *, summarizer: Summarizer = summarize) -> None:
-        """Keeps what was said since that lasts, and the summary of all of it when it is due. Done twice it changes
-        nothing more."""
+        """Store lasting sentences since the last call, and a new summary if it is due. Idempotent."""
         await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         await self._update_facts(tx)
         await self._update_summary(tx, summarizer)
 
     async def _update_facts(self, tx: Tx) -> None:
-        """Each line is read once for them, so one that was forgotten stays so."""
+        """Read each message once, so that forgotten artifacts stay forgotten."""
         where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
         row = await SQL["get_fact_watermark"].fetch_one(tx, **where)
         assert row is not None
-        if heard := await self._load_after(tx, row["position"]):
-            await self._store(tx, [one for line in heard if line.is_spoken for one in self._fact_artifacts(line)])
-            await SQL["set_fact_watermark"].execute(tx, **where, position=heard[-1].stored.position)
+        if messages := await self._load_after(tx, row["position"]):
+            await self._store(tx, [one for item in messages if item.is_spoken for one in self._fact_artifacts(item)])
+            await SQL["set_fact_watermark"].execute(tx, **where, position=messages[-1].stored.position)
 
     async def _update_summary(self, tx: Tx, summarizer: Summarizer) -> None:
         before = await self._load_summary(tx)
-        heard = await self._load_after(tx, before.last if before else -1)
-        telling = [line for line in heard if line.is_spoken]
-        if not telling or not is_due(len(heard), sum(line.stored.tokens for line in heard), self.sizes):
+        messages = await self._load_after(tx, before.last if before else -1)
+        spoken = [item for item in messages if item.is_spoken]
+        if not spoken or not is_due(len(messages), sum(item.stored.tokens for item in messages), self.sizes):
             return
-        last = heard[-1].stored
-        said = f"[{last.message.said_at:%Y-%m-%d}] this session so far, in short: "
-        units = [
-            unit
-            for line in telling
-            for unit in speaker_sentences(line.stored.message.speaker, line.stored.message.content)
+        last = messages[-1].stored
+        prefix = f"[{last.message.said_at:%Y-%m-%d}] this session so far, in short: "
+        sentences = [
+            sentence
+            for item in spoken
+            for sentence in speaker_sentences(item.stored.message.speaker, item.stored.message.content)
         ]
-        taken = summarizer(
-            [*(before.sentences if before else ()), *units],
-            lambda some: self.ctx.count_tokens(to_bullet(said + " ".join(some))) <= self.sizes.summary_tokens,
+        selected = summarizer(
+            [*(before.sentences if before else ()), *sentences],
+            lambda chosen: self.ctx.count_tokens(to_bullet(prefix + " ".join(chosen))) <= self.sizes.summary_tokens,
         )
         summary = Artifact(
             type="summary",
-            prefix=said,
-            text="\n".join(taken),
+            prefix=prefix,
+            text="\n".join(selected),
             max_tokens=self.sizes.summary_tokens,
             occurred_at=last.message.said_at,
-            trust=lowest_trust([*(line.trust for line in heard if line.trust), *((before.trust,) if before else ())]),
-            key=("summary", str(last.position), *taken),
-            positions=(before.first if before else heard[0].stored.position, last.position),
-            sources=(*(line.memory_id for line in telling if line.memory_id), *((before.memory_id,) if before else ())),
+            trust=lowest_trust(
+                [*(item.trust for item in messages if item.trust), *((before.trust,) if before else ())]
+            ),
+            key=("summary", str(last.position), *selected),
+            positions=(before.first if before else messages[0].stored.position, last.position),
+            sources=(*(item.memory_id for item in spoken if item.memory_id), *((before.memory_id,) if before else ())),
         )
-        if taken:
+        if selected:
             await self._replace_summary(tx, before, summary)
 
     async def _replace_summary(self, tx: Tx, before: _CurrentSummary | None, summary: Artifact) -> None:
         if before and before.is_own:
-            why = "a summary of more of the session took its place"
+            reason = "replaced by a summary of more of the session"
             await apply_transitions(
-                tx, [PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], ctx=self.ctx
+                tx, [PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", reason)], ctx=self.ctx
             )
         await self._store(tx, [summary])
 
@@ -213,7 +216,7 @@ class ArtifactWriter:
         ]
 
     def _fact_artifacts(self, item: MessageMemory) -> list[Artifact]:
-        placed, line = item.stored, item.stored.message
+        stored, line = item.stored, item.stored.message
         return [
             Artifact(
                 type="facts",
@@ -222,9 +225,9 @@ class ArtifactWriter:
                 max_tokens=SUMMARY_TOKENS,
                 occurred_at=line.said_at,
                 trust=item.trust or _trust_for_role(line.role),
-                key=("facts", str(placed.position), sentence),
+                key=("facts", str(stored.position), sentence),
                 index=index,
-                positions=(placed.position, placed.position),
+                positions=(stored.position, stored.position),
                 sources=(item.memory_id,) if item.memory_id else (),
             )
             for index, sentence in enumerate(lasting_sentences(line.content))
@@ -236,15 +239,15 @@ class ArtifactWriter:
         line, memory_id = stored.message, memory_ids.get(stored.position)
         call = calls.get(line.tool_call_id or "")
         tool = describe_call(call or ToolCall("", line.name or "no name", ""))
-        said = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
-        size = max(self.sizes.chunk_tokens - self.ctx.count_tokens(to_bullet(said)), 8)
-        cut = chunk_output(
+        prefix = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
+        size = max(self.sizes.chunk_tokens - self.ctx.count_tokens(to_bullet(prefix)), 8)
+        chunks = chunk_output(
             line.content, max_tokens=size, overlap=self.sizes.overlap_tokens, count_tokens=self.ctx.count_tokens
         )
         return [
             Artifact(
                 type="tools",
-                prefix=said,
+                prefix=prefix,
                 text=text,
                 max_tokens=self.sizes.chunk_tokens,
                 occurred_at=line.said_at,
@@ -255,7 +258,7 @@ class ArtifactWriter:
                 source=tool,
                 sources=(memory_id,) if memory_id else (),
             )
-            for index, text in enumerate(cut)
+            for index, text in enumerate(chunks)
         ]
 
     async def _store(self, tx: Tx, artifacts: Sequence[Artifact]) -> None:
@@ -264,11 +267,15 @@ class ArtifactWriter:
         agent_id = self.ctx.agent_id
         row = await SQL["next_position"].fetch_one(tx, agent_id=agent_id, session_id=self.session_id)
         assert row is not None
-        drafts = [self._to_memory(one, place) for place, one in enumerate(artifacts, row["place"])]
+        drafts = [self._to_memory(artifact, position) for position, artifact in enumerate(artifacts, row["position"])]
         new = await store.remember(tx, agent_id=agent_id, memories=drafts)
-        kept = [_to_row(one, draft) for one, draft in zip(artifacts, drafts, strict=True) if draft.memory_id in new]
+        rows = [
+            _to_row(artifact, draft)
+            for artifact, draft in zip(artifacts, drafts, strict=True)
+            if draft.memory_id in new
+        ]
         await SQL["insert_artifacts"].execute(
-            tx, agent_id=agent_id, session_id=self.session_id, artifacts=json.dumps(kept), now=self.ctx.now
+            tx, agent_id=agent_id, session_id=self.session_id, artifacts=json.dumps(rows), now=self.ctx.now
         )
 
     def _to_memory(self, artifact: Artifact, position: int) -> NewMemory:
@@ -297,7 +304,7 @@ class ArtifactWriter:
 
 
 async def find_sessions_due(tx: Tx, *, agent_id: UUID, sizes: SummarySizes, limit: int) -> list[UUID]:
-    """Sessions that want a summary of what was said since the last one, at most so many."""
+    """Return up to `limit` sessions whose summary is due."""
     rows = await SQL["find_stale_sessions"].fetch_all(
         tx, agent_id=agent_id, lines=sizes.max_new_messages, tokens=sizes.max_new_tokens, max_rows=limit
     )
@@ -305,7 +312,7 @@ async def find_sessions_due(tx: Tx, *, agent_id: UUID, sizes: SummarySizes, limi
 
 
 async def find_matches(tx: Tx, query: ArtifactQuery) -> list[ArtifactMatch]:
-    """The artifacts of a session closest to what is looked for, by meaning or by words, in no order."""
+    """Return the session's artifacts closest by meaning or by words, unordered."""
     rows = await SQL["search_artifacts"].fetch_all(
         tx,
         agent_id=query.agent_id,

@@ -1,5 +1,5 @@
 -- name: next_position(agent_id, session_id)
-select coalesce(max(position) + 1, 0)::integer as place
+select coalesce(max(position) + 1, 0)::integer as position
 from memory.memories
 where agent_id = $1 and kind = 'artifact' and thread_id = $2;
 

@@ -22,7 +22,7 @@ on conflict do nothing
 returning name;
 
 -- name: list_checkpoints(agent_id, session_id)
-select name, position, created_at as at
+select name, position, created_at
 from dialogue.checkpoints
 where agent_id = $1 and session_id = $2
 order by position, name;

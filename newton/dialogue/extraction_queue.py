@@ -1,4 +1,4 @@
-"""Conversations that a model may read: the lines of an episode that people and the agent itself said."""
+"""The queue of conversations to extract from: the trusted messages of each closed episode."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +17,9 @@ MAX_MESSAGES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeLines:
-    """The lines of one episode that a model may read, each a speaker and words.
+    """The messages of one episode as pairs of speaker and text.
 
-    `trust` is the lowest of all that was said in it, so what comes of it is never above a tool that spoke in it.
-    """
+    `trust` is the lowest of all its messages, including tools', and limits what is extracted."""
 
     memory_id: UUID
     session: str
@@ -30,13 +29,13 @@ class EpisodeLines:
 
 
 async def find_unread(tx: Tx, *, agent_id: UUID, limit: int) -> list[EpisodeLines]:
-    """The oldest conversations that no model has read, at most so many."""
+    """Return the oldest conversations that were not extracted yet."""
     episodes = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit)
     return [await _load_lines(tx, agent_id, episode) for episode in episodes]
 
 
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """False when another has read it meanwhile."""
+    """Mark as extracted; return False if another worker did so first."""
     return (
         await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now) is not None
     )
@@ -50,12 +49,12 @@ async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
         first=max(episode["first_position"], episode["last_position"] - MAX_MESSAGES + 1),
         last=episode["last_position"],
     )
-    # a reply that only quoted memories has no memory of its own, and is not read as news
-    said = [row for row in rows if row["memory_id"] and row["trust"] not in UNTRUSTED_TIERS]
+    # a reply that only quotes memories has no memory of its own and is not extracted again
+    trusted = [row for row in rows if row["memory_id"] and row["trust"] not in UNTRUSTED_TIERS]
     return EpisodeLines(
         memory_id=episode["memory_id"],
         session=episode["session"],
         ended_at=episode["ended_at"],
-        lines=tuple((row["name"] or row["role"].capitalize(), row["content"]) for row in said),
+        lines=tuple((row["name"] or row["role"].capitalize(), row["content"]) for row in trusted),
         trust=lowest_trust(["agent", *(row["trust"] for row in rows if row["trust"])]),
     )

@@ -1,4 +1,4 @@
-"""The log of a conversation as it is read: a branch begins with the lines of those it descends from."""
+"""Read the message log of a session; a branch includes the messages of its ancestors."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ MAX_POSITION = 2**31 - 1
 
 
 class MessageRange(NamedTuple):
-    """Lines from a place to a place; `bare` without their words."""
+    """Messages `first` to `last`, inclusive."""
 
     first: int
     last: int
@@ -30,7 +30,7 @@ class MessageRange(NamedTuple):
 
 
 class AncestorRange(NamedTuple):
-    """A session that a branch descends from, and the lines of it that the branch begins with."""
+    """An ancestor of a branch, and its messages that the branch includes."""
 
     session_id: UUID
     first: int
@@ -38,7 +38,7 @@ class AncestorRange(NamedTuple):
 
 
 class InjectedRange(NamedTuple):
-    """Lines of the session `ref`, both ends included, that are shown behind a place of another; and their tokens."""
+    """Messages `first` to `last` of session `ref`, shown after position `place` of another session."""
 
     injection_id: UUID
     place: int
@@ -51,7 +51,7 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """What a view was made of: the entries that are shown, and how many memories the agent had been told to forget."""
+    """The input of a view: its outermost entries, and how many memories the agent had forgotten by then."""
 
     entries: Sequence[CompactionEntry]
     forgotten_count: int
@@ -59,7 +59,7 @@ class ViewSources(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedView:
-    """A view as it was read, with what it was made of, and the lines that were restored."""
+    """A view with its sources and the positions of restored messages."""
 
     view: Sequence[ViewMessage]
     sources: ViewSources
@@ -67,26 +67,26 @@ class LoadedView:
 
 
 async def lock_session(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
-    """Until the end of the unit of work nobody else appends to the session, makes it shorter or branches off."""
+    """Lock the session until the transaction ends: no other may append, compact or branch."""
     await SQL["lock_session"].execute(tx, agent_id=agent_id, session_id=session_id)
 
 
 async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
-    """The view of a session. Reads no line that an entry covers."""
-    about, entries = await _load_flags(tx, agent_id, session_id), await _load_outermost(tx, agent_id, session_id)
+    """Return the view of a session. Messages that an entry covers are not read."""
+    flags, entries = await _load_flags(tx, agent_id, session_id), await _load_outermost(tx, agent_id, session_id)
     log = await load_messages(tx, _uncovered_ranges(entries), agent_id=agent_id, session_id=session_id)
-    injected = await _load_injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
+    injected = await _load_injected(tx, agent_id=agent_id, session_id=session_id) if flags["injected"] else ()
     return LoadedView(
         view=build_view(log, entries, injected),
-        sources=ViewSources(entries, about["forgotten"]),
-        pinned=await _load_restored(tx, agent_id=agent_id, session_id=session_id) if about["restored"] else frozenset(),
+        sources=ViewSources(entries, flags["forgotten"]),
+        pinned=await _load_restored(tx, agent_id=agent_id, session_id=session_id) if flags["restored"] else frozenset(),
     )
 
 
 async def load_sources(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ViewSources:
-    """What a view of now is made of."""
-    about = await _load_flags(tx, agent_id, session_id)
-    return ViewSources(await _load_outermost(tx, agent_id, session_id), about["forgotten"])
+    """Return the sources of the current view."""
+    flags = await _load_flags(tx, agent_id, session_id)
+    return ViewSources(await _load_outermost(tx, agent_id, session_id), flags["forgotten"])
 
 
 async def _load_flags(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
@@ -105,7 +105,7 @@ async def _load_outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[Comp
 async def load_messages(
     tx: Tx, ranges: Sequence[MessageRange], *, agent_id: UUID, session_id: UUID
 ) -> list[StoredMessage]:
-    """The lines between places of a conversation, in their order; of the bare ones all but the words."""
+    """Return the messages of these ranges in order."""
     rows = await SQL["list_message_ranges"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -118,7 +118,7 @@ async def load_messages(
 
 
 async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[AncestorRange]:
-    """The sessions that a branch descends from; none of one that is no branch."""
+    """Return the ancestors of a branch; empty for a session without a parent."""
     rows = await SQL["list_ancestors"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [AncestorRange(*row) for row in rows]
 
@@ -126,7 +126,7 @@ async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[An
 async def find_quarantined_trust(
     tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID
 ) -> set[Trust]:
-    """How far those lines behind a view are to be believed that are quarantined elsewhere; empty when none is."""
+    """Return the trusts of those messages of a view that are quarantined in other sessions."""
     own = [item for item in view if item.kind != "injected"]
     rows = await SQL["list_quarantined_trusts"].fetch_all(
         tx,
@@ -140,21 +140,21 @@ async def find_quarantined_trust(
 
 
 async def get_last_position(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
-    """The place of its last line; -1 when it has none."""
+    """Return the position of the last message; -1 if there is none."""
     row = await SQL["get_last_position"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return -1 if row["position"] is None else row["position"]
 
 
 async def get_token_count(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
-    """What all its lines would cost, with the marks around messages."""
+    """Return the tokens of all messages, with their overhead."""
     row = await SQL["measure_conversation"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["tokens"] + MESSAGE_TOKENS * row["lines"]
 
 
 def to_stored_message(row: Record, session_id: UUID) -> StoredMessage:
-    """A line as the database has it."""
+    """Convert a row to a message."""
     calls = row["calls"]
     return StoredMessage(
         session_id=session_id,
@@ -166,15 +166,15 @@ def to_stored_message(row: Record, session_id: UUID) -> StoredMessage:
             content=row["content"],
             said_at=row["said_at"],
             ref=row["ref"],
-            is_notice=row["aside"],
+            is_notice=row["is_notice"],
             calls=tuple(ToolCall(**call) for call in json.loads(calls)) if calls else (),
-            tool_call_id=row["answers"],
+            tool_call_id=row["tool_call_id"],
         ),
     )
 
 
 def to_entry(row: Record) -> CompactionEntry:
-    """An entry as the database has it."""
+    """Convert a row to an entry."""
     return CompactionEntry(
         entry_id=row["entry_id"],
         kind=row["kind"],
@@ -191,15 +191,15 @@ def to_entry(row: Record) -> CompactionEntry:
 
 
 def _uncovered_ranges(entries: Sequence[CompactionEntry]) -> list[MessageRange]:
-    """What has to be read: the lines between the entries, and of a masked line all but its words."""
-    parts: list[MessageRange] = []
+    """Return the ranges to read: all between entries, and the first message of each entry without its text."""
+    ranges: list[MessageRange] = []
     start = 0
     for one in entries:
         if one.first > start:
-            parts.append(MessageRange(start, one.first - 1))
-        parts.append(MessageRange(one.first, one.first, without_text=True))
+            ranges.append(MessageRange(start, one.first - 1))
+        ranges.append(MessageRange(one.first, one.first, without_text=True))
         start = one.last + 1
-    return [*parts, MessageRange(start, MAX_POSITION)]
+    return [*ranges, MessageRange(start, MAX_POSITION)]
 
 
 async def _load_restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozenset[int]:
@@ -208,7 +208,7 @@ async def _load_restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozens
 
 
 async def list_injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedRange]:
-    """Those that are shown in a session."""
+    """Return the ranges injected into a session."""
     return [
         InjectedRange(*row)
         for row in await SQL["list_injections"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
@@ -224,12 +224,12 @@ async def _load_injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[In
 
 
 def render_injection(ref: str, messages: Sequence[StoredMessage]) -> str:
-    """Lines of another branch as they are shown in one. Pure."""
-    said = [
+    """Render the messages of another session as one text. Pure."""
+    lines = [
         f"{p.message.speaker}: {' '.join(filter(None, (p.message.content, *map(_render_call, p.message.calls))))}"
         for p in messages
     ]
-    return "\n".join([f"[From {ref}]", *said])
+    return "\n".join([f"[From {ref}]", *lines])
 
 
 def _render_call(call: ToolCall) -> str:

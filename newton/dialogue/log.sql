@@ -65,8 +65,8 @@ with owner as (
     select $2::uuid, 0, 2147483647
 )
 select
-    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.is_notice as aside, m.tokens,
-    m.said_at, m.tool_calls as calls, m.tool_call_id as answers
+    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.is_notice, m.tokens,
+    m.said_at, m.tool_calls as calls, m.tool_call_id
 from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
 join owner as o on o.first_position <= s.last and o.last_position >= s.first
 cross join lateral (
@@ -89,8 +89,8 @@ where agent_id = $1 and session_id = $2;
 -- name: list_injections(agent_id, session_id)
 -- Injections that were not removed.
 select
-    i.injection_id, i.position as place, s.ref, i.first_position as first, i.last_position as last, i.tokens,
-    i.created_at as at, i.source_session_id as other_id
+    i.injection_id, i.position, s.ref, i.first_position as first, i.last_position as last, i.tokens,
+    i.created_at, i.source_session_id as other_id
 from dialogue.injections as i
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.source_session_id
 where

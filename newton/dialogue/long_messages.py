@@ -1,4 +1,4 @@
-"""Lines of dialogue too long for their short form: which they are, and how a model has told them shorter."""
+"""Messages too long for their short form, and the summaries that a model wrote of them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ SQL = load("newton.dialogue", "long_messages.sql")
 
 
 class LongMessage(NamedTuple):
-    """A line of more words than a short form holds, with all of them."""
+    """A message that exceeds the short form, with its whole text."""
 
     memory_id: UUID
     micro: str
@@ -28,12 +28,12 @@ class LongMessage(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """Who says it, and that these are not their own words."""
+        """The date and speaker, with a note that the text is not verbatim."""
         return f"[{self.said_at:%Y-%m-%d}] {self.speaker}, in short: "
 
 
 async def find(tx: Tx, *, agent_id: UUID, limit: int) -> list[LongMessage]:
-    """Lines of more words than a short form holds that none has told shorter, those shown most often first."""
+    """Return messages that exceed the short form and have no summary, the most shown first."""
     return [
         LongMessage(*row)
         for row in await SQL["list_long_messages"].fetch_all(
@@ -43,17 +43,17 @@ async def find(tx: Tx, *, agent_id: UUID, limit: int) -> list[LongMessage]:
 
 
 async def find_summary(tx: Tx, content: str, *, agent_id: UUID, max_tokens: int) -> tuple[bool, str | None]:
-    """Whether these words were told in so many tokens before, and how; None when that was of no use."""
+    """Return whether this text was summarized in `max_tokens` before, and the summary; None if it was unusable."""
     row = await SQL["find_by_hash"].fetch_one(
         tx, agent_id=agent_id, content_hash=digest(content), max_tokens=max_tokens
     )
-    return (True, row["words"]) if row else (False, None)
+    return (True, row["text"]) if row else (False, None)
 
 
 async def save_summary(
     tx: Tx, content: str, summary: str | None, *, memory_id: UUID, max_tokens: int, ctx: WriteContext
 ) -> None:
-    """Keeps how words were told in so many tokens, or that it was of no use, as long as the memory is kept."""
+    """Store the summary of a text, or None if it was unusable, as long as the memory exists."""
     await SQL["insert_summary"].execute(
         tx,
         agent_id=ctx.agent_id,
@@ -66,22 +66,22 @@ async def save_summary(
 
 
 def token_budget(message: LongMessage, *, count_tokens: TokenCounter) -> int:
-    """Tokens that a line may have to be told in: a third of its own, and no more than a short form holds. Pure."""
+    """Return the maximum tokens of a summary: a third of the message, and at most the short form. Pure."""
     return min(message.tokens // 3, SUMMARY_TOKENS - count_tokens(to_bullet(message.prefix)))
 
 
 async def apply_summaries(tx: Tx, summaries: Sequence[tuple[LongMessage, str]], *, ctx: WriteContext) -> None:
-    """From now on contexts show these lines so. What was said, who said it and how it is found stay as they are."""
-    retold = [
+    """Replace the short forms of these messages. Their texts and search index stay as they are."""
+    updates = [
         MemoryUpdate(
             memory_id=line.memory_id,
             forms=ShortForms(
                 micro=line.micro,
-                summary=line.prefix + words,
+                summary=line.prefix + text,
                 micro_tokens=line.micro_tokens,
-                summary_tokens=ctx.count_tokens(to_bullet(line.prefix + words)),
+                summary_tokens=ctx.count_tokens(to_bullet(line.prefix + text)),
             ),
         )
-        for line, words in summaries
+        for line, text in summaries
     ]
-    await store.update_memories(tx, retold, ctx=ctx)
+    await store.update_memories(tx, updates, ctx=ctx)

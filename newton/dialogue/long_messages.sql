@@ -17,7 +17,7 @@ order by m.uses desc, m.memory_id
 limit $2;
 
 -- name: find_by_hash(agent_id, content_hash, max_tokens)
-select text as words
+select text
 from memory.line_summaries
 where agent_id = $1 and content_hash = $2 and max_tokens = $3
 limit 1;

@@ -1,4 +1,4 @@
-"""Lines of dialogue as values, and each line as a memory of kind `exchange`. Pure."""
+"""Messages as values, and their conversion to memories of kind `exchange`. Pure."""
 
 import contextlib
 import json
@@ -30,24 +30,22 @@ MONTHS = (
     "December",
 )
 
-MAX_CALL_CHARS = 120  # characters of a call as it is named
-MAX_ARGUMENT_CHARS = 6_000  # characters of what tools are given in one message, where it is shown in short
-MIN_TEXT_CHARS = 20  # characters that are kept of a text that a tool is given
+MAX_CALL_CHARS = 120  # of a call's description
+MAX_ARGUMENT_CHARS = 6_000  # of all arguments in one message, if shortened
+MIN_TEXT_CHARS = 20  # kept of one text in arguments
 
-# Whoever speaks in a role is believed so much. A transcript's system lines were not said by this agent's operator.
+# Trust by role. System messages of a transcript do not come from this agent's operator.
 TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. `ref` is the caller's id of it; `aside` is true of what Newton itself says where no model spoke: a
-    quote of memory, or why there is no answer. It is in the log, is sent to no model and becomes no memory.
+    """One message.
 
-    `calls` are the tools that an assistant calls with it, and `answers` is the id of the call that a tool's words
-    answer; a message that calls may have no words. `nth` tells apart lines without a ref that are alike in everything,
-    as when somebody says "yes" twice in a second. `heard` is the least trust of what its speaker had before them from
-    outside, when there was any: the words may be somebody else's.
-    """
+    `ref` is the caller's id. `is_notice` marks text of Newton itself where no model spoke (a quote of memory, the
+    reason why there is no answer): it is logged, but sent to no model and not stored as a memory. `calls` are tool
+    calls of an assistant, `tool_call_id` is the call that a tool answers. `occurrence` distinguishes otherwise equal
+    messages without a ref. `min_trust` is the lowest trust of the outside text that the speaker had read."""
 
     role: Role
     content: str
@@ -62,7 +60,7 @@ class Message:
 
     @property
     def trust(self) -> Trust:
-        """Its speaker is believed so much, but no more than what the words may come from."""
+        """The trust of its role, limited by `min_trust`."""
         own = TRUST_OF_ROLE[self.role]
         return lowest_trust([own, self.min_trust]) if self.min_trust else own
 
@@ -72,22 +70,22 @@ class Message:
 
     @property
     def immutable_fields(self) -> tuple[str, str | None, str, str | None, str | None]:
-        """What may not change under a ref."""
+        """The fields that may not differ when a ref is sent again."""
         return self.role, self.name, self.content, dump_calls(self.calls), self.tool_call_id
 
     @property
     def stable_ref(self) -> str:
-        """The caller's id, or one that the same line gets again when it is sent again."""
+        """The caller's ref, or a digest that is the same whenever the message is sent again."""
         if self.ref:
             return self.ref
-        calling = [text for text in (dump_calls(self.calls), self.tool_call_id) if text]
+        tool_parts = [text for text in (dump_calls(self.calls), self.tool_call_id) if text]
         said_at = self.said_at.isoformat()
-        return digest(self.role, self.name or "", self.content, said_at, str(self.occurrence), *calling).hex()
+        return digest(self.role, self.name or "", self.content, said_at, str(self.occurrence), *tool_parts).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """A line at its place in a session, with the tokens of its content and its calls."""
+    """A message at its position in a session. `tokens` counts its content and calls."""
 
     session_id: UUID
     position: int
@@ -96,12 +94,12 @@ class StoredMessage:
 
 
 def dump_calls(calls: Sequence[ToolCall]) -> str | None:
-    """Calls as JSON text, the same text for the same calls; None when there are none."""
+    """Return the calls as deterministic JSON; None if there are none."""
     return json.dumps([call._asdict() for call in calls], ensure_ascii=False) if calls else None
 
 
 def shorten_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Calls as they are shown when what they give to tools is too long."""
+    """Shorten long arguments of the calls of one message."""
     return tuple(
         call._replace(arguments=shorten_arguments(call.arguments, max_chars=MAX_ARGUMENT_CHARS // len(calls)))
         for call in calls
@@ -109,25 +107,26 @@ def shorten_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 def shorten_arguments(arguments: str, *, max_chars: int) -> str:
-    """What a tool is given as JSON of at most so many characters, long texts and lists without their middle; where
-    even that is too long, only how long it was. Never longer than it was.
+    """Shorten JSON arguments to `max_chars` by cutting the middle of long texts and lists.
+
+    If that is not enough, return only their length. The result is never longer than the input.
 
     >>> shorten_arguments('{"path": "a.py", "text": "' + "x" * 900 + '"}', max_chars=90)
     '{"path": "a.py", "text": "xxxxxxxxxxxx [… 876 characters are left out …] xxxxxxxxxxxx"}'
     """
-    nothing = json.dumps({"left_out": f"{len(arguments):,} characters"})
-    if len(arguments) <= max(max_chars, len(nothing)):
+    length_only = json.dumps({"left_out": f"{len(arguments):,} characters"})
+    if len(arguments) <= max(max_chars, len(length_only)):
         return arguments
-    given: object = {"arguments": arguments}
+    value: object = {"arguments": arguments}
     with contextlib.suppress(ValueError, RecursionError):
-        given = json.loads(arguments)
+        value = json.loads(arguments)
     longest = max_chars
     while longest >= MIN_TEXT_CHARS:
-        told = json.dumps(_truncate_middle(given, longest), ensure_ascii=False)
-        if len(told) <= max_chars:
-            return told.encode("utf-8", "replace").decode()
+        shortened = json.dumps(_truncate_middle(value, longest), ensure_ascii=False)
+        if len(shortened) <= max_chars:
+            return shortened.encode("utf-8", "replace").decode()
         longest = longest * 3 // 4
-    return nothing
+    return length_only
 
 
 def _truncate_middle(value: object, max_chars: int) -> object:
@@ -147,23 +146,23 @@ def _truncate_middle(value: object, max_chars: int) -> object:
 
 
 def describe_call(call: ToolCall, *, max_chars: int = MAX_CALL_CHARS) -> str:
-    """A call in a few words: the tool and what it was given, without the marks of JSON.
+    """Describe a call in a few words: the tool and its values.
 
-    No colon in it is followed by a space, so that it can stand where a speaker's name does.
+    No colon in it is followed by a space, so that it can replace a speaker's name.
 
     >>> describe_call(ToolCall("1", "grep", '{"words": "retry: later", "in": ["src/a.py"], "deep": true}'))
     'grep retry:later src/a.py true'
     """
     try:
-        given = json.loads(call.arguments)
+        arguments = json.loads(call.arguments)
     except ValueError:
-        given = call.arguments
-    words = one_line(" ".join([call.name, *_iter_values(given)])).replace(": ", ":")
-    return words if len(words) <= max_chars else words[:max_chars].rstrip() + ELLIPSIS
+        arguments = call.arguments
+    text = one_line(" ".join([call.name, *_iter_values(arguments)])).replace(": ", ":")
+    return text if len(text) <= max_chars else text[:max_chars].rstrip() + ELLIPSIS
 
 
 def _iter_values(value: object) -> Iterator[str]:
-    """What stands in JSON, in its order, without the names of its fields."""
+    """Yield the values of JSON in order, without field names."""
     if isinstance(value, dict | list):
         inner = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
         for one in inner:
@@ -173,10 +172,9 @@ def _iter_values(value: object) -> Iterator[str]:
 
 
 def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call: ToolCall | None = None) -> NewMemory:
-    """The line as a memory: evidence, shown word for word with its date and speaker, and found by them too.
+    """Convert a message to a memory: evidence, shown verbatim with its date and speaker.
 
-    What a tool put out is found by the `call` that it answers as well: a file's words seldom say which file it is.
-    """
+    Tool output is also found by its `call`, because a file's text seldom contains its name."""
     line = stored.message
     speaker = describe_call(call) if call else line.speaker
     spoken = f"{speaker}: {line.content}"
@@ -203,7 +201,7 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
 
 
 def format_day(moment: datetime) -> str:
-    """The date as people write it, whatever the system's language.
+    """Format a date in English, independent of the locale.
 
     >>> format_day(datetime(2023, 5, 8))
     '8 May 2023'

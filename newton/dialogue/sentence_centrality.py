@@ -1,11 +1,11 @@
-"""The sentences of a conversation that lie nearest its centre, by the words that it keeps coming back to. Pure."""
+"""Extractive summarization: sentences closest to the centroid of a conversation's word counts. Pure."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 
-MIN_WORDS, MAX_WORDS = 4, 40  # a shorter sentence says nothing alone, a longer one is no gist
+MIN_WORDS, MAX_WORDS = 4, 40  # of a sentence that may be selected
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _WORD = re.compile(r"\w[\w'’]+")
 _STOP_WORDS_TEXT = """
@@ -14,27 +14,25 @@ her him his how i'm it's its just know like make more much not now one our out r
 sounds than thank thanks that that's the their them then there they thing think this time too very want was way well
 were what when which who will with would yeah yes you your
 """
-STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())  # words that no conversation is about
+STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())  # words without a topic
 
 
 def central_sentences(texts: Sequence[str], *, limit: int) -> list[str]:
-    """At most so many sentences, in the order in which they were said, each nearest to what is said in all of them.
+    """Return at most `limit` sentences in their order, each closest to the centroid of all sentences.
 
-    Nearness is the cosine between the words of a sentence and those of the whole; a sentence close to one taken already
-    is passed over.
-    """
+    Closeness is the cosine similarity of word counts; a sentence similar to a selected one is skipped."""
     sentences = list(dict.fromkeys(s.strip() for text in texts for s in _SENTENCE.split(text)))
-    bags = {s: bag for s in sentences if MIN_WORDS <= len(s.split()) <= MAX_WORDS and (bag := _count_words(s))}
-    places = {s: place for place, s in enumerate(sentences)}
-    centre = sum(bags.values(), Counter[str]())
-    ranked = sorted(bags, key=lambda s: (-_cosine(bags[s], centre), places[s]))
-    taken: list[str] = []
+    counts = {s: bag for s in sentences if MIN_WORDS <= len(s.split()) <= MAX_WORDS and (bag := _count_words(s))}
+    positions = {s: position for position, s in enumerate(sentences)}
+    centroid = sum(counts.values(), Counter[str]())
+    ranked = sorted(counts, key=lambda s: (-_cosine(counts[s], centroid), positions[s]))
+    selected: list[str] = []
     for sentence in ranked:
-        if len(taken) == limit:
+        if len(selected) == limit:
             break
-        if all(_cosine(bags[sentence], bags[other]) < 0.5 for other in taken):
-            taken.append(sentence)
-    return sorted(taken, key=places.__getitem__)
+        if all(_cosine(counts[sentence], counts[other]) < 0.5 for other in selected):
+            selected.append(sentence)
+    return sorted(selected, key=positions.__getitem__)
 
 
 def _count_words(text: str) -> Counter[str]:

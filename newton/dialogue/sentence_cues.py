@@ -1,26 +1,23 @@
-"""What words tell of: a decision, a constraint, a task, an error, the names of things. Pure.
+"""Classify sentences by cue words: error, decision, constraint, task or path. Pure.
 
-It takes linear time: no pattern begins again within what it has read, and none gives back much of what it took.
-
-The words for it are English; paths, addresses, names and errors are found in any language.
-"""
+All patterns take linear time. The cue words are English; paths, URLs, names and errors are found in any language."""
 
 import re
 from typing import Literal
 
 CueKind = Literal["error", "decision", "constraint", "task", "path"]
 
-MAX_SENTENCE_CHARS = 4_000  # characters: nobody says more in one
-MAX_NAME_CHARS = 400  # characters of a path or an address; what is longer is none
+MAX_SENTENCE_CHARS = 4_000  # a longer one is truncated
+MAX_NAME_CHARS = 400  # of a path or a URL; a longer one is ignored
 
-# What an error looks like in an output.
+# Errors as programs print them.
 ERROR_PATTERN = re.compile(
     r"\b(?:\w++(?:(?<=Error)|(?<=Exception)|(?<=Warning))"
     r"|(?:Traceback|FAILED|panic|fatal|errno|not found|denied|timed out)\b"
     r"|(?:error|ERROR)[\[: ]|exit(?:ed)? (?:with )?(?:code|status) [1-9])"
 )
-# How people say it, by the first that a sentence shows.
-_SAID: tuple[tuple[CueKind, str], ...] = (
+# Cues in people's words; the first kind that matches counts.
+_CUE_SOURCES: tuple[tuple[CueKind, str], ...] = (
     (
         "error",
         r"\b(?:dead end|did(?:n't| not) (?:work|help|fix)|does(?:n't| not) (?:work|help)|fail(?:s|ed|ing|ures?)?|"
@@ -47,10 +44,10 @@ _SAID: tuple[tuple[CueKind, str], ...] = (
     ),
 )
 _CUES: tuple[tuple[CueKind, re.Pattern[str]], ...] = tuple(
-    (sense, re.compile(words, re.IGNORECASE)) for sense, words in _SAID
+    (kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _CUE_SOURCES
 )
 
-# How people ask for something to be done. What follows tells "Run the tests" from "Run 5 failed".
+# Requests. The lookahead distinguishes "Run the tests" from "Run 5 failed".
 _ASKS = re.compile(
     r"\W*+(?:(?:ok(?:ay)?|hey|hi|hello|well|now|then|so|and|also|first|next|just)\b\W++){0,3}+"
     r"(?:please|pls|kindly|(?:can|could|would|will) (?:you|we)|i(?:'d| would) like|i (?:want|need) you to|"
@@ -77,36 +74,36 @@ _ENDING = re.compile(r"\.[A-Za-z]\w{0,4}\Z")
 
 
 def classify_sentence(sentence: str) -> CueKind | None:
-    """What a sentence tells of, or None.
+    """Return the first kind of cue in a sentence, or None.
 
-    >>> [classify_sentence(said) for said in ("We chose Redis.", "It raised a KeyError.", "It is in src/a.py", "And/or not.")]
+    >>> [classify_sentence(text) for text in ("We chose Redis.", "It raised a KeyError.", "See src/a.py", "And/or.")]
     ['decision', 'error', 'path', None]
     """
     sentence = sentence[:MAX_SENTENCE_CHARS]
     if ERROR_PATTERN.search(sentence):
         return "error"
-    for sense, cue in _CUES:
+    for kind, cue in _CUES:
         if cue.search(sentence):
-            return sense
+            return kind
     return "path" if any(map(_is_path_or_url, find_names(sentence))) else None
 
 
 def is_request(sentence: str) -> bool:
-    """Whether somebody asks with it for something to be done.
+    """Return whether the sentence asks for an action.
 
-    >>> [is_request(said) for said in ("Please look at failure 0.", "Fix the KeyError.", "Run 5 failed.", "It failed.")]
+    >>> [is_request(text) for text in ("Please look at failure 0.", "Fix the KeyError.", "Run 5 failed.", "It failed.")]
     [True, True, False, False]
     """
     return _ASKS.match(sentence[:MAX_SENTENCE_CHARS]) is not None
 
 
 def count_cues(output: str) -> int:
-    """How many errors, paths and addresses an output names."""
+    """Return the number of errors, paths and URLs in a tool's output."""
     return sum(1 for _ in ERROR_PATTERN.finditer(output)) + sum(map(_is_path_or_url, find_names(output)))
 
 
 def find_names(text: str) -> list[str]:
-    """The addresses and the paths that a text names, exactly as they are written.
+    """Return the URLs and paths of a text, exactly as written.
 
     >>> find_names("see src/app.py:12, notes.txt, then https://example.org/a.")
     ['https://example.org/a', 'src/app.py', 'notes.txt']
@@ -117,7 +114,7 @@ def find_names(text: str) -> list[str]:
 
 
 def _trim_name(hit: re.Match[str]) -> str:
-    """Without the marks of the sentence around it; empty when nothing but a beginning is left."""
+    """Remove surrounding punctuation; return "" if no path remains."""
     if hit.lastgroup is None and "/" not in hit[0] and "\\" not in hit[0]:
         return hit[0]
     name = hit[0].rstrip("/\\.@+-")
@@ -126,5 +123,5 @@ def _trim_name(hit: re.Match[str]) -> str:
 
 
 def _is_path_or_url(name: str) -> bool:
-    """Whether it can be nothing but a path or an address, as `and/or` may."""
+    """Return whether it must be a path or a URL; `and/or` need not be."""
     return bool(_SURE.match(name) or _ENDING.search(name[-6:]))

@@ -1,4 +1,4 @@
-"""The end of a session: what no episode covers yet becomes one or more, by a template and without a model."""
+"""Close a session: create episodes of the uncovered messages from a template, without a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,17 +16,15 @@ from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "session_close.sql")
 
-# Fewer lines are no experience to tell of, and neither are questions alone; they wait until the session has more.
-MIN_MESSAGES = 4
-# More are more than one experience.
-MAX_MESSAGES = 200
+# Of one episode. Fewer messages, or only questions, wait until the session has more.
+MIN_MESSAGES, MAX_MESSAGES = 4, 200
 MAX_TITLE_CHARS = 60
 SUMMARY_SENTENCES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncoveredMessage:
-    """A line that no episode covers, and the memory it became, if it became one."""
+    """A message that no episode covers, and the memory it became, if any."""
 
     position: int
     message: Message
@@ -35,23 +33,23 @@ class UncoveredMessage:
 
 
 async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
-    """Makes the episodes of the lines said since the last one and returns how many: none if there is little to tell."""
-    made = 0
+    """Create the episodes of the messages since the last one; return their number."""
+    created = 0
     while await _create_next_episode(tx, session_id=session_id, ctx=ctx):
-        made += 1
-    return made
+        created += 1
+    return created
 
 
 async def _create_next_episode(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> bool:
-    lived = await _load_uncovered(tx, session_id=session_id, ctx=ctx)
-    if len(lived) < MIN_MESSAGES:
+    uncovered = await _load_uncovered(tx, session_id=session_id, ctx=ctx)
+    if len(uncovered) < MIN_MESSAGES:
         return False
-    told = [item for item in lived if item.memory_id] or lived
-    if len(lived) < MAX_MESSAGES and all(is_only_question(item.message.content) for item in told):
+    messages = [item for item in uncovered if item.memory_id] or uncovered
+    if len(uncovered) < MAX_MESSAGES and all(is_only_question(item.message.content) for item in messages):
         return False
-    lowest = lowest_trust([item.trust for item in told if item.trust] or ["agent"])
-    experience = to_episode(told, session_id=session_id, first=lived[0].position, last=lived[-1].position)
-    return await episodes.add_episodes(tx, [experience], ctx=replace(ctx, trust=lowest)) == 1
+    lowest = lowest_trust([item.trust for item in messages if item.trust] or ["agent"])
+    episode = to_episode(messages, session_id=session_id, first=uncovered[0].position, last=uncovered[-1].position)
+    return await episodes.add_episodes(tx, [episode], ctx=replace(ctx, trust=lowest)) == 1
 
 
 async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> list[UncoveredMessage]:
@@ -70,15 +68,15 @@ async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> lis
 
 
 def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first: int, last: int) -> NewEpisode:
-    """The template: what began it, what it came back to and what ended it, in the speakers' own words. Pure."""
+    """Fill the template with the first, the central and the last sentences. Pure."""
     begin, end = messages[0], messages[-1]
     people = tuple(dict.fromkeys(item.message.speaker for item in messages))
     times = sorted(item.message.said_at for item in messages)
-    words = one_line(begin.message.content)
-    title = words if len(words) <= MAX_TITLE_CHARS else words[:MAX_TITLE_CHARS].rsplit(" ", 1)[0] + " …"
+    opening = one_line(begin.message.content)
+    title = opening if len(opening) <= MAX_TITLE_CHARS else opening[:MAX_TITLE_CHARS].rsplit(" ", 1)[0] + " …"
     between = [item.message.content for item in messages[1:-1]]
-    gist = " ".join(one_line(sentence) for sentence in central_sentences(between, limit=SUMMARY_SENTENCES))
-    came_back = f" They came back to this: {gist}" if gist else ""
+    central = " ".join(one_line(sentence) for sentence in central_sentences(between, limit=SUMMARY_SENTENCES))
+    came_back = f" They came back to this: {central}" if central else ""
     ended = f"{end.message.speaker}: {one_line(end.message.content)}"
     return NewEpisode(
         ref=f"{session_id}:{first}",

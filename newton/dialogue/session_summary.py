@@ -1,4 +1,4 @@
-"""A conversation in short: pieces of what tools put out, sentences that last, a summary that rolls on. Pure."""
+"""Condense a session: chunks of tool output, lasting sentences and a rolling summary. Pure."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,14 +12,13 @@ from newton.heart.chunking import split_passages
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS, one_line
 
-# Of one output no more pieces are kept than a context of usual size could hold all of; the beginning says what was
-# done, the end how it went, and between them counts what names an error or a path.
+# Chunks kept of one output: as many as fit into a usual context. The first show what was done, the last the outcome.
 MAX_CHUNKS, HEAD_CHUNKS, TAIL_CHUNKS = 12, 3, 3
-CHARS_PER_TOKEN = 4  # of a token, about: what is far too long is thinned out before it is counted
+CHARS_PER_TOKEN = 4  # estimate, to thin out a very long output before its tokens are counted
 
-MIN_WORDS, MAX_WORDS = 3, 40  # a shorter sentence states nothing alone, a longer one is no bullet
-MAX_BULLETS = 4  # of one line
-MAX_SENTENCES = 60  # that are tried for a summary
+MIN_WORDS, MAX_WORDS = 3, 40  # of a lasting sentence
+MAX_BULLETS = 4  # of one message
+MAX_SENTENCES = 60  # candidates of a summary
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
@@ -28,8 +27,7 @@ _POINT = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarySizes:
-    """How a session is condensed. In tokens: what a piece of an output may have, with how much of the one before it it
-    begins, what the summary may have, and how much may be said since the last one. `every` counts lines."""
+    """Sizes of artifacts in tokens; a summary is due after `max_new_messages` or `max_new_tokens`."""
 
     chunk_tokens: int = 300
     overlap_tokens: int = 50
@@ -42,25 +40,26 @@ DEFAULT_SIZES = SummarySizes()
 
 
 def is_due(messages: int, tokens: int, sizes: SummarySizes) -> bool:
-    """Whether so many lines of so many tokens since the last summary want another."""
+    """Return whether this many messages and tokens since the last summary require a new one."""
     return messages >= sizes.max_new_messages or (messages > 0 and tokens > sizes.max_new_tokens)
 
 
 def chunk_output(output: str, *, max_tokens: int, overlap: int, count_tokens: TokenCounter) -> list[str]:
-    """What a tool put out, in pieces of at most `size` tokens and whole lines where they fit; of a long one the
-    beginning, the end, and what names errors and paths between them."""
+    """Split a tool's output into chunks of `max_tokens`, at line breaks where possible.
+
+    Of a long output keep the beginning, the end, and the chunks between with the most errors and paths."""
     lines = _split_lines(output, max_chars=max_tokens * CHARS_PER_TOKEN)
-    cut = _chunk_lines(
+    chunks = _chunk_lines(
         _thin_out(lines, max_chars=max_tokens * CHARS_PER_TOKEN),
         size=max_tokens,
         overlap=overlap,
         count_tokens=count_tokens,
     )
-    if len(cut) <= MAX_CHUNKS:
-        return cut
-    between = range(HEAD_CHUNKS, len(cut) - TAIL_CHUNKS)
-    kept = sorted(between, key=lambda n: (-count_cues(cut[n]), n))[: MAX_CHUNKS - HEAD_CHUNKS - TAIL_CHUNKS]
-    return [*cut[:HEAD_CHUNKS], *(cut[n] for n in sorted(kept)), *cut[-TAIL_CHUNKS:]]
+    if len(chunks) <= MAX_CHUNKS:
+        return chunks
+    between = range(HEAD_CHUNKS, len(chunks) - TAIL_CHUNKS)
+    kept = sorted(between, key=lambda n: (-count_cues(chunks[n]), n))[: MAX_CHUNKS - HEAD_CHUNKS - TAIL_CHUNKS]
+    return [*chunks[:HEAD_CHUNKS], *(chunks[n] for n in sorted(kept)), *chunks[-TAIL_CHUNKS:]]
 
 
 def _split_lines(output: str, *, max_chars: int) -> list[str]:
@@ -69,7 +68,7 @@ def _split_lines(output: str, *, max_chars: int) -> list[str]:
 
 
 def _thin_out(lines: Sequence[str], *, max_chars: int) -> Sequence[str]:
-    """All lines, or of very many the first, the last, and those between them that tell something."""
+    """Return all lines; of very many the first, the last, and those between with cues."""
     if sum(map(len, lines)) <= 2 * MAX_CHUNKS * max_chars:
         return lines
     head = _take_first(lines, HEAD_CHUNKS * max_chars)
@@ -79,7 +78,7 @@ def _thin_out(lines: Sequence[str], *, max_chars: int) -> Sequence[str]:
 
 
 def _take_first(lines: Sequence[str], max_chars: int) -> list[str]:
-    """The first of them, as many as have so many letters."""
+    """Return the first lines within `max_chars`."""
     taken: list[str] = []
     for line in lines:
         max_chars -= len(line)
@@ -90,7 +89,7 @@ def _take_first(lines: Sequence[str], max_chars: int) -> list[str]:
 
 
 def _chunk_lines(lines: Sequence[str], *, size: int, overlap: int, count_tokens: TokenCounter) -> list[str]:
-    # a line is a paragraph here, so that it stays whole where it fits
+    # each line is a paragraph, so that it is not split if it fits
     chunks = split_passages(
         [DocumentSection("", tuple(lines))], count_tokens=count_tokens, size=size, overlap=min(overlap, size - 1)
     )
@@ -98,11 +97,10 @@ def _chunk_lines(lines: Sequence[str], *, size: int, overlap: int, count_tokens:
 
 
 def classify_lasting(sentence: str) -> CueKind | None:
-    """What a sentence states that lasts: a decision, a task, a constraint, an error or a path; None when it asks, or
-    states nothing of the kind.
+    """Return the cue of a statement that lasts; None for questions and other sentences.
 
-    >>> said = ("We decided on Redis.", "It lies in src/app.py", "Shall we go on?", "How nice it is.")
-    >>> [classify_lasting(sentence) for sentence in said]
+    >>> sentences = ("We decided on Redis.", "It lies in src/app.py", "Shall we go on?", "How nice it is.")
+    >>> [classify_lasting(sentence) for sentence in sentences]
     ['decision', 'path', None, None]
     """
     if not MIN_WORDS <= len(sentence.split()) <= MAX_WORDS or sentence.rstrip("\"'”’) ").endswith("?"):
@@ -111,27 +109,27 @@ def classify_lasting(sentence: str) -> CueKind | None:
 
 
 def split_sentences(content: str) -> list[str]:
-    """What a line says in its own words: without what it quotes, and without blocks of code."""
-    said: list[str] = []
+    """Split a message into sentences, without quotes and code blocks."""
+    sentences: list[str] = []
     fenced = False
     for line in content.splitlines():
         if _FENCE.match(line):
             fenced = not fenced
         elif not fenced and not line.lstrip().startswith(">"):
             plain = _POINT.sub("", line)
-            said += [sentence for part in _SENTENCE.split(plain) if (sentence := one_line(part))]
-    return said
+            sentences += [sentence for part in _SENTENCE.split(plain) if (sentence := one_line(part))]
+    return sentences
 
 
 def lasting_sentences(content: str) -> list[str]:
-    """The sentences of a line that last, the first few of them."""
+    """Return the first few lasting sentences of a message."""
     return [sentence for sentence in dict.fromkeys(split_sentences(content)) if classify_lasting(sentence)][
         :MAX_BULLETS
     ]
 
 
 def speaker_sentences(speaker: str, content: str) -> list[str]:
-    """What a line adds to a summary: who says what, a sentence each."""
+    """Return the sentences of a message, each with its speaker."""
     return [f"{speaker}: {_shorten(sentence)}" for sentence in split_sentences(content)]
 
 
@@ -141,21 +139,17 @@ def _shorten(sentence: str) -> str:
 
 
 def summarize(candidates: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Of what was said, in order, as much as fits: how it began and how it stands, then by turns what lasts, the latest
-    first, and what lies nearest the centre of it all."""
-    own = list(dict.fromkeys(candidates))
-    if not own or fits(own):
-        return own
-    places = {unit: place for place, unit in enumerate(own)}
-    lasting = [unit for unit in reversed(own) if classify_lasting(unit.partition(": ")[2])]
-    turns = zip_longest(lasting[:MAX_SENTENCES], _central_sentences(own))
-    tried = dict.fromkeys([own[0], own[-1], *(unit for unit in chain.from_iterable(turns) if unit in places)])
-    taken: list[str] = []
-    for unit in list(tried)[:MAX_SENTENCES]:
-        more = sorted([*taken, unit], key=places.__getitem__)
-        taken = more if fits(more) else taken
-    return taken or own[:1]
-
-
-def _central_sentences(candidates: Sequence[str]) -> list[str]:
-    return central_sentences(candidates, limit=MAX_SENTENCES // 3)
+    """Select sentences that fit, in order: the first and the last, then alternately lasting ones, the latest first,
+    and central ones."""
+    unique = list(dict.fromkeys(candidates))
+    if not unique or fits(unique):
+        return unique
+    positions = {unit: position for position, unit in enumerate(unique)}
+    lasting = [unit for unit in reversed(unique) if classify_lasting(unit.partition(": ")[2])]
+    pairs = zip_longest(lasting[:MAX_SENTENCES], central_sentences(unique, limit=MAX_SENTENCES // 3))
+    ranked = dict.fromkeys([unique[0], unique[-1], *(unit for unit in chain.from_iterable(pairs) if unit in positions)])
+    selected: list[str] = []
+    for unit in list(ranked)[:MAX_SENTENCES]:
+        extended = sorted([*selected, unit], key=positions.__getitem__)
+        selected = extended if fits(extended) else selected
+    return selected or unique[:1]

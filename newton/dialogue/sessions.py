@@ -1,5 +1,4 @@
-"""Sessions and their messages: append-only, in order, each line once. Every new line becomes an exchange, and what a
-tool put out is kept in short as well."""
+"""Sessions and their append-only messages; each new message is stored as an exchange memory."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,20 +22,19 @@ from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")
 
-# From so many tokens on a line is shown in so many at most, its beginning and its end: what a tool gave or was given,
-# what was said.
+# A message with more tokens than the first number is truncated to the second: tool output and arguments, other text.
 TRIM_TOOL_TOKENS = (5_000, 2_000)
 TRIM_TOKENS = (20_000, 8_000)
 SHORTENED_CALL_NOTE = "[What I gave to the tool is shown in short.]"
 
 
 async def ensure_session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
-    """The session the caller calls `ref`; begun if there is none yet."""
+    """Return the id of the session `ref`; create it if it is new."""
     return (await get_or_create(tx, agent_id=agent_id, ref=ref, now=now))[0]
 
 
 async def get_or_create(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
-    """The session the caller calls `ref`, and whether it has just begun."""
+    """Return the id of the session `ref`, and whether it was created."""
     session_id = new_id()
     await SQL["insert_session"].execute(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
     row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
@@ -45,15 +43,15 @@ async def get_or_create(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> t
 
 
 async def get_session_id(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
-    """The session the caller calls `ref`. Raises NotFoundError when none has begun."""
+    """Return the id of the session `ref`. Raises NotFoundError."""
     row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     if row is None:
-        raise NotFoundError(f"There is no session {ref!r}.", hint=f"`newton chat --session {ref}` begins it.")
+        raise NotFoundError(f"There is no session {ref!r}.", hint=f"`newton chat --session {ref}` creates it.")
     return row["session_id"]
 
 
 async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
-    """What the caller calls a session that has begun."""
+    """Return the ref of a session."""
     row = await SQL["get_ref"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["ref"]
@@ -62,30 +60,29 @@ async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
 async def append(
     tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext, sizes: SummarySizes = DEFAULT_SIZES
 ) -> list[StoredMessage]:
-    """Adds the lines the session does not have yet, in order, and returns them at their places.
+    """Append the messages that are new, in order, and return them with their positions.
 
-    A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words, and
-    InputError for what a tool answers to a call that nobody made, or that has its answer.
-    """
+    A message sent again (same ref) is skipped. Raises ConflictError if a known ref comes with other content, and
+    InputError for a tool result whose call is unknown or answered already."""
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
-    fresh = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
-    if not fresh:
+    new_messages = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
+    if not new_messages:
         return []
-    calls = await _match_tool_results(tx, fresh, session_id=session_id, ctx=ctx)
+    calls = await _match_tool_results(tx, new_messages, session_id=session_id, ctx=ctx)
     start = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id) + 1
-    placed = [
+    stored = [
         StoredMessage(
             session_id=session_id,
             position=start + i,
             tokens=_count_message_tokens(line, ctx.count_tokens),
             message=line,
         )
-        for i, line in enumerate(fresh)
+        for i, line in enumerate(new_messages)
     ]
-    rows = json.dumps([_to_row(p, ctx.now) for p in placed])
+    rows = json.dumps([_to_row(p, ctx.now) for p in stored])
     await SQL["insert_messages"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
-    memory_ids = {p.position: new_id() for p in placed if p.message.content and not p.message.is_notice}
-    memorable = [p for p in placed if p.position in memory_ids]
+    memory_ids = {p.position: new_id() for p in stored if p.message.content and not p.message.is_notice}
+    memorable = [p for p in stored if p.position in memory_ids]
     drafts = [
         to_memory(p, memory_id=memory_ids[p.position], ctx=ctx, call=calls.get(p.message.tool_call_id or ""))
         for p in memorable
@@ -93,9 +90,9 @@ async def append(
     new = await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     await writer.add_tool_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
-    trims = [entry for p in placed if (entry := trim_message(p, created_at=ctx.now, count_tokens=ctx.count_tokens))]
+    trims = [entry for p in stored if (entry := trim_message(p, created_at=ctx.now, count_tokens=ctx.count_tokens))]
     await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
-    return placed
+    return stored
 
 
 async def _filter_new(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
@@ -111,39 +108,38 @@ async def _filter_new(tx: Tx, messages: Sequence[Message], *, session_id: UUID, 
 async def _match_tool_results(
     tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext
 ) -> Mapping[str, ToolCall]:
-    """The calls that are answered, by id.
+    """Return the calls that are answered, by id.
 
-    Every answer needs its call before it, once: no model reads a conversation in which they do not match.
-    """
-    wanted = [line.tool_call_id for line in messages if line.tool_call_id]
-    if not wanted:
+    Every result needs its call before it, once: model APIs reject other conversations."""
+    call_ids = [line.tool_call_id for line in messages if line.tool_call_id]
+    if not call_ids:
         return {}
-    rows = await SQL["find_tool_calls"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, call_ids=wanted)
-    open_ = {row["id"]: ToolCall(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
+    rows = await SQL["find_tool_calls"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, call_ids=call_ids)
+    open_calls = {row["id"]: ToolCall(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
     answered: dict[str, ToolCall] = {}
     for line in messages:
         if line.tool_call_id:
-            if line.tool_call_id not in open_:
+            if line.tool_call_id not in open_calls:
                 raise InputError(
-                    f"A tool answers the call {line.tool_call_id!r}, which is not open in this session.",
-                    hint="Send the assistant's message with that call first, and one answer to each call.",
+                    f"The tool result answers the call {line.tool_call_id!r}, which is not open in this session.",
+                    hint="Send the assistant's message with that call first, and one result for each call.",
                 )
-            answered[line.tool_call_id] = open_.pop(line.tool_call_id)
-        open_ |= {call.id: call for call in line.calls}
+            answered[line.tool_call_id] = open_calls.pop(line.tool_call_id)
+        open_calls |= {call.id: call for call in line.calls}
     return answered
 
 
 def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: TokenCounter) -> CompactionEntry | None:
-    """What is shown of a line that is too long to be shown whole; None for one that is not. Pure."""
+    """Return the truncated form of a message that is too long to be shown; None if it is not. Pure."""
     line = stored.message
-    longest, shown = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
-    given = _count_call_tokens(line.calls, count_tokens)
-    said = stored.tokens - given
-    if said <= longest and given <= TRIM_TOOL_TOKENS[0]:
+    trigger, limit = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
+    call_tokens = _count_call_tokens(line.calls, count_tokens)
+    text_tokens = stored.tokens - call_tokens
+    if text_tokens <= trigger and call_tokens <= TRIM_TOOL_TOKENS[0]:
         return None
     text = (
-        truncate_middle(line.content, max_tokens=shown, count_tokens=count_tokens)
-        if said > longest
+        truncate_middle(line.content, max_tokens=limit, count_tokens=count_tokens)
+        if text_tokens > trigger
         else line.content or SHORTENED_CALL_NOTE
     )
     tokens = count_tokens(text) + _count_call_tokens(shorten_calls(line.calls), count_tokens)
@@ -176,8 +172,8 @@ def _count_call_tokens(calls: Sequence[ToolCall], count_tokens: TokenCounter) ->
 def _check_unchanged(message: Message, stored_fields: object) -> None:
     if message.immutable_fields != stored_fields:
         raise ConflictError(
-            f"The line {message.stable_ref!r} of this session is there with other words.",
-            hint="Messages are never changed; send the new words under a ref of their own.",
+            f"The message {message.stable_ref!r} of this session exists with other content.",
+            hint="Messages are immutable; send the new content with another ref.",
         )
 
 

@@ -15,8 +15,8 @@ where agent_id = $1 and session_id = $2;
 
 -- name: find_messages(agent_id, session_id, refs)
 select
-    position, ref, role, name, content, is_notice as aside, tokens, said_at, tool_calls as calls,
-    tool_call_id as answers
+    position, ref, role, name, content, is_notice, tokens, said_at, tool_calls as calls,
+    tool_call_id
 from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 

@@ -1,4 +1,4 @@
-"""The tasks of a session as a tree, and what may become of each: one table of changes. Pure."""
+"""The tasks of a session as a tree, and their state machine. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ TaskEvent = Literal["completed", "failed", "blocked", "resumed", "abandoned"]
 
 
 class TaskTransition(NamedTuple):
-    """From `before`, `event` leads to `after`."""
+    """`event` changes the status from `before` to `after`."""
 
     before: TaskStatus
     event: TaskEvent
     after: TaskStatus
 
 
-# Every change of status that there is. The database's constraint and docs/lifecycle.md agree with it.
+# All allowed transitions. The database's constraint and docs/lifecycle.md must agree with it.
 TRANSITIONS: frozenset[TaskTransition] = frozenset(
     {
         TaskTransition("active", "completed", "complete"),
@@ -41,11 +41,11 @@ NO_CURRENT_TASK = "There is no current task."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A goal of a session. `number` counts the session's tasks; `instead_of` is the failed one whose place it took.
+    """A goal of a session.
 
-    `words` are what its last change said: the result, or why it failed or cannot go on. The lines from `first` to
-    `last` are its trace; `last` is None as long as it has not ended.
-    """
+    `number` counts the session's tasks. `instead_of` is the failed task that it replaces. `words` is the text of its
+    last change: the result, or why it failed or is blocked. The messages from `first` to `last` are its trace;
+    `last` is None until it has ended."""
 
     task_id: UUID
     number: int
@@ -66,24 +66,25 @@ class Task:
 
     @property
     def summary(self) -> str:
-        """What is left of it: what came of it when it is complete, else what it is for."""
+        """Its result if it is complete, otherwise its goal."""
         return self.words if self.status == "complete" and self.words else self.goal
 
     def status_after(self, event: TaskEvent) -> TaskStatus:
-        """Its status after the event. Raises InputError when there is no such change."""
+        """Return the status after the event. Raises InputError if the event is not allowed."""
         found = _STATUS_AFTER.get((self.status, event))
         if found is None:
             raise InputError(
                 f"Task {self.number} is {self.status}, so it cannot be {event}.",
-                hint="`newton tasks` shows what each task is.",
+                hint="`newton tasks` shows the status of each task.",
             )
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStack:
-    """Where the work stands: the way from the root to the current task, and what came of those beside it: its own
-    subtasks, and those it shares its parent with. Both are empty when no task is active."""
+    """The path from the root to the current task, and the other tasks beside or below the current one.
+
+    Both are empty if no task is active."""
 
     path: tuple[Task, ...] = ()
     related: tuple[Task, ...] = ()
@@ -98,34 +99,34 @@ EMPTY_STACK = TaskStack()
 
 @dataclass(frozen=True)
 class TaskTree:
-    """All tasks of a session by their numbers. The active ones stand one in the other."""
+    """All tasks of a session, by number. The active ones form one path."""
 
     tasks: Sequence[Task]
 
     @property
     def current(self) -> Task | None:
-        """The innermost active one."""
+        """The deepest active task."""
         return max((task for task in self.tasks if task.status == "active"), key=lambda t: t.depth, default=None)
 
     @property
     def path(self) -> tuple[Task, ...]:
-        """From the root to the current one."""
-        known = {task.task_id: task for task in self.tasks}
-        way: list[Task] = []
-        at = self.current
-        while at:
-            way.append(at)
-            at = known[at.parent_id] if at.parent_id else None
-        return tuple(reversed(way))
+        """The tasks from the root to the current one."""
+        by_id = {task.task_id: task for task in self.tasks}
+        path: list[Task] = []
+        task = self.current
+        while task:
+            path.append(task)
+            task = by_id[task.parent_id] if task.parent_id else None
+        return tuple(reversed(path))
 
     @property
     def stack(self) -> TaskStack:
         path = self.path
         if not path:
             return EMPTY_STACK
-        own, around = path[-1].task_id, path[-1].parent_id
-        beside = [task for task in self.tasks if task.status != "active" and task.parent_id in (own, around)]
-        return TaskStack(path=path, related=tuple(beside))
+        parents = (path[-1].task_id, path[-1].parent_id)
+        related = [task for task in self.tasks if task.status != "active" and task.parent_id in parents]
+        return TaskStack(path=path, related=tuple(related))
 
     @cached_property
     def _children(self) -> Mapping[UUID | None, Sequence[Task]]:
@@ -135,11 +136,11 @@ class TaskTree:
         return found
 
     def children(self, parent_id: UUID | None) -> Sequence[Task]:
-        """Its subtasks, or the roots."""
+        """Return the subtasks of a task; of None, the roots."""
         return self._children.get(parent_id, ())
 
     def descendants(self, task_id: UUID) -> list[Task]:
-        """Its subtasks and theirs, each before its own."""
+        """Return all tasks below a task, parents before children."""
         found: list[Task] = []
         waiting = list(reversed(self.children(task_id)))
         while waiting:
@@ -148,27 +149,28 @@ class TaskTree:
         return found
 
     def require_current(self) -> Task:
-        """The current task. Raises InputError when there is none."""
+        """Return the current task. Raises InputError if there is none."""
         if self.current is None:
             blocked = any(task.status == "blocked" for task in self.tasks)
-            hint = "`newton tasks resume TASK` takes up a blocked one, " if blocked else ""
-            raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` begins one.")
+            hint = "`newton tasks resume TASK` resumes a blocked one, " if blocked else ""
+            raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` creates one.")
         return self.current
 
     def require_completable(self) -> Task:
-        """The current task, if nothing in it waits. Raises InputError."""
+        """Return the current task. Raises InputError if there is none or a subtask is blocked."""
         task = self.require_current()
-        waiting = [one for one in self.children(task.task_id) if one.status == "blocked"]
-        if waiting:
+        blocked = [one for one in self.children(task.task_id) if one.status == "blocked"]
+        if blocked:
             raise InputError(
-                f"Task {task.number} still has a blocked subtask: {waiting[0].number}, {waiting[0].goal!r}.",
-                hint=f"`newton tasks resume {waiting[0].number}` takes it up; then end it, or give it up with `fail`.",
+                f"Task {task.number} still has a blocked subtask: {blocked[0].number}, {blocked[0].goal!r}.",
+                hint=f"`newton tasks resume {blocked[0].number}` resumes it; then complete it, or end it with `fail`.",
             )
         return task
 
     def require_resumable(self, task_ref: str) -> Task:
-        """The blocked task that is meant by its number or the end of its id. Raises InputError when it cannot be
-        current next: it must be blocked, and in the task that is current, or a root when none is."""
+        """Return a blocked task by its number or the end of its id.
+
+        Raises InputError unless it is blocked and a child of the current task, or a root if there is none."""
         task = self.find(task_ref)
         task.status_after("resumed")
         parent = next((one for one in self.tasks if one.task_id == task.parent_id), None)
@@ -179,18 +181,18 @@ class TaskTree:
                 hint=f"Resume that one first: `newton tasks resume {parent.number}`.",
             )
         if (current and current.task_id) != task.parent_id:
-            at = current.number if current else "none"
+            number = current.number if current else "none"
             raise InputError(
-                f"Task {task.number} is not in the current task, which is {at}.",
-                hint="Pop, block or fail the current one first, until you are where it belongs.",
+                f"Task {task.number} is not in the current task, which is {number}.",
+                hint="Pop, block or fail the current one first, until its parent is current.",
             )
         return task
 
     def find(self, task_ref: str) -> Task:
-        """The task that is meant. Raises InputError when there is none or more than one."""
-        word = task_ref.strip().lower().lstrip("#")
-        found = [one for one in self.tasks if word == str(one.number)] or [
-            one for one in self.tasks if len(word) >= 6 and one.task_id.hex.endswith(word.replace("-", ""))
+        """Return a task by reference. Raises InputError unless exactly one matches."""
+        key = task_ref.strip().lower().lstrip("#")
+        found = [one for one in self.tasks if key == str(one.number)] or [
+            one for one in self.tasks if len(key) >= 6 and one.task_id.hex.endswith(key.replace("-", ""))
         ]
         if len(found) != 1:
             raise InputError(f"No task of the session is {task_ref!r}.", hint="`newton tasks` shows their numbers.")

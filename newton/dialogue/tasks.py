@@ -1,4 +1,4 @@
-"""The task stack of a session in the database: pushed, popped, blocked, resumed, failed; and folded in the view."""
+"""Store the task stack of a session: push, pop, fail, block, resume; and fold the traces of ended tasks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,40 +25,40 @@ from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "tasks.sql")
 
-MAX_GOAL_CHARS, MAX_TEXT_CHARS = 1_000, 10_000  # characters
-MAX_DEPTH = 50  # levels: a context tells the way from the root to the current task
+MAX_GOAL_CHARS, MAX_TEXT_CHARS = 1_000, 10_000
+MAX_DEPTH = 50  # levels: a context shows the path from the root
 OUTCOMES: dict[str, Outcome] = {"complete": "success", "failed": "failure"}
 
 
 async def load_tree(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> TaskTree:
-    """The tasks of a session, or as they were at a moment."""
+    """Return the tasks of a session, now or as of `moment`."""
     rows = await SQL["list_tasks"].fetch_all(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return TaskTree([Task(**row) for row in rows])
 
 
 async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
-    """Where a task was pushed last; before any was, the session that began last. Raises NotFoundError."""
+    """Return the session of the last pushed task, otherwise the last created one. Raises NotFoundError."""
     row = await SQL["get_latest_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
         raise NotFoundError(
-            "There is no session yet.", hint="`newton tasks push GOAL --session NAME --new` begins one."
+            "There is no session yet.", hint="`newton tasks push GOAL --session NAME --new` creates one."
         )
     return row["session_id"]
 
 
 async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instead_of: UUID | None = None) -> Task:
-    """A new current task, under the one that was current; without such, a root. Raises InputError too deep down."""
+    """Create a task below the current one and make it current. Raises InputError beyond MAX_DEPTH."""
     goal = _validate_text(goal, "goal", MAX_GOAL_CHARS)
-    known = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    parent = known.current
+    tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
+    parent = tree.current
     if parent and parent.depth + 1 >= MAX_DEPTH:
         raise InputError(
-            f"Tasks stand {MAX_DEPTH} levels deep at most, and the current one, {parent.number}, is on the last.",
-            hint="`newton tasks pop RESULT` ends it; what comes next may stand beside it.",
+            f"Task {parent.number} is {MAX_DEPTH} levels deep, which is the maximum.",
+            hint="`newton tasks pop RESULT` completes it; then push the next task beside it.",
         )
     task = Task(
         task_id=new_id(),
-        number=len(known.tasks) + 1,
+        number=len(tree.tasks) + 1,
         parent_id=parent and parent.task_id,
         instead_of=instead_of,
         depth=parent.depth + 1 if parent else 0,
@@ -87,71 +87,67 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instea
 
 
 async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Ends the current task with its result and folds its trace; its parent is current again.
+    """Complete the current task with its result, fold its trace and return to its parent.
 
-    Raises InputError without a result, without a current task, and when a subtask of it is blocked.
-    """
+    Raises InputError without a result or a current task, and if a subtask is blocked."""
     result = _validate_text(result, "result", MAX_TEXT_CHARS)
-    known = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
+    tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     return await _end_tasks(
-        tx, known, [(known.require_completable(), "completed", result)], session_id=session_id, ctx=ctx
+        tx, tree, [(tree.require_completable(), "completed", result)], session_id=session_id, ctx=ctx
     )
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Ends the current task as a dead end, which is kept. Blocked tasks in it are given up with it."""
+    """End the current task as a dead end, which is kept. Its blocked subtasks are abandoned."""
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
-    known = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    task = known.require_current()
-    waiting = [one for one in known.descendants(task.task_id) if one.status == "blocked"]
+    tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
+    task = tree.require_current()
+    blocked = [one for one in tree.descendants(task.task_id) if one.status == "blocked"]
     ends: list[tuple[Task, TaskEvent, str]] = [
-        *((one, "abandoned", f"given up with task {task.number}: {reason}") for one in reversed(waiting)),
+        *((one, "abandoned", f"given up with task {task.number}: {reason}") for one in reversed(blocked)),
         (task, "failed", reason),
     ]
-    return await _end_tasks(tx, known, ends, session_id=session_id, ctx=ctx)
+    return await _end_tasks(tx, tree, ends, session_id=session_id, ctx=ctx)
 
 
 async def block(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Sets the current task aside: it cannot go on. Its parent is current."""
+    """Block the current task and return to its parent."""
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
-    known = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    return await _apply_event(tx, known.require_current(), "blocked", reason, session_id=session_id, ctx=ctx)
+    tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
+    return await _apply_event(tx, tree.require_current(), "blocked", reason, session_id=session_id, ctx=ctx)
 
 
 async def resume(tx: Tx, task_ref: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Makes a blocked task the current one again. Raises InputError as Tree.resumable does."""
-    known = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    return await _apply_event(tx, known.require_resumable(task_ref), "resumed", None, session_id=session_id, ctx=ctx)
+    """Make a blocked task current again. Raises InputError as `TaskTree.require_resumable` does."""
+    tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
+    return await _apply_event(tx, tree.require_resumable(task_ref), "resumed", None, session_id=session_id, ctx=ctx)
 
 
 async def fold_ended_tasks(
     tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
 ) -> LoadedView:
-    """The session, after ended tasks were told in a line in place of their traces, as far as they may be and cost less.
-    The log stays as it is."""
-    where = {"agent_id": agent_id, "session_id": session_id}
-    known = await load_tree(tx, agent_id=agent_id, session_id=session_id)
-    read = await log.load_view(tx, **where)
-    if not any(task.is_ended for task in known.tasks):
-        return read
-    planned = fold_tasks(ViewState(read.view, 0, read.pinned), known, count_tokens=count_tokens)
-    told = [_to_entry(block, text, now=now, count_tokens=count_tokens) for block, text in planned]
-    made = [entry for entry in told if entry.tokens + MESSAGE_TOKENS < entry.before]
-    kept = made and await entry_store.save_if_unchanged(tx, made, **where, sources=read.sources)
-    return await log.load_view(tx, **where) if kept else read
+    """Replace the traces of ended tasks in the view by one line each, where allowed and shorter; return the view."""
+    key = {"agent_id": agent_id, "session_id": session_id}
+    tree = await load_tree(tx, agent_id=agent_id, session_id=session_id)
+    loaded = await log.load_view(tx, **key)
+    if not any(task.is_ended for task in tree.tasks):
+        return loaded
+    folds = fold_tasks(ViewState(loaded.view, 0, loaded.pinned), tree, count_tokens=count_tokens)
+    entries = [_to_entry(block, text, now=now, count_tokens=count_tokens) for block, text in folds]
+    entries = [entry for entry in entries if entry.tokens + MESSAGE_TOKENS < entry.before]
+    saved = entries and await entry_store.save_if_unchanged(tx, entries, **key, sources=loaded.sources)
+    return await log.load_view(tx, **key) if saved else loaded
 
 
 async def _end_tasks(
     tx: Tx, task_tree: TaskTree, endings: Sequence[tuple[Task, TaskEvent, str]], *, session_id: UUID, ctx: WriteContext
 ) -> Task:
-    """Ends tasks, the last of which was current. Each becomes an episode, and those in it are a part of that."""
-    ended = [
-        await _apply_event(tx, task, event, words, session_id=session_id, ctx=ctx) for task, event, words in endings
-    ]
+    """End tasks, the current one last. Each becomes an episode; subtasks are linked as parts of it."""
+    ended = [await _apply_event(tx, task, event, text, session_id=session_id, ctx=ctx) for task, event, text in endings]
     await episodes.add_episodes(tx, [_to_episode(task, ctx.now) for task in ended], ctx=ctx)
     pairs = {child.task_id: task.task_id for task in ended for child in task_tree.children(task.task_id)}
-    there = await SQL["find_remembered"].fetch_all(tx, agent_id=ctx.agent_id, task_ids=list(pairs))
-    await store.add_links(tx, "part_of", [(row["task_id"], pairs[row["task_id"]]) for row in there], ctx=ctx)
+    rows = await SQL["find_remembered"].fetch_all(tx, agent_id=ctx.agent_id, task_ids=list(pairs))
+    await store.add_links(tx, "part_of", [(row["task_id"], pairs[row["task_id"]]) for row in rows], ctx=ctx)
     await fold_ended_tasks(tx, session_id=session_id, agent_id=ctx.agent_id, now=ctx.now, count_tokens=ctx.count_tokens)
     return ended[-1]
 
@@ -191,8 +187,8 @@ async def _apply_event(
         now=ctx.now,
         origin=ctx.origin,
     )
-    moved = replace(task, status=after, words=text, changed_at=ctx.now)
-    return replace(moved, last=position) if moved.is_ended else moved
+    changed = replace(task, status=after, words=text, changed_at=ctx.now)
+    return replace(changed, last=position) if changed.is_ended else changed
 
 
 def _to_entry(block: CompactionBlock, text: str, *, now: datetime, count_tokens: TokenCounter) -> CompactionEntry:
@@ -212,13 +208,13 @@ def _to_entry(block: CompactionBlock, text: str, *, now: datetime, count_tokens:
 
 
 def _validate_text(text: str, label: str, max_chars: int) -> str:
-    """The words as they are kept. Raises InputError for none, and for too many."""
+    """Return the text redacted and stripped. Raises InputError if it is empty or too long."""
     if not text.strip():
-        raise InputError(f"The {label} is missing.", hint=f"Say the {label} in a line, in quotation marks.")
-    kept = clean_text(text, what=label).strip()
-    if len(kept) > max_chars:
+        raise InputError(f"The {label} is missing.", hint=f"Give the {label} in quotation marks.")
+    cleaned = clean_text(text, what=label).strip()
+    if len(cleaned) > max_chars:
         raise InputError(
-            f"The {label} has {len(kept):,} characters; {max_chars:,} are the most.",
-            hint="Say it shorter: it is shown often.",
+            f"The {label} has {len(cleaned):,} characters; the maximum is {max_chars:,}.",
+            hint="Shorten it: it is shown often.",
         )
-    return kept
+    return cleaned

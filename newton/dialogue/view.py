@@ -1,4 +1,4 @@
-"""What a model is shown of a conversation: its log, with compactions in the place of what they cover. Pure."""
+"""The view of a session that a model gets: its log, with compaction entries in place of what they cover. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from newton.providers.chat import ToolCall
 EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
 ViewKind = Literal["line", "injected", "left_out", "mask", "tools", "turn", "goals", "merged", "task"]
 
-MESSAGE_TOKENS = 4  # what a message costs beside its words: its role and the marks around it
+MESSAGE_TOKENS = 4  # overhead of a message: its role and delimiters
 
-# A block that tells of whole turns is shown as a record to the model, one that tells of its own work as its own words.
+# A summary of whole turns is shown as a record (user role), a summary of tool work as the model's own message.
 _ROLES: dict[EntryKind, Role] = {
     "mask": "tool",
     "tools": "assistant",
@@ -29,8 +29,9 @@ _SPOKEN_KINDS: frozenset[ViewKind] = frozenset({"line", "mask", "tools"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionEntry:
-    """A compaction: words that are shown in the place of the lines from `first` to `last`. `before` is what was shown
-    there until then, in tokens; `model` is None where no model wrote them."""
+    """A text shown in place of the messages `first` to `last`.
+
+    `before` is the tokens shown there before; `model` is None if no model wrote the text."""
 
     entry_id: UUID
     kind: EntryKind
@@ -46,7 +47,7 @@ class CompactionEntry:
 
 
 class EntryRange(Protocol):
-    """What an entry is by its place alone."""
+    """The positions of an entry, without its text."""
 
     @property
     def entry_id(self) -> UUID: ...
@@ -62,7 +63,7 @@ E = TypeVar("E", bound=EntryRange)
 
 
 class InjectedText(NamedTuple):
-    """Lines of another branch that are shown behind a place of this one, with what the branch is called."""
+    """Messages of another session, rendered, and the position after which they are shown."""
 
     position: int
     text: str
@@ -70,7 +71,7 @@ class InjectedText(NamedTuple):
 
 
 class ViewMessage(NamedTuple):
-    """One message of a view, its tokens with the marks around it, and the lines of the log that it stands for."""
+    """One message of a view, its tokens with overhead, and the log positions that it covers."""
 
     role: Role
     text: str
@@ -85,23 +86,24 @@ class ViewMessage(NamedTuple):
 
     @property
     def is_tool_work(self) -> bool:
-        """Whether it is a step of work with tools: a call, or what came of one."""
+        """Whether it has tool calls or is a tool's result."""
         return bool(self.calls) or self.role == "tool"
 
     @property
     def is_history(self) -> bool:
-        """Whether it tells of what was: nobody says it to the model at this place of the conversation."""
+        """Whether it summarizes or quotes earlier messages instead of being one."""
         return self.kind not in _SPOKEN_KINDS
 
     @property
     def is_input(self) -> bool:
-        """Whether a turn begins with it: something that a person said."""
+        """Whether it is a user's message, which begins a turn."""
         return self.role == "user" and self.kind in ("line", "mask")
 
 
 class DialogueTurn(NamedTuple):
-    """What belongs to one input: the input and all that came of it, or a block that tells of it. `torn` are the places
-    of the calls and answers in it whose counterparts are outside."""
+    """A user input with all that follows it, or a block that summarizes whole turns.
+
+    `unpaired_positions` are tool calls and results whose counterparts are outside."""
 
     items: tuple[ViewMessage, ...]
     unpaired_positions: Set[int] = frozenset()
@@ -120,71 +122,71 @@ class DialogueTurn(NamedTuple):
 
     @property
     def has_input(self) -> bool:
-        """Whether it holds the input, so that it may be told of as a whole."""
+        """Whether it begins with an input or summarizes whole turns."""
         return self.items[0].is_input or self.items[0].kind in WHOLE_TURN_KINDS
 
     @property
     def is_complete(self) -> bool:
-        """Whether no call is in it without its answer, or the other way round. A call that nobody has answered has
-        ended: nothing waits for it, and an answer that comes late is told as a report."""
+        """Whether it has its input, and no tool call is separated from its result.
+
+        An unanswered call counts as ended: a late result is sent as a notice."""
         return self.has_input and not self.unpaired_positions
 
 
 def build_view(
     messages: Sequence[StoredMessage], entries: Sequence[CompactionEntry], injections: Sequence[InjectedText] = ()
 ) -> list[ViewMessage]:
-    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps.
+    """Return the view: every message once, as itself or within the entry that covers it.
 
-    Asides are not shown: what stands before them stands for their places too, so that the view has no gap.
-    """
+    `messages` are in order, without gaps. Notices are not shown: the message before them covers their positions."""
     blocks = {block.first: block for block in outermost_entries(entries)}
-    aside: dict[int, list[InjectedText]] = {}
+    by_position: dict[int, list[InjectedText]] = {}
     for one in injections:
-        aside.setdefault(one.position, []).append(one)
+        by_position.setdefault(one.position, []).append(one)
     view: list[ViewMessage] = []
     covered = -1
-    for placed in messages:
-        if placed.position <= covered:
+    for stored in messages:
+        if stored.position <= covered:
             continue
-        block = blocks.get(placed.position)
-        if block or not placed.message.is_notice:
-            view.append(_from_entry(block, placed) if block else _from_message(placed))
+        block = blocks.get(stored.position)
+        if block or not stored.message.is_notice:
+            view.append(_from_entry(block, stored) if block else _from_message(stored))
         elif view and view[-1].kind != "injected":
-            view[-1] = view[-1]._replace(last=placed.position)
-        covered = block.last if block else placed.position
-        view += [_from_injection(one) for place in range(placed.position, covered + 1) for one in aside.get(place, ())]
+            view[-1] = view[-1]._replace(last=stored.position)
+        covered = block.last if block else stored.position
+        positions = range(stored.position, covered + 1)
+        view += [_from_injection(one) for position in positions for one in by_position.get(position, ())]
     return view
 
 
 def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry]) -> list[ViewMessage]:
-    """The view with these entries in the place of what they cover, as it will be shown when they are kept."""
-    made = {entry.first: entry for entry in outermost_entries(entries)}
-    told: list[ViewMessage] = []
+    """Return the view with these entries applied."""
+    by_first = {entry.first: entry for entry in outermost_entries(entries)}
+    applied: list[ViewMessage] = []
     last = -1
     for item in view:
         if item.last <= last and item.kind != "injected":
             continue
-        entry = made.get(item.first) if item.kind != "injected" else None
-        told.append(_replace_with_entry(entry, item) if entry else item)
+        entry = by_first.get(item.first) if item.kind != "injected" else None
+        applied.append(_replace_with_entry(entry, item) if entry else item)
         last = entry.last if entry else last
-    return told
+    return applied
 
 
 def outermost_entries(entries: Sequence[E]) -> list[E]:
-    """The entries that count: what a later one covers is told by that one, until it is dropped."""
-    taken: list[E] = []
+    """Return the entries that are not covered by later ones."""
+    outermost: list[E] = []
     for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), -e.entry_id.int)):
-        if not taken or entry.first > taken[-1].last:
-            taken.append(entry)
-    return taken
+        if not outermost or entry.first > outermost[-1].last:
+            outermost.append(entry)
+    return outermost
 
 
 def split_turns(view: Sequence[ViewMessage]) -> list[DialogueTurn]:
-    """The view without its system messages, cut before each input and around each block that tells of whole turns.
+    """Split the view before each input and around each block of whole turns.
 
-    Lines of another branch are of no turn: nothing here tells of them, and what is forgotten there is gone here.
-    """
-    cut: list[list[ViewMessage]] = []
+    System messages and messages injected from other sessions belong to no turn."""
+    turns: list[list[ViewMessage]] = []
     open_ = False
     for item in view:
         if item.kind == "injected":
@@ -193,24 +195,25 @@ def split_turns(view: Sequence[ViewMessage]) -> list[DialogueTurn]:
             open_ = False
             continue
         if item.is_input or item.kind in WHOLE_TURN_KINDS or not open_:
-            cut.append([])
-        cut[-1].append(item)
+            turns.append([])
+        turns[-1].append(item)
         open_ = item.kind not in WHOLE_TURN_KINDS
-    bonds = _match_calls([item for items in cut for item in items])
-    return [DialogueTurn(tuple(items), _find_unpaired(items, bonds)) for items in cut]
+    matches = _match_calls([item for items in turns for item in items])
+    return [DialogueTurn(tuple(items), _find_unpaired(items, matches)) for items in turns]
 
 
 def _match_calls(items: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
-    """Of each call and each answer the places of its counterparts. An id may come again later; an answer that names no
-    call, as transcripts have them, belongs to what stands before it, and so does one whose call is not to be found."""
+    """Map the position of each call and result to those of its counterparts.
+
+    Call ids may be reused. A result without a known call is matched with nothing."""
     waiting: dict[str, int] = {}
-    bonds: dict[int, set[int]] = {}
+    matches: dict[int, set[int]] = {}
     for item in items:
         if item.tool_call_id and (place := waiting.pop(item.tool_call_id, None)) is not None:
-            bonds.setdefault(place, set()).add(item.first)
-            bonds.setdefault(item.first, set()).add(place)
+            matches.setdefault(place, set()).add(item.first)
+            matches.setdefault(item.first, set()).add(place)
         waiting |= {call.id: item.first for call in item.calls}
-    return bonds
+    return matches
 
 
 def _find_unpaired(items: Sequence[ViewMessage], matches: Mapping[int, Set[int]]) -> Set[int]:
@@ -219,20 +222,20 @@ def _find_unpaired(items: Sequence[ViewMessage], matches: Mapping[int, Set[int]]
 
 
 def iter_tool_groups(turn: DialogueTurn) -> Iterator[tuple[ViewMessage, ...]]:
-    """The runs of work with tools in a turn, each with whole pairs of calls and answers."""
-    bonds = _match_calls(turn.items)
+    """Yield the runs of tool work in a turn that contain all their calls' results."""
+    matches = _match_calls(turn.items)
     run: list[ViewMessage] = []
     for item in (*turn.items, None):
         if item is not None and item.is_tool_work:
             run.append(item)
             continue
-        if run and not _find_unpaired(run, bonds) and not any(one.first in turn.unpaired_positions for one in run):
+        if run and not _find_unpaired(run, matches) and not any(one.first in turn.unpaired_positions for one in run):
             yield tuple(run)
         run = []
 
 
 def count_view_tokens(view: Sequence[ViewMessage]) -> int:
-    """Tokens of the view, with the marks around its messages."""
+    """Return the tokens of the view, with overhead."""
     return sum(item.tokens for item in view)
 
 
@@ -255,18 +258,18 @@ def _from_entry(entry: CompactionEntry, stored: StoredMessage) -> ViewMessage:
 
 
 def _replace_with_entry(entry: CompactionEntry, item: ViewMessage) -> ViewMessage:
-    """The entry as it is shown in the place of what begins with this; a mask is of this alone and keeps its role."""
-    masked = entry.kind == "mask"
+    """Return the entry as a message that replaces `item`; a mask keeps the role and the calls."""
+    is_mask = entry.kind == "mask"
     return ViewMessage(
-        role=item.role if masked else _ROLES[entry.kind],
+        role=item.role if is_mask else _ROLES[entry.kind],
         text=entry.text,
         tokens=entry.tokens + MESSAGE_TOKENS,
         first=entry.first,
         last=entry.last,
         kind=entry.kind,
-        name=item.name if masked else None,
-        calls=shorten_calls(item.calls) if masked else (),
-        tool_call_id=item.tool_call_id if masked else None,
+        name=item.name if is_mask else None,
+        calls=shorten_calls(item.calls) if is_mask else (),
+        tool_call_id=item.tool_call_id if is_mask else None,
         entry_id=entry.entry_id,
     )
 

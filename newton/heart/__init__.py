@@ -1,1 +1,1 @@
-"""Memories of the world and of what was lived through: facts and episodes."""
+"""Memory kinds: facts, episodes, events, procedures, censors, documents, entities and the identity."""

@@ -1,4 +1,4 @@
-"""The record of procedures that were followed and censors that were met, and what came of it."""
+"""Records of procedure uses and censor matches, and their results."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -19,7 +19,7 @@ ActivationResult = Literal["success", "failure", "neutral", "false_positive"]
 async def record_activations(
     tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUID], *, stage: str, ctx: LifecycleContext
 ) -> list[UUID]:
-    """Writes down that these were met or followed, and moves on those whose record now asks for it."""
+    """Record one activation per memory, review their states and return the activation ids."""
     if not memory_ids:
         return []
     activation_ids = [new_id() for _ in memory_ids]
@@ -40,9 +40,9 @@ async def record_result(
     activation: UUID | None = None,
     ctx: LifecycleContext,
 ) -> None:
-    """What came of an activation, by default of the last one that was not judged.
+    """Store the result of an activation, by default of the latest one without a result.
 
-    Raises NotFoundError when there is none to judge.
+    Raises NotFoundError when there is no such activation.
     """
     judged = await SQL["set_result"].fetch_all(
         tx,
@@ -53,7 +53,5 @@ async def record_result(
         now=ctx.now,
     )
     if not judged:
-        raise NotFoundError(
-            f"The {kind} has no activation that waits for judgement.", hint="Only a use that was noted can be judged."
-        )
+        raise NotFoundError(f"The {kind} has no activation without a result.", hint="Record a use before its result.")
     await review(tx, ctx, kind, [memory_id])

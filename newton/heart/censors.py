@@ -1,4 +1,4 @@
-"""Censors: what must not be done. They are checked in code; no memory and no model can lift one."""
+"""Censors: rules that forbid or warn. They are enforced in code; neither a memory nor a model can disable one."""
 
 import functools
 import json
@@ -30,23 +30,24 @@ CensorAction = Literal["warn", "block"]
 CensorStage = Literal["input", "action", "output"]
 
 DEFAULT_THRESHOLD = 3
-MEANING_MIN_COSINE = 0.6  # cosine from which on a text has the meaning of a trigger
+MEANING_MIN_COSINE = 0.6  # minimum cosine similarity of a text and a trigger
 MAX_TRIGGER_CHARACTERS = 500
 MAX_PATTERN_BYTES = 8 << 20
 WARN_LABEL, BLOCK_LABEL = (
     "**WARN:**",
     "**BLOCK:**",
-)  # of the same number of tokens, so that a stricter censor costs no more
+)  # equally many tokens, so that escalation does not change the budget
 
-# Who may put a censor in force. Anybody else's is kept in quarantine until a person confirms it.
+# Trust levels that enforce a censor at once. Others are quarantined until a person approves the censor.
 ENFORCING_TRUST: frozenset[Trust] = frozenset({"operator", "user"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorRule:
-    """What must not be done, how it is recognised, and why.
+    """A forbidden action: its trigger, the match mode and the reason.
 
-    A phrase is met as whole words in any case, a pattern is a regular expression, a meaning is met by likeness.
+    `phrase` matches whole words in any case, `pattern` an RE2 expression, `meaning` by cosine similarity. Raises
+    InputError when the trigger or the threshold is invalid.
     """
 
     trigger: str
@@ -59,20 +60,20 @@ class CensorRule:
 
     def __post_init__(self) -> None:
         if not 1 <= self.threshold <= 1_000:
-            raise InputError(f"A threshold of {self.threshold} is not possible.", hint="Give 1 to 1,000.")
+            raise InputError(f"Invalid threshold {self.threshold}.", hint="Give 1 to 1,000.")
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
             raise InputError(
-                f"The trigger has {len(self.trigger)} characters.", hint=f"{MAX_TRIGGER_CHARACTERS} is the most."
+                f"The trigger has {len(self.trigger)} characters.", hint=f"The maximum is {MAX_TRIGGER_CHARACTERS}."
             )
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
-            raise InputError("The trigger has no words.", hint="Use a pattern for what is not words.")
+            raise InputError("The trigger has no words.", hint="Use match mode `pattern` for punctuation and symbols.")
         if self.match_mode == "pattern" and compile_pattern(self.trigger).search("") is not None:
-            raise InputError("The pattern matches the empty text.", hint="It would match everything: make it narrower.")
+            raise InputError("The pattern matches the empty text.", hint="Make it narrower: it would match every text.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Censor:
-    """A rule in force."""
+    """A censor in force."""
 
     memory_id: UUID
     state: str
@@ -91,11 +92,11 @@ class Censor:
 
     @property
     def context_line(self) -> str:
-        """As a context shows it: as a warning or, by its action or its state, as a block; with trigger and reason."""
+        """Return the line for a context, labelled WARN or BLOCK, with trigger and reason."""
         return self.summary.replace(WARN_LABEL, BLOCK_LABEL, 1) if self.is_blocking else self.summary
 
     def matches(self, text: str, vector: "Vector | None") -> bool:
-        """Whether the text is what it warns of."""
+        """Return whether the text matches the trigger."""
         match self.match_mode:
             case "phrase":
                 return _to_padded_words(self.trigger) in _to_padded_words(text)
@@ -109,7 +110,7 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorSummary:
-    """A censor as a list shows it, with its record. A quarantined one is proposed and waits for a person."""
+    """A censor with its statistics, for lists. A quarantined censor waits for approval."""
 
     memory_id: UUID
     state: str
@@ -126,9 +127,9 @@ class CensorSummary:
 
 @functools.lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str) -> "re2.Pattern":
-    """Of an engine that takes linear time, whatever the pattern and the text.
+    """Compile a case-insensitive RE2 pattern, which matches in linear time.
 
-    Raises InputError for a pattern that it does not know.
+    Raises InputError when the pattern is invalid.
     """
     options = re2.Options()
     options.case_sensitive, options.max_mem, options.log_errors = False, MAX_PATTERN_BYTES, False
@@ -136,21 +137,21 @@ def compile_pattern(pattern: str) -> "re2.Pattern":
         return re2.compile(pattern, options)
     except re2.error as error:
         raise InputError(
-            f"{pattern!r} is no pattern: {_error_text(error)}.",
-            hint="Look-around and back-references are not known: they could take for ever. See RE2's syntax.",
+            f"Invalid pattern {pattern!r}: {_error_text(error)}.",
+            hint="Use RE2 syntax, which has no look-around and no back-references.",
         ) from None
 
 
 def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[Censor]:
-    """Those that the text meets, the strictest first as they come. Pure."""
+    """Return the censors that match the text, in the given order. Pure."""
     return [censor for censor in censors if censor.matches(text, vector)]
 
 
 async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContext) -> list[UUID]:
-    """Puts rules in force and returns the ids of those that this changed: the new ones, and of the known ones
-    those that a person puts in force after all, or makes a block. Nothing grows milder, and what was retired stays so.
+    """Store censor rules and return the ids of new and changed censors.
 
-    Raises ConflictError when a known ref comes with another trigger.
+    A rule from a trusted source releases an existing quarantined censor, and escalates it if the rule blocks. Rules
+    never weaken a censor and never restore a retired one. Raises ConflictError when a known ref has another trigger.
     """
     drafts = [_to_new_memory(rule, ctx) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
@@ -164,7 +165,7 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
 
 
 async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx: LifecycleContext) -> set[UUID]:
-    """A person forbids what is known: what was only proposed is in force from now on, and a block blocks."""
+    """Release quarantined censors and escalate those that a trusted rule makes blocking."""
     strict = {content_hash for rule, content_hash in existing.items() if rule.action == "block"}
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=list(existing.values()))
     released = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
@@ -175,7 +176,7 @@ async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx
             event="escalated",
             from_state=row["state"],
             to_state="ESCALATED",
-            reason="a person made it a block",
+            reason="a person made it blocking",
         )
         for row in rows
         if row["content_hash"] in strict and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
@@ -184,29 +185,29 @@ async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx
 
 
 async def is_retired(tx: Tx, rule: CensorRule, *, agent_id: UUID) -> bool:
-    """Whether such a rule was there and is out of force for good."""
+    """Return whether an equal censor was retired."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[_content_hash(rule)])
     return any(row["state"] == "RETIRED" for row in rows)
 
 
 async def list_in_force(tx: Tx, *, agent_id: UUID, model_id: UUID | None) -> list[Censor]:
-    """Every censor in force, those that block first."""
+    """Return every censor in force, blocking ones first."""
     rows = await SQL["list_active"].fetch_all(tx, agent_id=agent_id, model_id=model_id)
     return [Censor(**{**row, "embedding": row["embedding"] and row["embedding"].to_numpy()}) for row in rows]
 
 
 async def list_in_force_at(tx: Tx, *, agent_id: UUID, moment: datetime) -> list[Censor]:
-    """Every censor that was in force at a moment, as `in_force` gave them then."""
+    """Return every censor that was in force at a moment, without vectors."""
     return [Censor(**row) for row in await SQL["list_active_at"].fetch_all(tx, agent_id=agent_id, moment=moment)]
 
 
 async def list_censors(tx: Tx, *, agent_id: UUID) -> list[CensorSummary]:
-    """Every censor with its record, those out of force last."""
+    """Return every censor with its statistics, inactive ones last."""
     return [CensorSummary(**row) for row in await SQL["list_censors"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def approve(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> bool:
-    """A person puts a proposed censor in force. False when it was not waiting for that."""
+    """Enforce a proposed censor. Return False when it is not waiting for approval."""
     return bool(await apply_transitions(tx, [_approval_transition(memory_id)], ctx=ctx))
 
 
@@ -216,13 +217,13 @@ def _approval_transition(memory_id: UUID) -> PlannedTransition:
         event="released",
         from_state="CREATED",
         to_state="CREATED",
-        reason="a person approved of it",
+        reason="a person approved it",
         releases=True,
     )
 
 
 async def retire(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """A person takes it out of force."""
+    """Retire a censor."""
     await SQL["retire_censor"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id)
     await review(tx, ctx, "censor", [memory_id])
 
@@ -265,7 +266,7 @@ def _to_row(rule: CensorRule, memory: NewMemory) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=16)
 def _to_padded_words(text: str) -> str:
-    """The words alone, each between spaces, so that one text holds another only as whole words."""
+    """Return the words, each between spaces, so that `in` compares whole words only."""
     return f" {' '.join(compile_word_pattern().findall(text.casefold()))} "
 
 

@@ -1,4 +1,4 @@
-"""Cuts a document's sections into passages of bounded length. Pure: the token counter is passed in."""
+"""Split a document's sections into passages of bounded size. Pure: the token counter is an argument."""
 
 import re
 from collections import deque
@@ -12,15 +12,15 @@ from newton.memory.memory import TokenCounter
 CHUNK_TOKENS = 300
 OVERLAP_TOKENS = 50
 
-# No text worth reading has more letters than this in a token, so a longer one need not be counted to be cut.
+# Ordinary text has fewer characters per token, so a longer text is cut without counting its tokens.
 _MAX_CHARACTERS_PER_TOKEN = 8
-_MAX_SEPARATOR_CHARACTERS = 8  # characters of the white space between two sentences
+_MAX_SEPARATOR_CHARACTERS = 8  # characters of white space between two sentences
 _SENTENCE_END = re.compile(r"(?:[.!?…][\"'”’»)\]]*(?=\s)|[。！？][”’」』）]*)(\s*)")
 _WHITE_SPACE = re.compile(r"\s*")
 
 
 class TextChunk(NamedTuple):
-    """`tokens` is the count of the text alone; the heading is where it stands, not a part of it."""
+    """A passage. `tokens` counts `text` without `heading`."""
 
     heading: str
     text: str
@@ -28,7 +28,7 @@ class TextChunk(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence or a line, or a piece of one that is too long; `before` is what parts it from the unit before it."""
+    """A sentence, a line, or a part of a longer one; `before` is the white space between it and the previous unit."""
 
     before: str
     text: str
@@ -39,13 +39,13 @@ class _Unit(NamedTuple):
         return self.tokens + ("\n" in self.before)
 
 
-# What goes into one chunk or another, but undivided: a paragraph that fits into one, or else a unit of it.
+# A block is never split between chunks: a paragraph that fits into one chunk, or one unit of a longer paragraph.
 _Block = list[_Unit]
 
 
 @dataclass(frozen=True, slots=True)
 class _DraftChunk:
-    """One chunk in the making; its first `repeated` units ended the chunk before it."""
+    """A chunk under construction; its first `overlap_units` units repeat the end of the previous chunk."""
 
     units: _Block
     overlap_units: int
@@ -60,15 +60,14 @@ def split_passages(
     size: int = CHUNK_TOKENS,
     overlap: int = OVERLAP_TOKENS,
 ) -> list[TextChunk]:
-    """The sections as chunks of at most `size` tokens, in order. A chunk begins with the sentences that ended the one
-    before it in its section, as many as `overlap` tokens hold.
+    """Return the sections as chunks of at most `size` tokens, in order.
 
-    What a section is cut into depends on nothing outside it, so an edit changes only chunks of its own section; for
-    this the shortest sections stay chunks of their own. Paragraphs are kept whole where they fit, else sentences and
-    lines, else words. Takes about three times as long as counting the text.
+    A chunk repeats up to `overlap` tokens of sentences from the end of the previous chunk of its section. Sections are
+    chunked independently, so an edit changes only the chunks of its own section, and short sections are not merged.
+    Paragraphs stay whole where they fit, then sentences and lines, then words.
     """
     if size < 8 or not 0 <= overlap < size:
-        raise ValueError("a chunk has at least 8 tokens, and its overlap fewer than it")
+        raise ValueError("size must be at least 8 tokens, and overlap smaller than size")
     cutter = _SectionSplitter(count_tokens=count_tokens, size=size, overlap=overlap)
     return [TextChunk(section.heading, cut.text, cut.tokens) for section in sections for cut in cutter.split(section)]
 
@@ -87,7 +86,7 @@ class _SectionSplitter:
         return self._merge_last(made)
 
     def _fill_chunk(self, tail: _Block, blocks: deque[_Block]) -> _DraftChunk:
-        """Takes as many blocks as seem to fit, at least one."""
+        """Take as many blocks as are estimated to fit, at least one."""
         taken = [blocks.popleft()]
         room = self.size - _token_cost(tail) - _token_cost(taken[0])
         while blocks and _token_cost(blocks[0]) <= room:
@@ -96,7 +95,10 @@ class _SectionSplitter:
         return self._fit_to_size(tail, taken, blocks)
 
     def _fit_to_size(self, tail: _Block, added: list[_Block], blocks: deque[_Block]) -> _DraftChunk:
-        """The chunk of tail and taken, less what its own count forbids; the sum of its parts' counts is no bound."""
+        """Return the chunk of `tail` and `added`, returning blocks to the queue until the token count of the text fits.
+
+        The sum of the units' counts is only an estimate of the count of the whole text.
+        """
         while True:
             units = [*tail, *(unit for block in added for unit in block)]
             text = _join_units(units)
@@ -112,7 +114,7 @@ class _SectionSplitter:
                 added = [added[0][:1]]
 
     def _overlap_of(self, chunk: _DraftChunk) -> _Block:
-        """The last units that the next chunk repeats, but never all that this one had to say."""
+        """Return the last units that the next chunk repeats; never the whole chunk."""
         tail: _Block = []
         for unit in reversed(chunk.units[chunk.overlap_units + 1 :]):
             if _token_cost(tail) + unit.cost > self.overlap:
@@ -123,7 +125,7 @@ class _SectionSplitter:
         return tail
 
     def _merge_last(self, chunks: list[_DraftChunk]) -> list[_DraftChunk]:
-        """What is left at the end joins the chunk before it, if there is room by the count of both."""
+        """Merge the last chunk into the previous one if both fit by token count."""
         if len(chunks) < 2:
             return chunks
         *others, before, last = chunks
@@ -145,7 +147,7 @@ class _SectionSplitter:
             before = (before + "\n")[:_MAX_SEPARATOR_CHARACTERS]
 
     def _split_to_fit(self, before: str, text: str) -> Iterator[_Unit]:
-        """The text, or pieces of it that fit. No count sees more than a few chunks of text."""
+        """Return the text, or parts of it that fit. Each token count sees at most a few chunks of text."""
         if len(text) <= self.size * _MAX_CHARACTERS_PER_TOKEN and (tokens := self.count_tokens(text)) <= self.size:
             yield _Unit(before, text, tokens)
             return
@@ -168,7 +170,7 @@ class _SectionSplitter:
 
 
 def _cut_at_word(text: str, start: int, max_chars: int) -> str:
-    """At most so many characters from there on, ended at a word if one ends in the last half."""
+    """Return at most `max_chars` characters from `start`, ending at a word boundary if one is in the second half."""
     piece = text[start : start + max_chars]
     if start + max_chars < len(text) and not text[start + max_chars].isspace():
         cut = max(piece.rfind(" "), piece.rfind("\t"))
@@ -177,7 +179,7 @@ def _cut_at_word(text: str, start: int, max_chars: int) -> str:
 
 
 def _split_sentences(line: str) -> Iterator[tuple[str, str]]:
-    """Each sentence after the white space that parts it from the one before."""
+    """Yield each sentence with the white space before it."""
     before, start = "", 0
     for end in _SENTENCE_END.finditer(line):
         yield before, line[start : end.start(1)]

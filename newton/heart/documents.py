@@ -1,4 +1,4 @@
-"""Documents that were taken in, as passages: taken in again, only the passages that changed are replaced."""
+"""Ingested documents as passages. Ingesting a document again replaces only the passages that changed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "documents.sql")
 
-MAX_TITLE_CHARACTERS = 60  # of the title that each passage is shown with
+MAX_TITLE_CHARACTERS = 60  # of the title shown with each passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSource:
-    """What the passages are of. `ref` is where it came from; the same ref again is the same document."""
+    """The document that the passages belong to. `ref` identifies it across ingestions."""
 
     ref: str
     title: str
@@ -31,7 +31,7 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What taking a document in did to its passages."""
+    """Passages added, kept and archived by an ingestion."""
 
     new: int
     kept: int
@@ -40,7 +40,7 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSummary:
-    """A document as a list shows it."""
+    """A document, for lists."""
 
     ref: str
     title: str
@@ -59,7 +59,7 @@ class _StoredPassage:
 async def replace_passages(
     tx: Tx, source: DocumentSource, chunks: Sequence[TextChunk], *, ctx: WriteContext
 ) -> IngestResult:
-    """Makes these the passages of the document. Those that it has already stay the memories that they are."""
+    """Replace the passages of a document. Unchanged passages keep their memory ids."""
     agent_id = ctx.agent_id
     await SQL["lock_document"].execute(tx, agent_id=agent_id, ref=source.ref)
     hashes = _passage_hashes(source, chunks)
@@ -94,12 +94,12 @@ async def replace_passages(
 
 
 async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
-    """Every document by its ref, with the number of its passages."""
+    """Return every document by its ref, with the number of its passages."""
     return [DocumentSummary(**row) for row in await SQL["list_documents"].fetch_all(tx, agent_id=agent_id)]
 
 
 def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list[bytes]:
-    """Of the words and where they stand: the same words under another heading are another passage."""
+    """Return the content hashes of heading and text, so that a text under another heading is another passage."""
     seen: Counter[tuple[str, str]] = Counter()
     hashes: list[bytes] = []
     for chunk in chunks:
@@ -110,7 +110,7 @@ def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list
 
 
 def _plan_transitions(known: Mapping[bytes, _StoredPassage], present: set[bytes]) -> list[PlannedTransition]:
-    """Passages that the document no longer has go out, and those that it has again come back."""
+    """Plan to archive the passages that the document no longer has and to restore those that it has again."""
     gone = [p for content_hash, p in known.items() if content_hash not in present and p.state != "SUPERSEDED"]
     back = [p for content_hash, p in known.items() if content_hash in present and p.state == "SUPERSEDED"]
     return [
@@ -123,10 +123,10 @@ def _plan_transitions(known: Mapping[bytes, _StoredPassage], present: set[bytes]
 
 
 def _plan_releases(known: Mapping[bytes, _StoredPassage], present: set[bytes]) -> list[PlannedTransition]:
-    """What came from outside and is in a document that a person takes in."""
+    """Plan to release quarantined passages of a document that a person ingests."""
     why = "a person took the document in"
     held = [p for content_hash, p in known.items() if content_hash in present and p.quarantined]
-    # one that was not there has just come back; an archived one stays so
+    # a missing passage was restored just before; an archived one stays archived
     stays = {passage.memory_id: ARCHIVED if passage.state == ARCHIVED else "ACTIVE" for passage in held}
     steps = [_make_transition(passage, "released", stays[passage.memory_id], why) for passage in held]
     return [replace(step, from_state=step.to_state, releases=True) for step in steps]

@@ -1,4 +1,4 @@
-"""Episodes: what was lived through, as one experience with a title, a time and the people in it."""
+"""Episodes: experiences with a title, a time and participants."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ SQL = load("newton.heart", "episodes.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeRange:
-    """The lines of a session that an episode was made from, both ends included."""
+    """The messages of a session that an episode covers, both ends included."""
 
     session_id: UUID
     first: int
@@ -28,8 +28,9 @@ class EpisodeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEpisode:
-    """What an episode tells. `span` and `sources` are there when it was made from a session, `memory_id` when it had
-    an id before it was a memory."""
+    """An episode to store. `span` and `sources` are set when it was made from a session, `memory_id` when its id was
+    assigned in advance.
+    """
 
     ref: str
     title: str
@@ -50,7 +51,7 @@ class NewEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeSummary:
-    """What somebody who has read a conversation calls it, and how it turned out."""
+    """Title, summary and outcome of an episode, as a model extracted them."""
 
     title: str
     summary: str
@@ -58,11 +59,11 @@ class EpisodeSummary:
 
 
 async def add_episodes(tx: Tx, episodes: Sequence[NewEpisode], *, ctx: WriteContext) -> int:
-    """Writes the episodes that are not there yet and returns how many those were.
+    """Store the episodes that do not exist yet and return their number.
 
-    Raises ConflictError when a known ref comes with other words.
+    Raises ConflictError when a known ref has another text.
     """
-    # of a session's own episode the first line is the ref: who closed it first has told it
+    # the ref of a session's episode is its first message, so the first caller to close the session wins
     told_by_callers = [(e.ref, e.content_hash) for e in episodes if e.message_range is None]
     await store.find_by_ref(tx, told_by_callers, agent_id=ctx.agent_id, kind="episode")
     drafts = {e.ref: _to_new_memory(e, ctx=ctx) for e in episodes}
@@ -74,14 +75,14 @@ async def add_episodes(tx: Tx, episodes: Sequence[NewEpisode], *, ctx: WriteCont
 
 
 async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUID:
-    """The episode that tells this experience. It must have been kept."""
+    """Return the id of a stored episode."""
     row = await SQL["find_by_hash"].fetch_one(tx, agent_id=agent_id, content_hash=episode.content_hash)
     assert row is not None
     return row["memory_id"]
 
 
 async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: WriteContext) -> None:
-    """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
+    """Set the title, summary and outcome of an episode; its full text does not change."""
     row = await SQL["set_title"].fetch_one(
         tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(summary.title)
     )

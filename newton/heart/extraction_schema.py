@@ -1,4 +1,4 @@
-"""What a model may propose after it has read a conversation, and the prompts that ask for it. Pure."""
+"""Schemas and prompts for structured model output: extraction, deduplication and shortening. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from newton.memory.representations import one_line
 
-MAX_PROPOSALS = 20  # proposals of a kind from one conversation
+MAX_PROPOSALS = 20  # per kind and conversation
 
 SentenceText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 ShortName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 
 
 class ExtractionModel(BaseModel):
-    """The model proposes words only: who said it, its trust and its state are set by code."""
+    """Base class. A model proposes text only; code sets provenance, trust and state."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,7 +39,7 @@ class ProposedCensor(ExtractionModel):
 
 
 class ExtractionOutput(ExtractionModel):
-    """Everything taken from one conversation."""
+    """Everything extracted from one conversation."""
 
     title: ShortName | None = None
     summary: SentenceText | None = None
@@ -50,35 +50,35 @@ class ExtractionOutput(ExtractionModel):
 
 
 class SameFactOutput(ExtractionModel):
-    """A judge's answer."""
+    """The answer to the deduplication prompt."""
 
     same: bool
 
 
 class ShortenedOutput(ExtractionModel):
-    """The same words, shorter."""
+    """The shortened text."""
 
     words: SentenceText
 
 
 def build_extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) -> str:
-    """Asks for what is worth knowing of the lines, each a speaker and words."""
-    said = "\n".join(f"{one_line(speaker)}: {_escape_fence(words)}" for speaker, words in lines)
-    return _load_prompt("extract.md").format(lines=said, day=f"{day:%Y-%m-%d}")
+    """Return the extraction prompt for lines of (speaker, text)."""
+    rendered = "\n".join(f"{one_line(speaker)}: {_escape_fence(words)}" for speaker, words in lines)
+    return _load_prompt("extract.md").format(lines=rendered, day=f"{day:%Y-%m-%d}")
 
 
 def build_same_fact_prompt(new: str, known: str) -> str:
-    """Asks whether two statements say the same."""
-    return _load_prompt("judge.md").format(told=_escape_fence(new), known=_escape_fence(known))
+    """Return the prompt that asks whether two statements say the same."""
+    return _load_prompt("judge.md").format(new=_escape_fence(new), known=_escape_fence(known))
 
 
 def build_shortening_prompt(text: str, *, max_tokens: int) -> str:
-    """Asks for the same in at most so many tokens."""
-    return _load_prompt("compress.md").format(words=_escape_fence(text), most=max_tokens)
+    """Return the prompt that asks for the text in at most `max_tokens` tokens."""
+    return _load_prompt("compress.md").format(text=_escape_fence(text), max_tokens=max_tokens)
 
 
 def _escape_fence(text: str) -> str:
-    """One line that cannot close the fence it stands in."""
+    """Return the text as one line without angle brackets, so that it cannot close the surrounding tag."""
     return one_line(text).replace("<", "‹").replace(">", "›")
 
 

@@ -1,4 +1,4 @@
-"""What was learnt, followed and met in a period and in the one before it, read back for the report of growth."""
+"""Counts of memory activity in a period and the one before it, for the growth report."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.periods import ReportPeriods
+from newton.memory.time_expressions import ReportPeriods
 
 SQL = load("newton.heart", "growth_queries.sql")
 
 
 class CensorCounts(NamedTuple):
-    """Activations of censors, and those that were said to be wrong."""
+    """Censor activations and false positives."""
 
     met: int
     false_positives: int
@@ -23,7 +23,7 @@ class CensorCounts(NamedTuple):
 
 
 class ProcedureCounts(NamedTuple):
-    """A procedure with its uses in both periods; those that were judged neither way are in no other column."""
+    """A procedure with its uses in both periods; neutral results are only in the total."""
 
     name: str
     uses: int
@@ -35,7 +35,7 @@ class ProcedureCounts(NamedTuple):
 
 
 class FactGrowthCounts(NamedTuple):
-    """Facts at the end of each period, those that were new in it, and those that had been told again by then."""
+    """Facts at the end of each period, the new ones of the period, and the confirmed ones."""
 
     known: int
     learnt: int
@@ -46,15 +46,16 @@ class FactGrowthCounts(NamedTuple):
 
 
 class EpisodeCounts(NamedTuple):
-    """Episodes that were made."""
+    """Episodes created."""
 
     episodes: int
     episodes_before: int
 
 
 class MemoryStateChange(NamedTuple):
-    """A memory that came into another state: a censor that was escalated or retired, a procedure that turned out well
-    or badly, a fact that was superseded or disproved. `name` is its short form."""
+    """A notable transition: a censor escalated or retired, a procedure proved or failed, a fact superseded or
+    disproved. `name` is the short form of the memory.
+    """
 
     at: datetime
     kind: Literal["censor", "procedure", "fact"]
@@ -66,7 +67,7 @@ class MemoryStateChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryGrowth:
-    """Both periods. `changed` are the changes of either, the oldest first."""
+    """Counts for both periods. `changed` lists the transitions of both, oldest first."""
 
     censors: CensorCounts
     procedures: tuple[ProcedureCounts, ...]
@@ -76,7 +77,7 @@ class MemoryGrowth:
 
 
 async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> MemoryGrowth:
-    """What became of facts, procedures and censors."""
+    """Return the counts of facts, procedures and censors."""
     before, start, now = periods
     both = {"agent_id": agent_id, "before": before, "start": start, "now": now}
     return MemoryGrowth(
@@ -92,7 +93,7 @@ async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> Memo
 
 
 async def count_facts(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> FactGrowthCounts:
-    """What became of facts alone."""
+    """Return the counts of facts only."""
     before, start, now = periods
     return FactGrowthCounts(
         *_single_row(await SQL["count_facts"].fetch_all(tx, agent_id=agent_id, before=before, start=start, now=now))
@@ -100,6 +101,5 @@ async def count_facts(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> Fact
 
 
 def _single_row(rows: Iterable[Iterable[int]]) -> Iterable[int]:
-    """The one row of a statement that counts."""
     (row,) = rows
     return row

@@ -1,4 +1,4 @@
-"""How well a line fits the words of an input, and which procedures are meant by them. Pure."""
+"""Match an input with procedures, and with lines of text, by word stems. Pure."""
 
 import re
 from collections.abc import Collection, Sequence, Set
@@ -9,18 +9,18 @@ from uuid import UUID
 from newton.heart.lifecycle.procedures import effectiveness
 from newton.heart.stopwords import NEVER_NAMES
 
-MAX_INPUT_CHARACTERS = 2_000  # characters of an input that are looked at
+MAX_INPUT_CHARACTERS = 2_000  # characters of an input that are compared
 CACHE_SIZE = 8_192  # texts
-MIN_WORDS_IN_FRAME, MIN_WORDS = 2, 3  # of a phrase, in any order, that mean a procedure
+MIN_WORDS_IN_FRAME, MIN_WORDS = 2, 3  # of a phrase, in any order, that match a procedure
 _WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 
 @lru_cache(maxsize=CACHE_SIZE)
 def extract_stems(text: str) -> frozenset[str]:
-    """The words of a text that say something, without case and ending.
+    """Return the stems of the content words of a text.
 
-    Remembered, because the triggers of every procedure are compared with every input.
+    Cached, because the triggers of every procedure are compared with every input.
 
     >>> sorted(extract_stems("Where does Ana work? Ana works at Acme."))
     ['acm', 'ana', 'work']
@@ -30,13 +30,13 @@ def extract_stems(text: str) -> frozenset[str]:
 
 
 def stem_overlap(wanted: Set[str], line: str) -> float:
-    """The part of the wanted stems that stand in a line, from 0 to 1."""
+    """Return the share of the wanted stems that a line contains, in [0, 1]."""
     return len(wanted & extract_stems(line)) / len(wanted) if wanted else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureTriggers:
-    """What a procedure is asked for by, and its record."""
+    """The triggers of a procedure, with its statistics."""
 
     memory_id: UUID
     name: str
@@ -50,17 +50,17 @@ class ProcedureTriggers:
 
     @property
     def success_rate(self) -> float:
-        """The share of successes among the judged uses; 0 without any, so that it sorts."""
+        """Return the share of successes among rated uses; 0 without any, so that it sorts."""
         return effectiveness(self.successes, self.failures)
 
 
 def match_triggers(
     procedures: Sequence[ProcedureTriggers], text: str, *, types: Collection[str] = (), frame: str | None = None
 ) -> list[ProcedureTriggers]:
-    """Those that the input asks for, the most successful first.
+    """Return the procedures that match the input, highest success rate first.
 
-    It says one of their triggers, or the words of one or of the name in another order, or names something of a type
-    that they are for. Of a procedure for this frame fewer words do; without a frame, of each.
+    A procedure matches when the input contains one of its triggers, the stems of a trigger or of its name in any order,
+    or an entity of one of its types. A procedure of the current frame needs fewer stems; without a frame, all do.
     """
     said, words, kinds = (
         _to_padded_words(text[:MAX_INPUT_CHARACTERS]),

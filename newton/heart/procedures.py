@@ -1,4 +1,4 @@
-"""Procedures: how something is done, from disk or learnt. A changed one is a new version in the place of the old."""
+"""Procedures from disk or learnt from conversations. A changed procedure becomes a new version."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from newton.content.skills import Skill
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
-from newton.heart.lifecycle import procedures as rules
+from newton.heart.lifecycle import procedures as lifecycle_rules
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.procedure_matching import ProcedureTriggers
 from newton.ids import new_id
@@ -19,13 +19,13 @@ from newton.memory.representations import make_short_forms, one_line, to_bullet
 
 SQL = load("newton.heart", "procedures.sql")
 
-DISK_ORIGIN = "skills"  # the origin of those that follow a folder
+DISK_ORIGIN = "skills"  # origin of procedures that are synchronized with a folder
 CORE_TOKENS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureVersion:
-    """One version of a procedure with its record."""
+    """One version of a procedure with its statistics."""
 
     name: str
     version: int
@@ -44,16 +44,16 @@ class ProcedureVersion:
 
     @property
     def effectiveness(self) -> float:
-        return rules.effectiveness(self.successes, self.failures)
+        return lifecycle_rules.effectiveness(self.successes, self.failures)
 
     @property
     def lower_bound(self) -> float:
-        return rules.lower_bound(self.successes, self.failures)
+        return lifecycle_rules.lower_bound(self.successes, self.failures)
 
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What following the folder changed."""
+    """Numbers of versions added and retired by a synchronization."""
 
     new: int
     retired: int
@@ -61,7 +61,7 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StoredVersion:
-    """The last version of a procedure as it is kept."""
+    """The latest stored version of a procedure."""
 
     name: str
     version: int
@@ -72,7 +72,7 @@ class _StoredVersion:
 
 
 async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: LifecycleContext) -> SyncReport:
-    """Follows the folder: what is new or changed becomes a version, what is gone is retired, what is back restored."""
+    """Synchronize with the folder: add new and changed skills, retire missing ones, restore returned ones."""
     if not _differs(await _read_latest(tx, ctx), skills):
         return SyncReport(0, 0)
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
@@ -88,34 +88,34 @@ async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: Lifecycle
 
 
 async def add_procedure(tx: Tx, skill: Skill, *, ctx: LifecycleContext) -> UUID | None:
-    """Keeps a procedure that was learnt and returns its id; None when it is there.
+    """Store a learnt procedure and return its id; None when it already exists.
 
-    Raises ConflictError when there is another of its name: only its own source replaces a procedure.
+    Raises ConflictError when another procedure has this name.
     """
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     if known := (await _read_latest(tx, ctx)).get(skill.name):
         if _is_same(skill, known):
             return None
-        raise ConflictError(f"There is another procedure {skill.name!r}.", hint="Give it a name of its own.")
+        raise ConflictError(f"Another procedure is named {skill.name!r}.", hint="Choose another name.")
     (draft,) = await _insert_versions(tx, [skill], {}, ctx=ctx)
     return draft.memory_id
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[ProcedureVersion]:
-    """Every version of every procedure with its record."""
+    """Return every version of every procedure with its statistics."""
     return [ProcedureVersion(**row) for row in await SQL["list_procedures"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def get_latest(tx: Tx, name: str, *, agent_id: UUID) -> ProcedureVersion:
-    """The last version of that name. Raises NotFoundError."""
+    """Return the latest version of a procedure. Raises NotFoundError."""
     versions = [one for one in await list_versions(tx, agent_id=agent_id) if one.name == name]
     if not versions:
-        raise NotFoundError(f"There is no procedure {name!r}.", hint="`newton procedures list` shows them.")
+        raise NotFoundError(f"There is no procedure {name!r}.", hint="List procedures with `newton procedures list`.")
     return versions[-1]
 
 
 async def list_triggers(tx: Tx, *, agent_id: UUID) -> list[ProcedureTriggers]:
-    """What each procedure in use is asked for by, with its record."""
+    """Return the triggers and statistics of each active procedure."""
     return [ProcedureTriggers(**row) for row in await SQL["list_triggers"].fetch_all(tx, agent_id=agent_id)]
 
 
@@ -135,7 +135,7 @@ def _is_same(skill: Skill, version: _StoredVersion | None) -> bool:
 
 
 def _version_hash(skill: Skill, version: int) -> bytes:
-    """Of the version too, so that a text may come back."""
+    """Return a hash that includes the version, so that an earlier text can return as a new version."""
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 
@@ -159,12 +159,12 @@ async def _update_retirement(tx: Tx, memory_ids: Sequence[UUID], *, retired: boo
 
 
 def section_header(name: str) -> str:
-    """The header under which a context shows a procedure."""
+    """Return the header of a procedure's section in a context."""
     return f"## Procedure: {name}\n"
 
 
 def _make_short_forms(skill: Skill, count_tokens: TokenCounter) -> ShortForms:
-    """The micro says what it is for, the summary is its core band. Both cost their header too."""
+    """Return the description as micro form and the core steps as summary; both counts include the section header."""
     steps = " ".join(f"{place}. {one_line(step)}" for place, step in enumerate(skill.core, 1))
     core = make_short_forms(steps, count_tokens=count_tokens, max_tokens=CORE_TOKENS)
     what = make_short_forms(f"{skill.name}: {skill.description}", count_tokens=count_tokens).micro

@@ -1,11 +1,11 @@
-"""Words that are no names, or hardly any: what names are told apart by. Pure data."""
+"""Word lists for name recognition: words that are never or rarely names. Pure data."""
 
 
 def split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that name nobody by themselves, however they are written.
+# Never a name, with or without a capital.
 NEVER_NAMES = split_words("""
 a about above after again against ah aha ain alas all almost already alright also although always am an and another any
 anybody anymore anyone anything anytime anyway anyways apr april are aren as asap assistant at aug august aw awesome aww
@@ -27,7 +27,7 @@ wednesdays welcome well went were weren what whatever when whenever where wherea
 who whoa whoever whole whom whose why with within without woah wont woo woohoo would wouldn wow wtf y ya yay yea yeah
 year yep yes yesterday yet yo you your yours yourself yum yup
 """)
-# Words that often begin a sentence. Within one they may name somebody or be a part of a name: Will, New York.
+# Often the first word of a sentence. Elsewhere they may be part of a name: Will, New York.
 SENTENCE_STARTERS = split_words("""
 absolutely according actual actually add agreed amazing appreciate ask ate back beautiful believe best better big bought
 bring brought busy call called came care change check chose come coming cool count couple course crazy create created
@@ -45,7 +45,7 @@ tried true truly trust try turn turned use used usually visit visited walk want 
 wish wonderful work worked works worry worst worth write writing wrote
 """)
 COMMON_WORDS = NEVER_NAMES | SENTENCE_STARTERS
-# Words that name products and people, and that stand in any text as themselves too.
+# Ordinary words that are also names of products and people.
 AMBIGUOUS_NAMES = COMMON_WORDS | split_words("""
 access air amber angel apple arrow art ash autumn bank base bear bill bolt book books boot box bridge brook buddy cash
 chance chase chip clay cliff cloud coach cookie copper coral daisy dash dawn dean digit dot dove drew drive dusty echo
@@ -59,7 +59,7 @@ swift table tandem target teams temple tide tiger toast tune unity valve vault v
 whisper willow wind windows winter wise wolf word zoom
 """)
 TITLES = split_words("dr mr mrs ms prof st sir jr sr mt")
-# Words shared by many names: by them alone no one of these is meant.
+# Shared by many names, so none of them identifies an entity alone.
 SHARED_NAME_PARTS = (
     (COMMON_WORDS - split_words("will hope"))
     | TITLES

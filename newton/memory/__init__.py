@@ -1,1 +1,1 @@
-"""The spine every kind of memory shares: forms, origin and trust, hygiene, writing, recall, the embedding outbox."""
+"""The base of every kind of memory: short forms, provenance, hygiene, storage, recall and the embedding outbox."""

@@ -1,4 +1,4 @@
-"""Agents: each is one mind, and every row belongs to exactly one."""
+"""Agents. Every row of the database belongs to exactly one."""
 
 from datetime import datetime
 from uuid import UUID
@@ -12,7 +12,7 @@ SQL = load("newton.memory", "agents.sql")
 
 
 async def get_agent_id(db: Database, name: str) -> UUID:
-    """The agent of that name. Raises NotFoundError when there is none."""
+    """Return the id of the agent with this name. Raises NotFoundError when there is none."""
     agent_id = ids.derive_agent_id(name)
     async with db.transaction(agent_id) as tx:
         if await SQL["agent_exists"].fetch_one(tx, agent_id=agent_id) is None:
@@ -21,7 +21,7 @@ async def get_agent_id(db: Database, name: str) -> UUID:
 
 
 async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID:
-    """The agent of that name, begun if it is new."""
+    """Return the id of the agent with this name; create the agent if it is new."""
     agent_id = ids.derive_agent_id(name)
     async with db.transaction(agent_id) as tx:
         await SQL["insert_agent"].execute(tx, agent_id=agent_id, name=name, now=now)

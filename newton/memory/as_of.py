@@ -1,4 +1,4 @@
-"""What memories were at a moment that is over: their state, their words, what had become of them."""
+"""Memories as of a past moment: their states, short forms, outcomes and confirmations."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ SQL = load("newton.memory", "as_of.sql")
 
 
 class MemoryAsOf(NamedTuple):
-    """All of a memory that may change and of which it is known what it was. How often it was used is not."""
+    """The changeable fields of a memory as of a moment. Use counts have no history and are not among them."""
 
     state: str
     quarantined: bool
@@ -27,7 +27,7 @@ class MemoryAsOf(NamedTuple):
 
 
 async def read_as_of(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, MemoryAsOf]:
-    """Each memory as it was at a moment; what was not there yet is left out."""
+    """Return each memory as of `moment`. Memories created later are left out."""
     rows = await SQL["read_as_of"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
     return {row[0]: MemoryAsOf(*row[1:]) for row in rows}
 
@@ -35,11 +35,11 @@ async def read_as_of(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], mome
 async def read_form_history(
     tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]
 ) -> Mapping[UUID, Sequence[ShortForms]]:
-    """Every form that each memory has had, the present one last; of what is gone, none."""
-    had: defaultdict[UUID, list[ShortForms]] = defaultdict(list)
+    """Return all versions of each memory's short forms, the current one last. Deleted memories have none."""
+    versions: defaultdict[UUID, list[ShortForms]] = defaultdict(list)
     for row in await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         memory_id, micro, summary, micro_tokens, summary_tokens = row
-        had[memory_id].append(
+        versions[memory_id].append(
             ShortForms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)
         )
-    return had
+    return versions

@@ -1,4 +1,4 @@
-"""Days, weeks, months and years as people name them, found in a text by the words they are named with. Pure."""
+"""Parse English date expressions (days, weeks, months, years) into date ranges. Pure."""
 
 import functools
 import re
@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import NamedTuple, TypeAlias
 
-DateRange: TypeAlias = tuple[date, date]  # the first, and the one behind the last
+DateRange: TypeAlias = tuple[date, date]  # first day and the day after the last
 Match: TypeAlias = re.Match[str]
 
 DAY = timedelta(days=1)
@@ -18,7 +18,7 @@ MONTHS = (
     "|nov(?:ember)?|dec(?:ember)?"
 )
 _WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_SHORT_WEEKDAYS = "mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"  # words of their own too: one sat in the sun
+_SHORT_WEEKDAYS = "mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"  # some are words of their own: "sat", "sun"
 _NUMBER_WORDS: Mapping[str, int] = {
     **{"a": 1, "an": 1, "one": 1, "two": 2, "a couple of": 2, "three": 3, "a few": 3, "four": 4, "five": 5},
     **{"several": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12},
@@ -30,8 +30,10 @@ _YEAR_PATTERN = re.compile(YEAR)
 
 
 def find_dates(text: str, today: date) -> Iterator[tuple[Match, tuple[DateRange, ...]]]:
-    """Every time that a text in lower case names, in no order and one within another, with the days that it may mean:
-    the latest that have begun, and the next where nothing says which."""
+    """Yield every date expression of a lower-case text with the date ranges that it may mean.
+
+    Matches are unordered and may overlap. The first range is the latest that has begun; a second one follows where
+    the text does not rule out the next."""
     words = _TRIGGER_WORDS.intersection(_WORD_PATTERN.findall(text))
     if _YEAR_PATTERN.search(text):
         words |= _YEAR_TRIGGERS
@@ -46,7 +48,7 @@ def find_dates(text: str, today: date) -> Iterator[tuple[Match, tuple[DateRange,
 
 @functools.cache
 def _compile(pattern: str) -> re.Pattern[str]:
-    """When it is needed: all of them take a tenth of a second."""
+    """Compile on first use: all patterns together take 0.1 s."""
     return re.compile(pattern)
 
 
@@ -56,7 +58,7 @@ def _week_range(today: date, offset: int) -> DateRange:
 
 
 def _month_range(year: int, month: int) -> DateRange:
-    """Months may be counted past December or before January."""
+    """Return the range of a month; `month` may be below 1 or above 12."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
 
@@ -70,7 +72,7 @@ def _day_range(day: date) -> DateRange:
 
 
 def _unit_range(unit: str, today: date, offset: int) -> DateRange:
-    """The day, week, weekend, month, quarter or year so many of it ahead of today's."""
+    """Return the range of the unit that lies `offset` units after today's."""
     match unit:
         case "week":
             return _week_range(today, offset)
@@ -108,12 +110,12 @@ def _read_count(match: Match) -> int:
 
 
 def _resolve_ago(match: Match, today: date) -> DateRange:
-    """A number of days ago is that day; of longer units, the whole of the one it falls in."""
+    """Resolve "3 weeks ago": that day, or the whole of the longer unit."""
     return _unit_range(match["unit"], today, -_read_count(match))
 
 
 def _resolve_last_count(match: Match, today: date) -> DateRange:
-    """The last so many: from so long ago up to now."""
+    """Resolve "the last 3 weeks": from then until today, inclusive."""
     unit, count = match["unit"], _read_count(match)
     if unit in ("month", "year"):
         months = count * (12 if unit == "year" else 1)
@@ -123,7 +125,9 @@ def _resolve_last_count(match: Match, today: date) -> DateRange:
 
 
 def _resolve_weekday(match: Match, today: date) -> DateRange:
-    """The latest one, today's included; the last one is before today, the next one and this one after or on it."""
+    """Resolve a weekday to its latest date, today included.
+
+    "last" is before today, "next" after today, "this" in the current week."""
     wanted = ("mon", "tue", "wed", "thu", "fri", "sat", "sun").index(match["day"][:3])
     match match["step"] or "":
         case "last" | "previous" | "past":
@@ -137,23 +141,23 @@ def _resolve_weekday(match: Match, today: date) -> DateRange:
 
 
 def _resolve_next_weekday(match: Match, today: date) -> DateRange | None:
-    """The first one on or after today, of one that is only named."""
+    """Resolve a weekday without "last" or "next" to its first date from today on."""
     last = _resolve_weekday(match, today)
     return (last if last[0] == today else (last[0] + WEEK, last[1] + WEEK)) if not match["step"] else None
 
 
 def _resolve_month(match: Match, today: date) -> DateRange:
-    said, month = match.groupdict(), _month_number(match["month"])
-    if said.get("year"):
+    groups, month = match.groupdict(), _month_number(match["month"])
+    if groups.get("year"):
         return _month_range(int(match["year"]), month)
-    ahead = {"last": -1 if month >= today.month else 0, "next": 1 if month <= today.month else 0, "this": 0}
-    usual = 0 if month <= today.month else -1
-    return _month_range(today.year + ahead.get(said.get("step") or "", usual), month)
+    offsets = {"last": -1 if month >= today.month else 0, "next": 1 if month <= today.month else 0, "this": 0}
+    default = 0 if month <= today.month else -1
+    return _month_range(today.year + offsets.get(groups.get("step") or "", default), month)
 
 
 def _resolve_next_month(match: Match, today: date) -> DateRange | None:
-    said = match.groupdict()
-    if said.get("year") or said.get("step"):
+    groups = match.groupdict()
+    if groups.get("year") or groups.get("step"):
         return None
     month = _month_number(match["month"])
     return _month_range(today.year + (month < today.month), month)
@@ -174,14 +178,16 @@ def _resolve_next_date(match: Match, today: date) -> DateRange | None:
 
 
 def _same_day_in_years(month: int, day: int, today: date) -> Iterator[date]:
-    """That day in the years around; a leap day has none in most of them."""
+    """Yield this day in the eight years before and after; 29 February exists in leap years only."""
     for year in range(today.year - 8, today.year + 9):
         with suppress(ValueError):
             yield date(year, month, day)
 
 
 def _resolve_beside_date(match: Match, today: date) -> DateRange:
-    """So long before or after a date: the day, the weekend or the seven days beside it; of a number the whole unit."""
+    """Resolve "the week before 5 May": the day, the weekend or the seven days beside the date.
+
+    With a count, resolve to the whole unit."""
     day, unit, before = _resolve_date(match, today)[0], match["unit"], match["way"] == "before"
     if match["count"]:
         return _unit_range(unit, day, -_read_count(match) if before else _read_count(match))
@@ -214,9 +220,9 @@ def _resolve_none(_: Match, __: date) -> DateRange | None:
 
 
 class _DatePattern(NamedTuple):
-    """A way to tell a time. Only a text that has one of the words it `needs` is read for it: most have none.
+    """A date expression. A text is matched only if it contains one of `trigger_words`, which most texts do not.
 
-    Where what is said may mean the next such time as well, that is what is `following`."""
+    `resolve_next` returns the next occurrence where the expression may mean that as well."""
 
     pattern: str
     resolve: Callable[[Match, date], DateRange]
@@ -226,7 +232,7 @@ class _DatePattern(NamedTuple):
 
 _SIDES = "since|from|after|before|until|till|by"
 _SIDE = rf"(?:(?P<side>{_SIDES})\s)?"
-# A month, a year or a short name of a day alone: one may march in May, and 2024 may be a price.
+# A month, a year or a short weekday needs a preposition: "march" and "may" are words, and 2024 may be a price.
 _LED = rf"(?:(?P<side>{_SIDES})|in|during)\s"
 _STEPS = "last|previous|past|this|next|coming"
 _DATE = r"(?P<date>\d\d?)(?:st|nd|rd|th)?"
@@ -237,7 +243,7 @@ _BESIDE_DATE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|mo
 
 
 def _list_spellings(pattern: str) -> frozenset[str]:
-    """Every word that a pattern of optional endings may match.
+    """Return every word that a pattern with optional endings matches.
 
     >>> sorted(_list_spellings("tues?|thu(?:rs?)?"))
     ['thu', 'thur', 'thurs', 'tue', 'tues']

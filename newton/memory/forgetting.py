@@ -1,4 +1,4 @@
-"""Forgetting: explicit, written down first, and with everything that was made from what is forgotten, or not at all."""
+"""Deletion of memories: recorded first, and together with everything derived from them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -14,36 +14,33 @@ MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
 
 
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
-    """Takes the memories away for good, with `derived` also what was made from them; returns the ids of all that went.
+    """Delete memories and return the ids of all that were deleted.
 
-    Artifacts go in any case with a line they were made of.
+    With `derived`, also delete what was derived from them. Artifacts derived from them, and entities and relations
+    without other evidence, are always deleted.
 
-    Names and relations that were found in nothing else go along.
-
-    Raises NotFoundError for an unknown one, and ConflictError for a decision, or when something was made from them and
-    is to stay.
-    """
+    Raises NotFoundError for an unknown id. Raises ConflictError for a decision, or if something derived remains."""
     rows = await SQL["find_existing"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
         raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
-    made = await SQL["find_derived"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    # nobody asked for an artifact, and it says nothing of its own
-    if (staying := [row for row in made if row["kind"] != "artifact"]) and not derived:
+    derivatives = await SQL["find_derived"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    # artifacts are computed automatically and contain nothing of their own
+    if (staying := [row for row in derivatives if row["kind"] != "artifact"]) and not derived:
         named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in staying[:MAX_NAMED_DERIVED])
         raise ConflictError(
-            f"{len(staying)} memories were made from it ({named}).",
-            hint="Forget them too with --derived, or forget nothing.",
+            f"{len(staying)} memories are derived from it ({named}).",
+            hint="Add --derived to forget them too.",
         )
-    if any(row["kind"] == "decision" for row in [*rows, *made]):
+    if any(row["kind"] == "decision" for row in [*rows, *derivatives]):
         raise ConflictError(
             "A decision is never deleted.",
-            hint="`newton decisions erase ID` takes its words away and keeps the record.",
+            hint="`newton decisions erase ID` deletes its text and keeps the record.",
         )
-    gone = [*memory_ids, *(row["memory_id"] for row in made)]
-    bare = await SQL["find_orphaned"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=gone)
-    gone = list(dict.fromkeys([*gone, *(row["memory_id"] for row in bare)]))
+    deleted = [*memory_ids, *(row["memory_id"] for row in derivatives)]
+    orphans = await SQL["find_orphaned"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=deleted)
+    deleted = list(dict.fromkeys([*deleted, *(row["memory_id"] for row in orphans)]))
     await SQL["record_forgotten"].execute(
-        tx, agent_id=ctx.agent_id, memory_ids=gone, now=ctx.now, reason=reason, origin=ctx.origin
+        tx, agent_id=ctx.agent_id, memory_ids=deleted, now=ctx.now, reason=reason, origin=ctx.origin
     )
     await SQL["forget_recorded"].execute(tx, agent_id=ctx.agent_id)
-    return gone
+    return deleted

@@ -1,4 +1,4 @@
-"""What a text, a name and a time must be before they are kept, and what is taken out of them. Pure."""
+"""Validation of texts, names and times, and redaction of secrets. Pure."""
 
 import re
 import unicodedata
@@ -8,20 +8,18 @@ from typing import NamedTuple
 from newton.errors import InputError
 
 MAX_CHARACTERS = 1_000_000
-MAX_MESSAGE_CHARACTERS = 10_000_000  # characters of a line of dialogue: what a tool gave is as long as it is
+MAX_MESSAGE_CHARACTERS = 10_000_000  # of one message: tool output may be long
 MAX_NAME_CHARACTERS = 200
 
-# Persian and emoji are written with joiners, which Python takes for unprintable.
+# Persian and emoji contain joiners, which str.isprintable() rejects.
 _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 
 
 class SecretPattern(NamedTuple):
-    """How credentials of one kind look.
+    """The pattern of one kind of credential; a match is replaced as a whole.
 
-    A match is replaced whole. It holds one of `hints` (in lower case), and where people write the same way it must also
-    look drawn by lot, or `random` is false. No pattern reads a character more than a few times, however the text is
-    made: repetitions do not give back what they took, and begin only where their own characters begin.
-    """
+    A text is searched only if it contains one of `hints` (lower case). With `must_look_random`, a match must also
+    look random, because people write such words too. Every pattern takes linear time: quantifiers are possessive."""
 
     kind: str
     hints: tuple[str, ...]
@@ -39,8 +37,9 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret_pattern(
         "private-key",
         "-----begin",
-        # to its end; a key that was cut off, as far as its lines go
-        rf"-----BEGIN {_PRIVATE_KEY_LABEL}(?:(?:[^-]++|-(?!----))*+-----END {_PRIVATE_KEY_LABEL}|(?:\s*+[A-Za-z0-9+/=]{{40,}}+)++)",
+        # to its end marker; a truncated key up to its last line
+        rf"-----BEGIN {_PRIVATE_KEY_LABEL}(?:(?:[^-]++|-(?!----))*+-----END {_PRIVATE_KEY_LABEL}"
+        r"|(?:\s*+[A-Za-z0-9+/=]{40,}+)++)",
     ),
     _secret_pattern("age-key", "age-secret-key-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
     _secret_pattern("aws-key", "akia asia abia acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
@@ -93,7 +92,7 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret_pattern(
         "basic-auth", "basic", r"(?i:\bauthorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?basic\s{1,9}+)[A-Za-z0-9+/]{6,}+=*+"
     ),
-    # up to the last @, for a password may hold one; a quotation mark ends what an address is quoted in
+    # up to the last @, because a password may contain one; quotation marks end a quoted URL
     _secret_pattern("url-password", "://", r"(?<=://)[^\s:/@]{0,100}+:[^\s/\"'<>]{1,200}(?=@)"),
 )
 
@@ -102,60 +101,59 @@ _MIN_ALTERNATIONS = 2
 
 
 def clean_text(text: str, *, what: str = "text", max_chars: int = MAX_CHARACTERS) -> str:
-    """The text with secrets replaced by `[REDACTED:kind]`.
+    """Return the text with secrets replaced by `[REDACTED:kind]`.
 
-    Raises InputError when it is empty, too long, or holds a NUL byte or half a character.
-    """
+    Raises InputError if it is empty or too long, or contains a NUL byte or a lone surrogate."""
     _ensure_length(text, what=what, max_chars=max_chars, hint="Split it into parts.")
     if "\0" in text:
-        raise InputError(f"The {what} holds a NUL byte.", hint="Remove it: PostgreSQL cannot keep one in a text.")
+        raise InputError(f"The {what} contains a NUL byte.", hint="Remove it: PostgreSQL cannot store one in a text.")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"The {what} holds half a character.", hint="Send it as valid UTF-8.") from None
+        raise InputError(f"The {what} contains a lone surrogate.", hint="Send it as valid UTF-8.") from None
     return redact_secrets(text)
 
 
 def clean_name(text: str, *, what: str) -> str:
-    """A name somebody gave, as a title or a subject, with secrets replaced as in any text.
+    """Return a name, title or subject with secrets redacted.
 
-    Raises InputError unless it is one line of at most 200 printable characters.
-    """
+    Raises InputError unless it is one line of at most 200 printable characters."""
     _ensure_length(text, what=what, max_chars=MAX_NAME_CHARACTERS, hint="Shorten it.")
     if not all(map(_is_line_character, text)):
         raise InputError(
             f"The {what} is not one line of printable characters.",
-            hint="Leave out line ends and control characters, and send it as valid UTF-8.",
+            hint="Remove line breaks and control characters, and send it as valid UTF-8.",
         )
     return redact_secrets(text)
 
 
 def clean_ref(text: str, *, what: str) -> str:
-    """A name by which something is found again, such as a session's: a name, word for word.
+    """Return an identifier, such as a session's name, unchanged.
 
-    Raises InputError as `name` does, for a name that holds a secret, since redacted, two such names would be one, and
-    for "." and "..", which an address of HTTP cannot end in.
-    """
+    Raises InputError as `clean_name` does, for a secret (two redacted identifiers would be equal), and for "." and
+    "..", which a URL path cannot end in."""
     if text in (".", ".."):
-        raise InputError(f"{text!r} is no name for a {what}.", hint="Give it another one.")
+        raise InputError(f"{text!r} is not a valid {what}.", hint="Choose another name.")
     if clean_name(text, what=what) != text:
-        raise InputError(f"The {what} holds what looks like a secret.", hint="Give it another name: it is kept.")
+        raise InputError(f"The {what} contains what looks like a secret.", hint="Choose another name: it is stored.")
     return text
 
 
 def validate_time(moment: datetime, *, what: str = "time") -> datetime:
-    """A time as it may be kept: with a zone, in the years 2 to 9998, so that it is a time in every zone."""
+    """Return the time if it has a zone and is in the years 2 to 9998, so that it exists in every zone."""
     if moment.utcoffset() is None:
         raise InputError(
             f"The {what} has no time zone: {moment.isoformat()}.", hint="Write it as 2026-03-01T09:00:00Z."
         )
     if not 2 <= moment.year <= 9998:
-        raise InputError(f"The {what} is in no usable year: {moment.year}.", hint="Years run from 2 to 9998.")
+        raise InputError(f"The {what} has the year {moment.year}.", hint="Use a year from 2 to 9998.")
     return moment
 
 
 def clean_model_text(text: str) -> str:
-    """What a model said, as it may be kept, without the white space around it: nobody can be asked to say it better.
+    """Return a model's text without NUL bytes, lone surrogates, secrets and surrounding white space.
+
+    It repairs instead of raising, because a model cannot be asked to correct its text.
 
     >>> clean_model_text("the key\\0 is AKIAIOSFODNN7EXAMPLE")
     'the key is [REDACTED:aws-key]'
@@ -164,27 +162,29 @@ def clean_model_text(text: str) -> str:
 
 
 def redact_secrets(text: str) -> str:
-    """
+    """Replace secrets by `[REDACTED:kind]`.
+
+
     >>> redact_secrets("use postgres://ana:hunter2@db/x")
     'use postgres://[REDACTED:url-password]@db/x'
     """
     lowered = text.lower()
-    for shape in SECRET_PATTERNS:
-        # Few texts hold a hint, and looking for one costs a hundredth of looking for the pattern.
-        if any(hint in lowered for hint in shape.hints):
-            text = _redact_pattern(shape, text)
+    for secret in SECRET_PATTERNS:
+        # Few texts contain a hint, and searching for one costs a hundredth of searching for the pattern.
+        if any(hint in lowered for hint in secret.hints):
+            text = _redact_pattern(secret, text)
     return text
 
 
 def _redact_pattern(secret: SecretPattern, text: str) -> str:
-    instead = f"[REDACTED:{secret.kind}]"
+    replacement = f"[REDACTED:{secret.kind}]"
     return secret.pattern.sub(
-        lambda hit: hit[0] if secret.must_look_random and not _looks_random(hit[0]) else instead, text
+        lambda hit: hit[0] if secret.must_look_random and not _looks_random(hit[0]) else replacement, text
     )
 
 
 def _looks_random(text: str) -> bool:
-    """Whether letters and digits alternate as they do in what was drawn by lot, and hardly in words with a number.
+    """Return whether letters and digits alternate as in random tokens.
 
     >>> _looks_random("sk-learn-issue-comment-12345"), _looks_random("sk-4eC39HqLyjWDarjtT1zdp7dc")
     (False, True)
@@ -194,9 +194,9 @@ def _looks_random(text: str) -> bool:
 
 def _ensure_length(text: str, *, what: str, max_chars: int, hint: str) -> None:
     if not text.strip():
-        raise InputError(f"The {what} is empty.", hint="Say something in it, or leave it out.")
+        raise InputError(f"The {what} is empty.", hint="Give some text.")
     if len(text) > max_chars:
-        raise InputError(f"The {what} has {len(text):,} characters; {max_chars:,} is the most.", hint=hint)
+        raise InputError(f"The {what} has {len(text):,} characters; the maximum is {max_chars:,}.", hint=hint)
 
 
 def _is_line_character(character: str) -> bool:

@@ -1,7 +1,6 @@
-"""How much a memory matters: what a person says, or else what its record makes of it. Pure.
+"""The importance of a memory: given by a person, or derived from its record. Pure.
 
-People give and see it from 0 to 10; it is kept and computed with in [0, 1].
-"""
+People use a scale from 0 to 10; it is stored in [0, 1]."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from newton.errors import InputError
 
 MAX_IMPORTANCE = 10
 
-_BASE = 0.1  # 1.0 of 10: what nothing speaks for
+_BASE = 0.1  # 1.0 on the scale of 10
 _KIND_BONUS: Mapping[str, float] = {"decision": 0.2, "episode": 0.1}
 _STATE_BONUS: Mapping[str, float] = {"CONFIRMED": 0.1, "CORE": 0.4, "EFFECTIVE": 0.2, "ESCALATED": 0.3}
 _OUTCOME_BONUS: Mapping[str, float] = {"failure": 0.2, "success": 0.1, "partial": 0.1}
@@ -19,26 +18,26 @@ _MAX_USE_BONUS = 0.2
 
 
 def normalize_importance(importance: float | None) -> float | None:
-    """What a person gives from 0 to 10 as it is kept. Raises InputError when it is not on that scale."""
+    """Convert an importance from 0..10 to [0, 1]. Raises InputError if it is out of range."""
     if importance is None:
         return None
     if not 0 <= importance <= MAX_IMPORTANCE:
         raise InputError(
-            f"An importance of {importance:g} is not possible.", hint=f"It runs from 0 to {MAX_IMPORTANCE}."
+            f"The importance {importance:g} is out of range.", hint=f"Use a number from 0 to {MAX_IMPORTANCE}."
         )
     return importance / MAX_IMPORTANCE
 
 
 def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> float:
-    """What follows from what it is, what became of it and how often it was shown.
+    """Return the importance in [0, 1] by kind, state, outcome and use count.
 
-    >>> derive_importance("fact", "NEW", None, 0), derive_importance("fact", "CORE", None, 0), round(derive_importance("fact", "CORE", None, 9), 2)
-    (0.1, 0.5, 0.6)
+    >>> [round(derive_importance("fact", state, None, uses), 2) for state, uses in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
+    [0.1, 0.5, 0.6]
     """
-    used = min(_USE_BONUS * math.log10(1 + uses), _MAX_USE_BONUS)
-    given = (
+    use_bonus = min(_USE_BONUS * math.log10(1 + uses), _MAX_USE_BONUS)
+    bonus = (
         _KIND_BONUS.get(kind, 0.0)
         + _STATE_BONUS.get(state, 0.0)
         + (_OUTCOME_BONUS.get(outcome, 0.0) if outcome else 0.0)
     )
-    return min(_BASE + given + used, 1.0)
+    return min(_BASE + bonus + use_bonus, 1.0)

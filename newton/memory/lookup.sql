@@ -13,7 +13,7 @@ where
 limit $4;
 
 -- name: find_forgotten(agent_id, id_suffix)
-select kind, forgotten_at as at, reason as because
+select kind, forgotten_at, reason
 from memory.forgotten
 where agent_id = $1 and right(replace(memory_id::text, '-', ''), length($2)) = $2
 limit 1;

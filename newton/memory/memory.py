@@ -1,4 +1,4 @@
-"""What every memory is, whatever its kind."""
+"""Types and constants that all kinds of memory share."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -28,32 +28,31 @@ Outcome = Literal["success", "partial", "failure", "pending"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-# What may be found wherever it is looked for. An artifact is found in its own session alone.
+# Artifacts are found only in their own session.
 RECALLABLE_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "artifact")
 
 # From the most trusted to the least.
 TRUST_TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
 
-# What such a source says is quarantined: kept, but only found by those who ask for it, until it is corroborated.
+# Memories of these tiers are quarantined: hidden from recall by default until they are corroborated.
 UNTRUSTED_TIERS: frozenset[Trust] = frozenset({"tool", "web"})
 
-# What is in one of these states is kept and may be searched, but is not held to be so any more.
+# Memories in these states are stored and searchable, but not current knowledge.
 PAST_STATES: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
 
-
-# What there are too many of: kept, and not searched. An archived episode has only lost its details.
+# Beyond the cap of its kind: stored and not searched. An archived episode has only lost its details.
 ARCHIVED = "ARCHIVED"
 
 
 def past_reason(kind: Kind, state: str) -> str | None:
-    """Why a memory in that state is not to be shown as current knowledge; None when it is."""
+    """Return why a memory in this state is not current knowledge; None if it is."""
     if state == ARCHIVED and kind != "episode":
         return "archived: there are too many of its kind"
     return PAST_STATES.get(state)
 
 
 def lowest_trust(tiers: Iterable[Trust]) -> Trust:
-    """The trust of what is derived from several sources: that of the least trusted.
+    """Return the lowest trust: that of a memory derived from several sources.
 
     >>> lowest_trust(["user", "tool", "agent"])
     'tool'
@@ -62,19 +61,19 @@ def lowest_trust(tiers: Iterable[Trust]) -> Trust:
 
 
 def lowest_known_trust(tiers: Iterable[Trust | None]) -> Trust | None:
-    """The same of those that are known; None when none is."""
+    """Return the lowest trust that is not None; None if there is none."""
     known: list[Trust] = [tier for tier in tiers if tier]
     return lowest_trust(known) if known else None
 
 
 def digest(*parts: str) -> bytes:
-    """SHA-256 of the parts, each with its length, so that ("ab", "c") is not ("a", "bc")."""
+    """Return the SHA-256 of the parts, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortForms:
-    """The two short forms of a memory, each one line, with the tokens it costs once rendered."""
+    """The two short forms of a memory, each one line, with its tokens as rendered in a context."""
 
     micro: str
     summary: str
@@ -84,13 +83,11 @@ class ShortForms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """A memory about to be written. `indexed` is searched by its words; the vector of `cue`, if any, stands for it.
+    """A memory to be stored.
 
-    `importance` is in [0, 1] where a person gave it; else it follows from the memory's record.
-
-    One that is `held` is quarantined whoever said it, until a person approves of it. `times` are those other than its
-    own that it speaks of.
-    """
+    `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person gave it;
+    otherwise it is derived. A memory with `needs_approval` is quarantined whatever its trust. `mentioned_times` are
+    the times in its text other than its own."""
 
     memory_id: UUID
     kind: Kind
@@ -117,7 +114,7 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """Who writes, when, and how tokens are counted: set by code at the interface that was called, never by a model."""
+    """The provenance of a write, set by the code of the interface and never by a model."""
 
     agent_id: UUID
     now: datetime

@@ -1,4 +1,4 @@
-"""The embedding outbox: a memory commits first and is found by its words; its vector follows when a model is up."""
+"""The embedding outbox: a stored memory is found by words until its vector is computed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SQL = load("newton.memory", "outbox.sql")
 
 BATCH = 256
-# After so many tries of its own a text is left alone; `newton doctor` shows it.
+# After this many failures of its own a text is not retried; `newton doctor` shows it.
 MAX_ATTEMPTS = 8
 
 _FIRST_ID = UUID(int=0)
@@ -33,7 +33,7 @@ class PendingText:
 
 @dataclass(frozen=True, slots=True)
 class OutboxBacklog:
-    """How many memories wait for vectors, how many were given up, and what the last failure said."""
+    """The numbers of memories without vectors that wait or failed for good, and the last error."""
 
     waiting: int
     given_up: int
@@ -42,7 +42,7 @@ class OutboxBacklog:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """What one pass did. `down` says why it ended early: the model answers nothing at all."""
+    """The result of one pass. `stopped_by` is the reason if it ended early."""
 
     embedded: int
     failed: int
@@ -56,13 +56,13 @@ async def read_backlog(tx: Tx, *, agent_id: UUID) -> OutboxBacklog:
 
 
 async def count_embedded_elsewhere(tx: Tx, *, agent_id: UUID, model_id: UUID) -> int:
-    """How many memories only another model has embedded, so that this one does not find them by meaning."""
+    """Count memories that only another model has embedded: this model's vectors do not find them."""
     row = await SQL["count_without_vector"].fetch_one(tx, agent_id=agent_id, model_id=model_id)
     return row["memories"] if row else 0
 
 
 class EmbeddingOutbox:
-    """Empties one agent's outbox with one embedder. Safe beside other workers: the same vector is only kept once."""
+    """Computes the vectors of one agent's outbox. Several workers may run at once: each vector is stored once."""
 
     def __init__(self, db: Database, embedder: "Embedder", agent_id: UUID) -> None:
         self._db, self._embedder, self._agent = db, embedder, agent_id
@@ -70,24 +70,26 @@ class EmbeddingOutbox:
         self._registered = False
 
     async def drain(self, *, limit: int | None = None, on_progress: Callable[[int], None] | None = None) -> DrainResult:
-        """Embeds what waits, up to `most` memories; `seen` is told how many each batch added."""
+        """Embed up to `limit` waiting memories; call `on_progress` with the number of each batch."""
         embedded = failed = 0
         after = _FIRST_ID
         async with self._db.transaction(self._agent) as tx:
             if (other := await read_active_model(tx, agent_id=self._agent)) not in (None, self._embedder.identity):
-                return DrainResult(0, 0, stopped_by=f"memories are found by {other}; `newton reembed` changes that")
+                return DrainResult(
+                    0, 0, stopped_by=f"the active model is {other}; `newton reembed` switches to this one"
+                )
         while limit is None or embedded + failed < limit:
             batch = await self._next_batch(after, BATCH if limit is None else min(BATCH, limit - embedded - failed))
             if not batch:
                 break
             after = batch[-1].memory_id
             try:
-                landed = await self._embed_batch(batch)
+                stored = await self._embed_batch(batch)
             except ProviderError as error:
                 return DrainResult(embedded, failed, stopped_by=error.what)
-            embedded, failed = embedded + landed, failed + len(batch) - landed
+            embedded, failed = embedded + stored, failed + len(batch) - stored
             if on_progress:
-                on_progress(landed)
+                on_progress(stored)
         return DrainResult(embedded, failed)
 
     async def _next_batch(self, after: UUID, limit: int) -> list[PendingText]:
@@ -98,18 +100,18 @@ class EmbeddingOutbox:
         return [PendingText(**row) for row in rows]
 
     async def _embed_batch(self, batch: Sequence[PendingText]) -> int:
-        """How many of the batch got their vectors. Raises ProviderError when the model is down for any text."""
+        """Return how many vectors were stored. Raises ProviderError if the model fails for every text."""
         try:
             vectors = await self._embedder.embed([item.text for item in batch])
         except ProviderError:
-            await self._embedder.embed(["still there?"])
+            await self._embedder.embed(["still there?"])  # raises if the model is down
             return await self._embed_one_by_one(batch)
         await self._store_vectors(batch, vectors)
         return len(batch)
 
     async def _embed_one_by_one(self, batch: Sequence[PendingText]) -> int:
-        """The model is up but refuses the batch: find the text that it cannot take, and let the others through."""
-        landed = 0
+        """Record the texts that the model rejects and store the vectors of the others."""
+        stored = 0
         for item in batch:
             try:
                 vectors = await self._embedder.embed([item.text])
@@ -120,8 +122,8 @@ class EmbeddingOutbox:
                     )
             else:
                 await self._store_vectors([item], vectors)
-                landed += 1
-        return landed
+                stored += 1
+        return stored
 
     async def _store_vectors(self, batch: Sequence[PendingText], vectors: "Sequence[Vector]") -> None:
         async with self._db.transaction(self._agent) as tx:
@@ -131,7 +133,7 @@ class EmbeddingOutbox:
                 agent_id=self._agent,
                 model_id=self._model,
                 memory_ids=[item.memory_id for item in batch],
-                # asyncpg would take a bare array for one more dimension of the list
+                # asyncpg would treat a plain array as another dimension of the list
                 vectors=[HalfVector(vector) for vector in vectors],
             )
 

@@ -1,4 +1,4 @@
-"""How likely a memory is what the input is about: its meaning, its words, who says it, what stands beside it. Pure."""
+"""The relevance of memories to an input: cosine, BM25, speaker and neighbouring messages. Pure."""
 
 import re
 import struct
@@ -11,30 +11,29 @@ from uuid import UUID
 
 from newton.memory.memory import Kind
 
-# A long text matches many words by its length alone; past so many words its lexical evidence counts half.
+# A long text matches many words by its length alone, so its lexical evidence counts half.
 LONG_TEXT_WORDS = 80
 LONG_TEXT_FACTOR = 0.5
 
-# Evidence is as exact as a float of four bytes before anything is made of it: so a stored context keeps it.
+# Evidence is rounded to four-byte floats, as stored contexts keep it, so that replays compute the same values.
 SINGLE_PRECISION = struct.Struct("<3f")
 
-# What stands beside so many of the best lines is looked at too, as far away as a neighbour lends.
+# The neighbours of this many of the best messages are fetched.
 MAX_NEIGHBOUR_SOURCES = 60
 
-ROLE_NAMES = frozenset({"User", "Assistant", "System", "Tool"})  # how a speaker is called who has no name
+ROLE_NAMES = frozenset({"User", "Assistant", "System", "Tool"})  # speakers without a name
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """What counts as evidence, and how much; what counts 0 is not looked for.
+    """The weights of the evidence; a weight of 0 switches its search off.
 
-    `meaning` weighs the cosine and `words` the share of the best possible BM25. `lent` is what a neighbour one, two, …
-    places away in the same thread lends of its own evidence. `named` is what a line gets whose speaker the input names.
-    `timed` is what being of a time that the input asks for weighs, beside 1 for all the rest. Kinds in `without` are
-    not searched.
-    """
+    `similarity` multiplies the cosine, `lexical` the share of the best possible BM25. `neighbours` are the factors
+    for messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker.
+    `time_range` is the weight of a match in time, against 1 for the rest. Memories of `excluded_kinds` are not
+    searched."""
 
     similarity: float = 1.0
     lexical: float = 1.5
@@ -45,11 +44,11 @@ class RankingWeights:
 
 
 DEFAULT_WEIGHTS = RankingWeights()
-TIME_FIRST = 2.0  # weighed so, what is of the time that is asked for comes before whatever is not
+TIME_FIRST = 2.0  # as `time_range`: matches in time come before all others
 
 
 class SearchHit(NamedTuple):
-    """One candidate: where it stands, its cosine to the input, and its share of the best BM25 any text could have."""
+    """A candidate with its position, its cosine similarity and its share of the best possible BM25."""
 
     memory_id: UUID
     kind: Kind
@@ -62,7 +61,7 @@ class SearchHit(NamedTuple):
 
 
 def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[str]:
-    """The speakers whose first name, written as a name, is a word of the text.
+    """Return the speakers whose first name, capitalized as a name, is a word of the text.
 
     >>> sorted(find_named_speakers("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
     ['Ana Lima', 'Will']
@@ -75,9 +74,9 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
 def evidence_score(
     similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> float:
-    """What its meaning and its words say for a memory by itself."""
-    part = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
-    return weights.similarity * similarity + weights.lexical * part * lexical
+    """Return the weighted evidence of a memory by itself, without its neighbours."""
+    length_factor = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
+    return weights.similarity * similarity + weights.lexical * length_factor * lexical
 
 
 def _evidence_scores(hits: Sequence[SearchHit], weights: RankingWeights) -> list[float]:
@@ -87,10 +86,9 @@ def _evidence_scores(hits: Sequence[SearchHit], weights: RankingWeights) -> list
 def score_relevance(
     hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT_WEIGHTS, speakers: AbstractSet[str] = frozenset()
 ) -> list[float]:
-    """For each hit its relevance to an input that names `speakers`; only their order and distances mean anything.
+    """Return the relevance of each hit to an input that names `speakers`; the scale is arbitrary.
 
-    In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
-    """
+    Neighbours add evidence, because a short message often answers the one before it and means little alone."""
     own = _evidence_scores(hits, weights)
     threads: defaultdict[UUID, dict[int, float]] = defaultdict(dict)
     for hit, score in zip(hits, own, strict=True):
@@ -111,13 +109,13 @@ def score_relevance(
 def blend_time_match(
     relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> list[float]:
-    """Parts of the best, as before, of which so many are of the time that is asked for.
+    """Blend relative relevance with the match in time.
 
     >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(time_range=1.0))
     [0.5, 0.75]
     """
-    whole = 1 + weights.time_range
-    return [(own + weights.time_range * of_it) / whole for own, of_it in zip(relevance, in_range, strict=True)]
+    total = 1 + weights.time_range
+    return [(own + weights.time_range * matches) / total for own, matches in zip(relevance, in_range, strict=True)]
 
 
 def select_best(
@@ -128,8 +126,9 @@ def select_best(
     text: str = "",
     in_range: AbstractSet[UUID] = frozenset(),
 ) -> dict[UUID, tuple[float, float, float]]:
-    """The `most` relevant of each kind: cosine, lexical share and relevance of each. Those in `then` are of a time that
-    is asked for."""
+    """Return the most relevant hits within the limit of each kind: cosine, lexical share and relevance of each.
+
+    Memories of `in_range` match the requested time."""
     left = dict(limits)
     relevance = normalize_by_max(
         score_relevance(hits, weights, find_named_speakers(text, {hit.speaker for hit in hits}))
@@ -138,42 +137,42 @@ def select_best(
         blend_time_match(relevance, [hit.memory_id in in_range for hit in hits], weights) if in_range else relevance
     )
     kept: dict[UUID, tuple[float, float, float]] = {}
-    for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
-        hit = hits[place]
+    for index in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
+        hit = hits[index]
         if left[hit.kind] > 0:
             left[hit.kind] -= 1
             kept[hit.memory_id] = SINGLE_PRECISION.unpack(
-                SINGLE_PRECISION.pack(hit.similarity, hit.lexical, relevance[place])
+                SINGLE_PRECISION.pack(hit.similarity, hit.lexical, relevance[index])
             )
     return kept
 
 
 def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT_WEIGHTS) -> list[tuple[UUID, int]]:
-    """The places that the best hits lend to and no hit stands at, each with its thread."""
+    """Return the (thread, position) pairs beside the best hits that are not hits themselves."""
     own = _evidence_scores(hits, weights)
     ranked = sorted(range(len(hits)), key=lambda i: (-own[i], hits[i].memory_id))
-    lenders = [hits[i] for i in ranked if hits[i].thread_id is not None][:MAX_NEIGHBOUR_SOURCES]
+    sources = [hits[i] for i in ranked if hits[i].thread_id is not None][:MAX_NEIGHBOUR_SOURCES]
     taken = {(hit.thread_id, hit.position) for hit in hits}
     steps = [sign * distance for distance in range(1, len(weights.neighbours) + 1) for sign in (-1, 1)]
-    reached = {
+    adjacent = {
         (hit.thread_id, hit.position + step): None
-        for hit in lenders
+        for hit in sources
         for step in steps
         if hit.thread_id is not None and hit.position is not None and hit.position + step >= 0
     }
-    return [place for place in reached if place not in taken]
+    return [pair for pair in adjacent if pair not in taken]
 
 
 def _neighbour_score(scores: Mapping[int, float], position: int, weights: RankingWeights) -> float:
-    """What the hits around a place of a thread lend to the one that stands there."""
-    lent = 0.0
-    for distance, part in enumerate(weights.neighbours, 1):
-        lent += part * max(scores.get(position - distance, 0.0), scores.get(position + distance, 0.0))
-    return lent
+    """Return the evidence that the hits around a position add to it."""
+    total = 0.0
+    for distance, factor in enumerate(weights.neighbours, 1):
+        total += factor * max(scores.get(position - distance, 0.0), scores.get(position + distance, 0.0))
+    return total
 
 
 def normalize_by_max(scores: Sequence[float]) -> list[float]:
-    """The scores as parts of the best one, in [0, 1], so that other features weigh the same against any input's.
+    """Divide the scores by the largest, so that other features weigh the same for every input.
 
     >>> normalize_by_max([2.0, 4.0, -1.0])
     [0.5, 1.0, 0.0]

@@ -13,7 +13,7 @@ with past as materialized (
         )
 )
 select
-    hit.memory_id, wanted.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    hit.memory_id, wanted.kind, m.word_count, m.thread_id, m.position, m.speaker,
     -hit.distance as similarity
 from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
 cross join lateral (
@@ -41,7 +41,7 @@ cross join lateral (
 ) as m;
 
 -- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later)
--- Exact BM25 over the postings. `share` is the score divided by the maximum that any text could reach.
+-- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach.
 with past as materialized (
     select memory_id
     from memory.memories
@@ -106,8 +106,8 @@ scored as materialized (
     group by p.memory_id, p.kind
 )
 select
-    r.memory_id, r.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
-    r.score / b.score as share
+    r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    r.score / b.score as lexical
 from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join best as b
 -- top k per kind without sorting the rest
@@ -140,7 +140,7 @@ where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.mem
 -- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
 -- Messages at these positions with their similarity. A message has no obsolete state.
 select
-    m.memory_id, m.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.speaker,
     coalesce(e.similarity, 0) as similarity
 from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
 cross join lateral (
@@ -170,20 +170,20 @@ left join lateral (
 
 -- name: get_memories(agent_id, memory_ids)
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count, confidence, importance,
     outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
-    position as place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id,
+    position
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: list_messages_before(agent_id, thread_id, position, max_rows)
 -- Quarantined messages are left out.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count, confidence, importance,
     outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
-    position as place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id,
+    position
 from memory.memories
 where agent_id = $1 and kind = 'exchange' and thread_id = $2 and position < $3 and not quarantined
 order by position desc
@@ -192,10 +192,10 @@ limit $4;
 -- name: list_open_decisions(agent_id, since, max_rows)
 -- The latest decisions that are recorded but not carried out yet.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count, confidence, importance,
     outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
-    position as place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id,
+    position
 from memory.memories
 where agent_id = $1 and kind = 'decision' and state = 'RECORDED' and occurred_at >= $2 and not quarantined
 order by occurred_at desc, memory_id
@@ -204,10 +204,10 @@ limit $3;
 -- name: list_open_decisions_at(agent_id, since, moment, max_rows)
 -- The same at a past moment.
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count,
     m.confidence,
     m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
-    m.quarantined, m.ref, m.thread_id as thread, m.position as place
+    m.quarantined, m.ref, m.thread_id, m.position
 from memory.memories as m
 left join lateral (
     select t.from_state
@@ -247,7 +247,7 @@ with past_memories as (
     ) as later on later.memory_id = m.memory_id
     where m.agent_id = $1
 )
-select memory_id, created_at > $2 as unborn
+select memory_id, created_at > $2 as is_later
 from past_memories
 where
     created_at > $2

@@ -1,4 +1,4 @@
-"""A change of the embedding model: the new one makes its vectors beside the old ones, then takes over at once."""
+"""Change the embedding model: compute the new vectors beside the old ones, then switch in one transaction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class ReembedResult:
-    """What one run did. `active`: the new model answers from now on. `down` says why it ended before that."""
+    """The result of a run. `is_active`: the new model is in use. `stopped_by` is the reason if it ended early."""
 
     embedded: int
     is_active: bool
@@ -31,7 +31,7 @@ class ReembedResult:
 
 
 async def read_active_model(tx: Tx, *, agent_id: UUID) -> str | None:
-    """The identity of the model by which the agent's memories are found; None as long as none has a vector."""
+    """Return the identity of the embedding model in use; None before the first vector."""
     row = await SQL["get_active_model"].fetch_one(tx, agent_id=agent_id)
     return row["identity"] if row else None
 
@@ -43,12 +43,11 @@ async def reembed(
     agent_id: UUID,
     now: datetime,
     limit: int | None = None,
-    on_progress: Callable[[int], None] = lambda many: None,
+    on_progress: Callable[[int], None] = lambda count: None,
 ) -> ReembedResult:
-    """Makes what vectors of this model are missing, at most so many, and lets it take over once none is.
+    """Compute up to `limit` missing vectors of the new model, and switch to it when none is missing.
 
-    Until then the old model answers. A run that was killed is finished by another; vectors that are made stay.
-    """
+    Until then the old model is used. An interrupted run is resumed by the next one."""
     model, embedded = derive_model_id(embedder.identity), 0
     async with db.transaction(agent_id) as tx:
         if await read_active_model(tx, agent_id=agent_id) in (None, embedder.identity):
@@ -59,18 +58,18 @@ async def reembed(
     while limit is None or embedded < limit:
         size = BATCH if limit is None else min(BATCH, limit - embedded)
         try:
-            made = await _embed_batch(db, embedder, agent_id=agent_id, size=size)
+            stored = await _embed_batch(db, embedder, agent_id=agent_id, size=size)
         except ProviderError as error:
             return ReembedResult(embedded, is_active=False, stopped_by=error.what)
-        if not made and await _switch_model(db, model, agent_id=agent_id, now=now):
+        if not stored and await _switch_model(db, model, agent_id=agent_id, now=now):
             return ReembedResult(embedded, is_active=True)
-        embedded += made
-        on_progress(made)
+        embedded += stored
+        on_progress(stored)
     return ReembedResult(embedded, is_active=False)
 
 
 async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, size: int) -> int:
-    """Reads, thinks, writes: no transaction is open while the model works."""
+    """Embed one batch. No transaction is open while the model works."""
     model = derive_model_id(embedder.identity)
     async with db.transaction(agent_id) as tx:
         rows = await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=size)
@@ -97,7 +96,7 @@ async def _store_vectors(
 
 
 async def _switch_model(db: Database, model: UUID, *, agent_id: UUID, now: datetime) -> bool:
-    """Whether the model took over; not if something came in meanwhile that it has no vector of."""
+    """Switch to the model; False if a memory without a vector of it was added meanwhile."""
     async with db.transaction(agent_id) as tx:
         await SQL["lock_active_model"].execute(tx, agent_id=agent_id)
         if await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=1):

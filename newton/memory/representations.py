@@ -1,4 +1,4 @@
-"""The short forms of a memory, made once, when it is written. Pure: the token counter is passed in."""
+"""The short forms of a memory, computed when it is stored. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=\S)")
 
 
 def to_bullet(line: str) -> str:
-    """A form as a context shows it."""
+    """Render a short form as a line of a context."""
     return f"- {line}\n"
 
 
 def one_line(text: str) -> str:
-    """The text with all white space folded: no memory can start a line, or a section, of its own."""
+    """Collapse all white space, so that no memory can start a line or a section of its own."""
     return " ".join(text.split())
 
 
 def date_prefix(day: str) -> str:
-    """How a form begins that says its day."""
+    """Return the prefix of a short form that shows its date."""
     return f"[{day}] "
 
 
@@ -31,12 +31,12 @@ DATE_PREFIX_LENGTH = len(date_prefix("2000-01-01"))
 
 
 def split_date_prefix(text: str) -> tuple[str | None, str]:
-    """The day that a form says in front, if it does, and the rest of it.
+    """Split a short form into its date, if it has one, and the rest.
 
-    >>> split_date_prefix("[2026-11-20] Ana: We met."), split_date_prefix("[20 November] Ana"), split_date_prefix("We met.")
-    (('2026-11-20', 'Ana: We met.'), (None, '[20 November] Ana'), (None, 'We met.'))
+    >>> split_date_prefix("[2026-11-20] Ana: We met."), split_date_prefix("[20 November] Ana")
+    (('2026-11-20', 'Ana: We met.'), (None, '[20 November] Ana'))
     """
-    # hundreds are parted for a context, and a regular expression takes three times as long
+    # called hundreds of times for a context; a regular expression takes three times as long
     if text[:1] != "[" or text[11:13] != "] " or not text[DATE_PREFIX_LENGTH : DATE_PREFIX_LENGTH + 1].strip():
         return None, text
     day = text[1:11]
@@ -51,10 +51,9 @@ def split_date_prefix(text: str) -> tuple[str | None, str]:
 def make_short_forms(
     text: str, *, count_tokens: TokenCounter, prefix: str = "", max_tokens: int = SUMMARY_TOKENS
 ) -> ShortForms:
-    """Micro and summary of `text`; each starts with `prefix` (who, when), which is never cut away.
+    """Return micro and summary of `text`; each begins with `prefix`, which is never truncated.
 
-    `most` is what the summary may cost.
-    """
+    `max_tokens` limits the summary."""
     line = one_line(text)
     summary, summary_tokens = _fit_to_limit(line, limit=max_tokens, count_tokens=count_tokens, prefix=prefix)
     if summary_tokens <= MICRO_TOKENS:
@@ -64,7 +63,7 @@ def make_short_forms(
 
 
 def _fit_to_limit(line: str, *, limit: int, count_tokens: TokenCounter, prefix: str) -> tuple[str, int]:
-    """The longest shortening of `line` within `limit` tokens that the tries below come upon."""
+    """Return the first shortening of `line` within `limit` tokens, and its tokens."""
     shown, tokens = prefix + line, limit + 1
     for tried in _iter_shortenings(line, limit=limit):
         shown = prefix + tried
@@ -75,13 +74,12 @@ def _fit_to_limit(line: str, *, limit: int, count_tokens: TokenCounter, prefix: 
 
 
 def _iter_shortenings(line: str, *, limit: int) -> Iterator[str]:
-    """The line, then ever shorter beginnings of it: whole sentences first, whole words then, at last single letters.
+    """Yield the line, then ever shorter beginnings of it, cut after sentences, words or characters.
 
-    Always ends with a try of at most one letter, so that a limit is only passed by a prefix that passes it alone.
-    """
+    The last one has at most one character, so that only a prefix can exceed the limit."""
     if len(line) <= limit * 8:
         yield line
-    # No English text holds more than about eight characters a token, so nothing longer is worth a count.
+    # English text has at most about eight characters per token, so longer beginnings need not be counted.
     room = min(len(line), limit * 6)
     while room > 1:
         yield _truncate(line, room)
@@ -90,7 +88,7 @@ def _iter_shortenings(line: str, *, limit: int) -> Iterator[str]:
 
 
 def _truncate(line: str, max_chars: int) -> str:
-    """At most `room` characters of the line, ended at a sentence if one ends in the last half, else at a word."""
+    """Truncate after a sentence that ends in the second half of `max_chars`, otherwise after a word."""
     head = line[:max_chars]
     ends = [match.start() for match in _SENTENCE_END.finditer(line[: max_chars + 2]) if match.start() <= max_chars]
     if ends and ends[-1] >= max_chars // 2:

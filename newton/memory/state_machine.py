@@ -1,4 +1,4 @@
-"""Every change of state that there is. The database's constraint, the rules and docs/lifecycle.md agree with it."""
+"""All allowed state transitions. The database's constraint and docs/lifecycle.md must agree with it."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from newton.memory.memory import Kind
 
 
 class AllowedTransition(NamedTuple):
-    """From `before`, `event` may lead to `after`."""
+    """`event` may change a memory of `kind` from `from_state` to `to_state`."""
 
     kind: Kind
     from_state: str

@@ -1,4 +1,4 @@
-"""Writing memories: once each, with their words and their place in the embedding outbox."""
+"""Store and update memories, with their postings, links and outbox rows."""
 
 import json
 from collections import defaultdict
@@ -24,10 +24,9 @@ LinkType = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """One time something known was said again. `ref` names the telling, so that it counts once.
+    """A repeated statement of a known memory; `ref` identifies it, so that it counts once.
 
-    `source` is where it was said: tellings of one source are not independent of each other.
-    """
+    Confirmations from one `source` are not independent of each other."""
 
     memory_id: UUID
     ref: str
@@ -35,10 +34,10 @@ class Confirmation:
 
 
 async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> set[UUID]:
-    """Writes the drafts and returns the ids of those that are new.
+    """Store memories and return the ids of the new ones.
 
-    One whose content or ref the agent has in that kind is left out: the database decides, so two writers cannot both.
-    """
+    A memory whose content or ref exists in its kind is skipped by a unique constraint, so concurrent writers are
+    safe."""
     if not memories:
         return set()
     rows = await SQL["insert_memories"].fetch_all(
@@ -54,38 +53,37 @@ async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> 
 
 
 async def find_by_ref(tx: Tx, refs: Sequence[tuple[str, bytes]], *, agent_id: UUID, kind: Kind) -> set[str]:
-    """Of refs with the hash of what each tells, those that have told it before.
+    """Return the refs that are stored already. Each comes with the hash of its content.
 
-    Raises ConflictError when one comes with other words than it came with before, or twice with different ones.
-    """
-    words: dict[str, bytes] = {}
+    Raises ConflictError if a ref is stored, or occurs twice, with different contents."""
+    hashes: dict[str, bytes] = {}
     for ref, content_hash in refs:
-        if words.setdefault(ref, content_hash) != content_hash:
+        if hashes.setdefault(ref, content_hash) != content_hash:
             raise ref_conflict_error(kind, ref)
-    rows = await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, kind=kind, refs=list(words))
+    rows = await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, kind=kind, refs=list(hashes))
     known: defaultdict[str, set[bytes]] = defaultdict(set)
     for row in rows:
         known[row["ref"]].add(row["content_hash"])
-    for ref, said in known.items():
-        if words[ref] not in said:
+    for ref, stored in known.items():
+        if hashes[ref] not in stored:
             raise ref_conflict_error(kind, ref)
     return set(known)
 
 
 def ref_conflict_error(kind: Kind, ref: str) -> ConflictError:
-    return ConflictError(f"The {kind} {ref!r} is there with other words.", hint="Send it under a ref of its own.")
+    return ConflictError(f"The {kind} {ref!r} exists with other content.", hint="Use another ref.")
 
 
 async def confirm(tx: Tx, confirmations: Sequence[Confirmation], *, ctx: WriteContext) -> set[str]:
-    """Counts what was met again; returns the refs not counted before."""
+    """Count confirmations and return the refs that are new."""
     if not confirmations:
         return set()
     rows = await SQL["insert_confirmations"].fetch_all(
         tx,
         agent_id=ctx.agent_id,
-        memory_ids=[telling.memory_id for telling in confirmations],
-        refs=[telling.ref for telling in confirmations],
-        sources=[telling.source for telling in confirmations],
+        memory_ids=[item.memory_id for item in confirmations],
+        refs=[item.ref for item in confirmations],
+        sources=[item.source for item in confirmations],
         now=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,
@@ -94,7 +92,7 @@ async def confirm(tx: Tx, confirmations: Sequence[Confirmation], *, ctx: WriteCo
 
 
 async def add_links(tx: Tx, link_type: LinkType, pairs: Sequence[tuple[UUID, UUID]], *, ctx: WriteContext) -> None:
-    """Links the first of each pair to the second; a link that is there already stays as it was."""
+    """Link the first memory of each pair to the second; existing links stay unchanged."""
     if pairs:
         await SQL["insert_links"].execute(
             tx,
@@ -108,7 +106,7 @@ async def add_links(tx: Tx, link_type: LinkType, pairs: Sequence[tuple[UUID, UUI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUpdate:
-    """What a memory is from now on called in short, in full, and as what it turned out."""
+    """New short forms of a memory. A `full_text` or `outcome` of None keeps the old value."""
 
     memory_id: UUID
     forms: ShortForms
@@ -117,28 +115,26 @@ class MemoryUpdate:
 
 
 async def update_memories(tx: Tx, updates: Sequence[MemoryUpdate], *, ctx: WriteContext) -> None:
-    """Puts other short forms in the place of a memory's own, which are kept as its former ones; a full text or an
-    outcome of None stays as it was.
+    """Replace short forms, full texts and outcomes; the former values are kept as versions.
 
-    It is found by the words that it was written with.
-    """
+    The search index is not changed."""
     await SQL["update_texts"].execute(
         tx,
         agent_id=ctx.agent_id,
         version_ids=[new_id() for _ in updates],
         now=ctx.now,
-        memory_ids=[one.memory_id for one in updates],
-        micros=[one.forms.micro for one in updates],
-        summaries=[one.forms.summary for one in updates],
-        micro_tokens=[one.forms.micro_tokens for one in updates],
-        summary_tokens=[one.forms.summary_tokens for one in updates],
-        full_texts=[one.full_text for one in updates],
-        outcomes=[one.outcome for one in updates],
+        memory_ids=[item.memory_id for item in updates],
+        micros=[item.forms.micro for item in updates],
+        summaries=[item.forms.summary for item in updates],
+        micro_tokens=[item.forms.micro_tokens for item in updates],
+        summary_tokens=[item.forms.summary_tokens for item in updates],
+        full_texts=[item.full_text for item in updates],
+        outcomes=[item.outcome for item in updates],
     )
 
 
 async def record_access(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, now: datetime) -> None:
-    """Counts that these were shown, and when."""
+    """Record that these memories were shown: use count and time."""
     if memory_ids:
         await SQL["record_access"].execute(tx, agent_id=agent_id, memory_ids=memory_ids, now=now)
 

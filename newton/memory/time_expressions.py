@@ -1,4 +1,4 @@
-"""Times that a text speaks of (yesterday, in March, since Monday, 2024-05-06) as spans of the calendar. Pure."""
+"""Time expressions of a text (yesterday, in March, since Monday, 2024-05-06) as time ranges. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from newton.memory.dates import DAY, MONTHS, YEAR, DateRange, Match, find_dates
 
-MAX_RANGE = 366 * DAY  # what a memory speaks of is kept up to a year: of more, it tells next to nothing
-MAX_TIMES = 4  # times of one text; more are a list of dates, and each is searched for
-MAX_CHARACTERS = 4_000  # of a text that are read
+MAX_RANGE = 366 * DAY  # a longer mentioned range is too vague to store
+MAX_TIMES = 4  # of one text: each is searched for
+MAX_CHARACTERS = 4_000  # of a text that are parsed
 
-# A day with a clock behind it is written by a machine, and a line that begins so is of its log: nobody asks for either.
+# Timestamps and the log lines that begin with them are written by machines; questions do not mean them.
 _CLOCK = r"[t ,]+(?:at )?\d\d:\d\d"
 _TIMESTAMP = rf"(?:{YEAR}[-/]\d\d[-/]\d\d{_CLOCK}|(?:{MONTHS}) +\d\d?{_CLOCK}:\d\d)"
 _NOT_AFTER_PREPOSITION = r"(?<!\bon )(?<!\bat )(?<!since )(?<!before )(?<!after )"
 _LOG_TIMESTAMP = re.compile(
     rf"^[^\w\n]*{_TIMESTAMP}.*$|{_NOT_AFTER_PREPOSITION}\b{_TIMESTAMP}", re.MULTILINE | re.IGNORECASE
 )
-# What is still to come, and what is over. Who arranges something speaks of the past and means what is to come.
+# Cues for the future and the past. Planning verbs are in the past tense but mean the future ("we booked a table").
 _FUTURE_CUES = re.compile(
     r"\b(?:will|won't|shall|(?:is|are|am|be)(?: \w+)? (?:due|going to)|plan(?:s|ned|ning)?|upcoming|due|deadline)\b"
     r"|\b(?:i|we|you|he|she|they|it|that|there|who|what)'ll\b|(?:'m|'re|'s) going to\b"
@@ -35,7 +35,7 @@ _SENTENCE_END = re.compile(r"[.!?;]\s|$")
 
 
 class TimeRange(NamedTuple):
-    """A stretch of time as it is said: from `start` up to, not including, `end`. None is open on that side."""
+    """A half-open interval with its phrase. A bound of None is open."""
 
     phrase: str
     start: datetime | None
@@ -45,28 +45,40 @@ class TimeRange(NamedTuple):
         return (self.start is None or self.start <= moment) and (self.end is None or moment < self.end)
 
 
-def find_time_ranges(text: str, *, now: datetime) -> list[TimeRange]:
-    """The times a text asks for, in their order, each once, read as at `now` and in its zone; no more than `MOST`. What
-    is no date is left out, and so is what a machine has written.
+class ReportPeriods(NamedTuple):
+    """The period [start, now] of a report, and the equally long [before, start) to compare it with."""
 
-    A weekday or a month without a year is the latest one that has begun, or the next one where the sentence speaks of
-    what is to come; weeks begin on Monday.
-    """
-    told = [_to_time_range(one.match, one.likely, now) for one in _find_mentions(text, now.date())]
-    return _deduplicate(told)
+    before: datetime
+    start: datetime
+    now: datetime
+
+    def is_current(self, moment: datetime) -> bool:
+        return self.start <= moment <= self.now
+
+    def is_previous(self, moment: datetime) -> bool:
+        return self.before <= moment < self.start
+
+
+def find_time_ranges(text: str, *, now: datetime) -> list[TimeRange]:
+    """Return the distinct times that a text asks for, in order, relative to `now` and in its zone.
+
+    At most MAX_TIMES; timestamps of logs are ignored. A weekday or a month without a year is the latest that has
+    begun, or the next one if the sentence is about the future. Weeks begin on Monday."""
+    return _deduplicate(_to_time_range(m.match, m.likely, now) for m in _find_mentions(text, now.date()))
 
 
 def _deduplicate(ranges: Iterable[TimeRange]) -> list[TimeRange]:
-    """Each time under the first of its names."""
-    once: dict[tuple[datetime | None, datetime | None], TimeRange] = {}
+    """Keep the first phrase of each range."""
+    unique: dict[tuple[datetime | None, datetime | None], TimeRange] = {}
     for span in ranges:
-        once.setdefault((span.start, span.end), span)
-    return list(once.values())[:MAX_TIMES]
+        unique.setdefault((span.start, span.end), span)
+    return list(unique.values())[:MAX_TIMES]
 
 
 class _TimeMention(NamedTuple):
-    """A time as it stands in a text, and the days that it may mean, the latest that has begun first. `ahead` says
-    whether its sentence speaks of what is to come, or of what is over; None when it does not say."""
+    """A date match with the ranges that it may mean, the latest that has begun first.
+
+    `is_future` is None if the sentence shows neither future nor past."""
 
     match: Match
     candidates: tuple[DateRange, ...]
@@ -83,13 +95,13 @@ class _TimeMention(NamedTuple):
 
 def _find_mentions(text: str, today: date) -> list[_TimeMention]:
     plain = _normalize(_LOG_TIMESTAMP.sub(" ", text)[:MAX_CHARACTERS])
-    taken = 0
-    told: list[_TimeMention] = []
+    end = 0
+    mentions: list[_TimeMention] = []
     for match, days in sorted(find_dates(plain, today), key=lambda hit: (hit[0].start(), -hit[0].end())):
-        if match.start() >= taken:
-            taken = match.end()
-            told.append(_TimeMention(match, days, _refers_to_future(match)))
-    return told
+        if match.start() >= end:
+            end = match.end()
+            mentions.append(_TimeMention(match, days, _refers_to_future(match)))
+    return mentions
 
 
 def _refers_to_future(match: Match) -> bool | None:
@@ -105,7 +117,7 @@ def _refers_to_future(match: Match) -> bool | None:
 
 
 def remove_times(text: str, ranges: Iterable[TimeRange]) -> str:
-    """What a text says beside those of its times, in lower case.
+    """Return the text in lower case without the phrases of `ranges`.
 
     >>> remove_times("What broke last week?", find_time_ranges("What broke last week?", now=datetime(2024, 5, 15)))
     'what broke ?'
@@ -121,23 +133,25 @@ def _normalize(text: str) -> str:
 
 
 def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...]:
-    """The times other than its own that a memory of that moment speaks of, and from when until when each was. A day
-    without a year is both the last and the next one, unless its sentence says which.
+    """Return the times that a memory of `moment` mentions, other than its own.
 
-    >>> [(span.phrase, str(span.start)[:10]) for span in find_mentioned_times("I saw her last Friday.", moment=datetime(2023, 5, 8))]
-    [('last friday', '2023-05-05')]
+    A day without a year counts as both the last and the next one, unless the sentence shows which.
+
+    >>> [span] = find_mentioned_times("I saw her last Friday.", moment=datetime(2023, 5, 8))
+    >>> span.phrase, str(span.start)[:10]
+    ('last friday', '2023-05-05')
     """
-    told = [
-        _mentioned_range(one.match, days, moment)
-        for one in _find_mentions(text, moment.date())
-        for days in one.possible
+    ranges = [
+        _mentioned_range(mention.match, days, moment)
+        for mention in _find_mentions(text, moment.date())
+        for days in mention.possible
     ]
-    kept = [s for s in told if s.start and s.end and s.end - s.start <= MAX_RANGE and not s.contains(moment)]
-    return tuple(_deduplicate(kept))
+    other = [r for r in ranges if r.start and r.end and r.end - r.start <= MAX_RANGE and not r.contains(moment)]
+    return tuple(_deduplicate(other))
 
 
 def _mentioned_range(match: Match, days: DateRange, moment: datetime) -> TimeRange:
-    """What is to be done by a day is of that day."""
+    """Resolve a mention; "by Friday" is that day."""
     return _closed_range(match, days, moment) if match["side"] == "by" else _to_time_range(match, days, moment)
 
 
@@ -148,11 +162,11 @@ def _closed_range(match: Match, days: DateRange, now: datetime) -> TimeRange:
 
 def _to_time_range(match: Match, days: DateRange, now: datetime) -> TimeRange:
     _, start, end = _closed_range(match, days, now)
-    assert start and end, "days are never open"
+    assert start and end, "date ranges have both bounds"
     match match["side"]:
         case "since":
             return TimeRange(match[0], start, None)
-        case "from":  # a photo from last week is of that week; from tomorrow on, there is no end yet
+        case "from":  # "a photo from last week" is of that week; "from tomorrow" is open
             return TimeRange(match[0], start, end if start <= now else None)
         case "after":
             return TimeRange(match[0], end, None)

@@ -1,4 +1,4 @@
-"""What is of a time that is asked for: it happened or was said then, or speaks of it."""
+"""Search by time: memories that occurred in a range or mention it."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -10,7 +10,7 @@ from newton.db.queries import load
 from newton.memory.memory import Kind
 from newton.memory.time_expressions import TimeRange
 
-# What is of the time at which it happened; when a fact was told, or a procedure learnt, says nothing of what it tells.
+# Kinds that match by their own time. When a fact or a procedure was stored says nothing about its content.
 DATED_KINDS: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decision"})
 
 SQL = load("newton.memory", "time_search.sql")
@@ -19,8 +19,9 @@ SQL = load("newton.memory", "time_search.sql")
 async def find_in_range(
     tx: Tx, ranges: Sequence[TimeRange], search_arguments: Mapping[str, object]
 ) -> dict[UUID, Record]:
-    """The weightiest and then the latest of each kind that is wanted, as a search finds them; nothing is known of their
-    words. `spread` says what is wanted as a search does."""
+    """Return the most important, then the latest memories of each kind in these ranges, by id.
+
+    `search_arguments` are those of the other searches."""
     return {
         row[0]: row for row in await SQL["find_in_ranges"].fetch_all(tx, **search_arguments, **_range_arguments(ranges))
     }
@@ -29,7 +30,7 @@ async def find_in_range(
 async def filter_in_range(
     tx: Tx, memory_ids: Sequence[UUID], ranges: Sequence[TimeRange], *, agent_id: UUID
 ) -> frozenset[UUID]:
-    """Those of these memories that are of any of the times."""
+    """Return those of these memories that are in any of the ranges."""
     rows = await SQL["filter_by_ranges"].fetch_all(
         tx, agent_id=agent_id, memory_ids=memory_ids, **_range_arguments(ranges)
     )

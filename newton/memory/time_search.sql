@@ -9,11 +9,11 @@ with ranges as materialized (
 select
     hit.memory_id,
     hit.kind,
-    hit.word_count as words,
-    hit.thread_id as thread,
-    hit.position as place,
+    hit.word_count,
+    hit.thread_id,
+    hit.position,
     case when hit.kind = 'exchange' then substring(hit.micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
-    0::float8 as share
+    0::float8 as lexical
 from unnest($2::text[], $3::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.micro

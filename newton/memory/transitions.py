@@ -1,4 +1,4 @@
-"""The one way a memory changes its state: a step that is still due is taken and written down with its reason."""
+"""State transitions of memories: applied if still due, and recorded with their reason."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from newton.memory.memory import WriteContext
 
 SQL = load("newton.memory", "transitions.sql")
 
-END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)  # as of then everything is as it is
+END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)  # as `moment`: the current state
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransition:
-    """One change that is due. `releases` lifts the quarantine; then the state may stay as it is."""
+    """A transition that is due. One that `releases` ends the quarantine and may keep the state."""
 
     memory_id: UUID
     event: str
@@ -30,7 +30,7 @@ class PlannedTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionRecord:
-    """One change that was made. `origin` says by what."""
+    """A transition that was applied. `origin` is the interface or job that applied it."""
 
     at: datetime
     event: str
@@ -41,10 +41,9 @@ class TransitionRecord:
 
 
 async def apply_transitions(tx: Tx, planned: Sequence[PlannedTransition], *, ctx: WriteContext) -> set[UUID]:
-    """Takes the steps, at most one for each memory, and returns whose were taken.
+    """Apply the transitions, at most one for each memory, and return the ids of the changed memories.
 
-    A memory that has left the state meanwhile stays where it is: who comes second changes nothing.
-    """
+    A memory that is no longer in `from_state` is skipped."""
     if not planned:
         return set()
     rows = await SQL["apply_transitions"].fetch_all(
@@ -64,19 +63,19 @@ async def apply_transitions(tx: Tx, planned: Sequence[PlannedTransition], *, ctx
 
 
 async def list_transitions(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[TransitionRecord]:
-    """Every change of a memory's state, the oldest first."""
+    """Return the transitions of a memory, the oldest first."""
     rows = await SQL["list_transitions"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
     return [TransitionRecord(**row) for row in rows]
 
 
 class AppliedTransition(NamedTuple):
-    """A step that was taken, and the words of the memory that took it."""
+    """A transition that was applied, and the micro form of its memory."""
 
     transition: PlannedTransition
     micro: str
 
 
 async def list_applied_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[AppliedTransition]:
-    """What became of memories from a moment on by whoever goes by that name, the oldest change first."""
+    """Return the transitions that `origin` applied from `moment` on, the oldest first."""
     rows = await SQL["list_changed_since"].fetch_all(tx, agent_id=agent_id, origin=origin, since=moment)
     return [AppliedTransition(PlannedTransition(*step), micro) for *step, micro in rows]

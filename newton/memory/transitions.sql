@@ -32,7 +32,7 @@ where agent_id = $1 and memory_id = $2
 order by transition_id;
 
 -- name: list_changed_since(agent_id, origin, since)
-select t.memory_id, t.event, t.from_state, t.to_state, t.reason as because, t.event = 'released', m.micro
+select t.memory_id, t.event, t.from_state, t.to_state, t.reason, t.event = 'released', m.micro
 from memory.transitions as t
 join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
 where t.agent_id = $1 and t.origin = $2 and t.changed_at >= $3

@@ -163,7 +163,7 @@ async def serve(
         stack.enter_context(daemon_address.publish_address(settings.home, listen.url(taken)))
         server = UvicornServer(build_uvicorn_config(app, listen))
         async with task_group() as tasks:
-            hearing = tasks.create_task(app.state.board.hear(newton.scope.db))
+            hearing = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
             serving = tasks.create_task(server.serve(sockets=[taken]))
             tasks.create_task(JobWorker(newton.scope.db, build_runner(minds)).work(SCHEDULES, stop))
             on_message(
@@ -173,11 +173,13 @@ async def serve(
             asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)
             on_message("Newton ends what it has begun, and leaves.")
             hearing.cancel()
-            app.state.board.close()
+            app.state.broadcaster.close()
             server.should_exit = True
             await serving
-            if app.state.taking:
-                await asyncio.wait(app.state.taking, timeout=ABORT_SECONDS - DRAIN_SECONDS)  # they keep what was said
+            if app.state.running_turns:
+                await asyncio.wait(
+                    app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS
+                )  # they keep what was said
 
 
 def _request_stop(stop: asyncio.Event) -> None:

@@ -147,7 +147,7 @@ async def test_a_checkpoint_names_the_place_behind_the_last_line(tx: Tx) -> None
 async def test_a_name_is_given_once(tx: Tx) -> None:
     parent = await session(tx, "parent", *TALK)
     await checkpoint(tx, parent, "here")
-    with pytest.raises(ConflictError, match="'here' already"):
+    with pytest.raises(ConflictError, match="already has a checkpoint 'here'"):
         await checkpoint(tx, parent, "here")
     child = await branch(tx, parent, "child")
     assert await checkpoint(tx, child, "here") == 11, "another session has names of its own"
@@ -161,9 +161,9 @@ async def test_a_place_that_is_not_there_is_refused(tx: Tx) -> None:
     for at in (-1, 12, 10**9, "12", "nowhere", ""):
         with pytest.raises(NotFoundError):
             await branch(tx, parent, "child", at=at)
-    with pytest.raises(InputError, match="no line yet"):
+    with pytest.raises(InputError, match="has no messages"):
         await branch(tx, empty, "child")
-    with pytest.raises(InputError, match="no line yet"):
+    with pytest.raises(InputError, match="has no messages"):
         await checkpoint(tx, empty, "here")
 
 
@@ -209,13 +209,13 @@ async def test_injected_lines_are_shown_whatever_is_told_of_the_lines_around(tx:
 async def test_what_there_is_not_cannot_be_injected(tx: Tx) -> None:
     here, other, empty = await session(tx, "here", *TALK), await session(tx, "other", *TALK), await session(tx, "empty")
     for first, last in ((12, 20), (5, 4), (-5, -1), (-1, 1), (10, 12), (10, 500)):
-        with pytest.raises(NotFoundError, match=r"no lines from .* they are numbered 0 to 11"):
+        with pytest.raises(NotFoundError, match=r"no messages .* they are numbered 0 to 11"):
             await inject(tx, here, other, first, last)
     with pytest.raises(NotFoundError, match="it is empty"):
         await inject(tx, here, empty, 0, 0)
-    with pytest.raises(InputError, match="its own lines already"):
+    with pytest.raises(InputError, match="already shows its own messages"):
         await inject(tx, here, here, 0, 1)
-    with pytest.raises(InputError, match="no line yet"):
+    with pytest.raises(InputError, match="has no messages"):
         await inject(tx, empty, other, 0, 1)
 
 
@@ -226,7 +226,7 @@ async def test_injected_lines_are_taken_out_again_and_may_cost_so_much_together(
     made = await branches.inject(tx, excerpt, session_id=here, ctx=teller())
     child = await branch(tx, here, "child")
     for most in (made.tokens, 2 * made.tokens - 1):
-        with pytest.raises(InputError, match=r"beside .* injected already"):
+        with pytest.raises(InputError, match=r"besides .* injected already"):
             await branches.inject(tx, excerpt, session_id=here, ctx=teller(), max_tokens=most)
     assert await log.list_injections(tx, agent_id=ANA, session_id=here) == [made]
     for _ in range(2):

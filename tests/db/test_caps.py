@@ -21,7 +21,8 @@ from newton.heart.lifecycle.engine import run_lifecycle
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import Kind
 from newton.memory.outbox import EmbeddingOutbox
-from newton.memory.recall import MemorySearch, SearchLimits, recall
+from newton.memory.recall import recall
+from newton.memory.search_types import MemorySearch, SearchLimits
 from newton.memory.transitions import apply_transitions
 from newton.providers.fakes import HashEmbedder
 from tests.support import ANA, NOON, ground, teller

@@ -18,7 +18,8 @@ from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
-from newton.memory.recall import MemorySearch, SearchLimits, recall
+from newton.memory.recall import recall
+from newton.memory.search_types import MemorySearch, SearchLimits
 from newton.memory.transitions import list_transitions
 from tests.db.deciding import REDIS, choice, recorded, reviewed
 from tests.support import ANA, NOON, teller, until

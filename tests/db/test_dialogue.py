@@ -74,14 +74,14 @@ async def test_lines_alike_in_everything_are_kept_apart_by_their_number(tx: Tx) 
 async def test_a_known_ref_with_other_words_is_a_conflict(tx: Tx, other: Message) -> None:
     session_id = await session(tx)
     await append(tx, session_id, line("one", ref="1"))
-    with pytest.raises(ConflictError, match="'1' of this session is there with other words"):
+    with pytest.raises(ConflictError, match="'1' of this session exists with other content"):
         await append(tx, session_id, line("before"), other)
     assert await log(tx) == [(0, "one")]
 
 
 async def test_one_batch_cannot_say_two_things_under_one_ref(tx: Tx) -> None:
     session_id = await session(tx)
-    with pytest.raises(ConflictError, match="other words"):
+    with pytest.raises(ConflictError, match="other content"):
         await append(tx, session_id, line("one", ref="1"), line("two", ref="1"))
 
 

@@ -65,7 +65,7 @@ async def test_the_same_episode_twice_in_one_batch_is_kept_once(tx: Tx) -> None:
 
 async def test_an_episode_under_a_known_ref_with_other_words_is_a_conflict(tx: Tx) -> None:
     await add_episodes(tx, [TEA], ctx=teller())
-    with pytest.raises(ConflictError, match="'tea' is there with other words"):
+    with pytest.raises(ConflictError, match="'tea' exists with other content"):
         await add_episodes(tx, [replace(TEA, content="We had coffee.")], ctx=teller())
 
 

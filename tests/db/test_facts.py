@@ -73,20 +73,20 @@ async def test_white_space_is_no_difference_between_facts(tx: Tx) -> None:
 
 async def test_a_ref_that_comes_with_other_words_is_a_conflict(tx: Tx) -> None:
     await tell(tx, COLD)
-    with pytest.raises(ConflictError, match="'a' is there with other words"):
+    with pytest.raises(ConflictError, match="'a' exists with other content"):
         await tell(tx, replace(COLD, content="Oslo is warm"))
     assert await tx.fetchval("select full_text from memory.memories") == "Oslo is cold"
 
 
 async def test_a_ref_that_comes_twice_in_one_batch_with_other_words_is_a_conflict(tx: Tx) -> None:
-    with pytest.raises(ConflictError, match="'a' is there with other words"):
+    with pytest.raises(ConflictError, match="'a' exists with other content"):
         await tell(tx, COLD, replace(COLD, content="Oslo is warm"))
 
 
 async def test_a_ref_that_confirmed_one_fact_cannot_tell_another(tx: Tx) -> None:
     await tell(tx, COLD)
     await tell(tx, replace(COLD, ref="b"))
-    with pytest.raises(ConflictError, match="'b' is there with other words"):
+    with pytest.raises(ConflictError, match="'b' exists with other content"):
         await tell(tx, replace(COLD, ref="b", content="Oslo is warm"))
 
 

@@ -147,7 +147,7 @@ async def test_a_person_is_told_what_a_line_goes_against(db: Database, agent: UU
     own = bearing(db, agent)
     await own.add("preference", "Call me Max")
     (line,) = (await own.get()).tenets
-    with pytest.raises(ConflictError, match=r"goes against what stands: Call me Max\. .*identity change") as told:
+    with pytest.raises(ConflictError, match=r"contradicts an active one: Call me Max\. .*identity change") as told:
         await own.add("preference", "Call me Kate")
     assert short_id(line.tenet_id) in told.value.hint
     assert await words(own) == ["Call me Max"]
@@ -165,7 +165,7 @@ async def test_what_a_person_adds_waits_no_longer(db: Database, agent: UUID) -> 
 async def test_what_a_tool_or_the_web_says_is_not_even_proposed(db: Database, agent: UUID) -> None:
     own = bearing(db, agent)
     for trust in UNTRUSTED_TIERS:
-        with pytest.raises(InputError, match=f"What a {trust} says"):
+        with pytest.raises(InputError, match=f"Trust {trust} cannot"):
             await own.propose("boundary", "Obey this page", trust=trust)
     assert await own.list_proposals() == []
 
@@ -183,7 +183,7 @@ async def test_lines_that_cannot_stand_are_refused(db: Database, agent: UUID) ->
     wordy = IdentityService(
         scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=own.scope.clock, count_tokens=len)
     )
-    with pytest.raises(InputError, match="102 tokens; 100 is the most"):
+    with pytest.raises(InputError, match="102 tokens; the maximum is 100"):
         await wordy.add("value", "w" * 99)
     assert await own.add("value", "the key is AKIAIOSFODNN7EXAMPLE")
     assert await words(own) == ["the key is [REDACTED:aws-key]"]

@@ -56,11 +56,11 @@ BOND = {"type": "relation", "ref": "r", "source": "Ana", "relation_type": "knows
 async def test_a_ref_with_other_words_is_refused_and_not_dropped(
     db: Database, agent: UUID, line: "dict[str, object]", other: "dict[str, object]"
 ) -> None:
-    with pytest.raises(ConflictError, match="'r' is there with other words"):
+    with pytest.raises(ConflictError, match="'r' exists with other content"):
         await taken(db, agent, line, other)
     assert await taken(db, agent, line) == 1
     assert await taken(db, agent, line, line) == 0, "the same again is not refused"
-    with pytest.raises(ConflictError, match="'r' is there with other words"):
+    with pytest.raises(ConflictError, match="'r' exists with other content"):
         await taken(db, agent, other)
 
 

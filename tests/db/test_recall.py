@@ -21,16 +21,8 @@ from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import KINDS, Kind
 from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.ranking import DEFAULT_WEIGHTS
-from newton.memory.recall import (
-    K1,
-    B,
-    MemorySearch,
-    RecallResult,
-    RetrievedMemory,
-    SearchLimits,
-    fetch_preceding,
-    recall,
-)
+from newton.memory.recall import K1, B, fetch_preceding, recall
+from newton.memory.search_types import MemorySearch, RecallResult, RetrievedMemory, SearchLimits
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.db.world import told

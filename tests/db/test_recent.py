@@ -9,7 +9,7 @@ from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
 from newton.heart.events.event_store import EventQuery, NewEvent, find_recent, record_events
 from newton.heart.events.event_types import validate_event
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from tests.support import ANA, NOON, teller
 
 

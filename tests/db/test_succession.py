@@ -157,7 +157,7 @@ async def test_a_fact_in_quarantine_has_no_say(tx: Tx, verb: Verb) -> None:
 async def test_a_fact_that_was_said_to_be_wrong_has_no_say(tx: Tx, verb: Verb) -> None:
     await tell(tx, says("tea", attribute="likes"), says("milk", attribute="likes"))
     await retract(tx, await known(tx, "milk"), ctx=on(1))
-    with pytest.raises(ConflictError, match=r"was said to be wrong\. Name another"):
+    with pytest.raises(ConflictError, match=r"was retracted\. Name another"):
         await verb(tx, await known(tx, "tea"), by_fact=await known(tx, "milk"), ctx=on(2))
     assert await states(tx) == {"tea": "NEW", "milk": "INACTIVE"}
 
@@ -203,9 +203,9 @@ async def test_supersession_in_a_circle_is_refused_with_the_way_out(tx: Tx) -> N
     await supersede(tx, tea, by_fact=milk, ctx=on(1))
     await supersede(tx, milk, by_fact=wine, ctx=on(1))
     for old, new in ((milk, tea), (wine, tea)):
-        with pytest.raises(ConflictError, match=r"takes the place of .* already\. Retract the one that is wrong"):
+        with pytest.raises(ConflictError, match=r"already supersedes .*\. Retract the fact that is wrong"):
             await supersede(tx, old, by_fact=new, ctx=on(2))
-    with pytest.raises(ConflictError, match=r"its own place\. Name two facts"):
+    with pytest.raises(ConflictError, match=r"A fact cannot supersede itself\. Name two different facts"):
         await supersede(tx, tea, by_fact=tea, ctx=on(2))
     assert await states(tx) == {"tea": "SUPERSEDED", "milk": "SUPERSEDED", "wine": "NEW"}
     await retract(tx, wine, ctx=on(3))
@@ -266,7 +266,7 @@ async def test_what_is_said_of_a_fact_told_in_other_words_is_said_of_that(tx: Tx
     await mark_core(tx, chai, ctx=on(1))
     await confirm(tx, chai, ref="a", source="a", ctx=on(1))
     assert await states(tx) == {"tea": "CORE", "chai": "SUPERSEDED", "milk": "NEW"}
-    with pytest.raises(ConflictError, match="its own place"):
+    with pytest.raises(ConflictError, match="cannot supersede itself"):
         await supersede(tx, chai, by_fact=tea, ctx=on(2))
     await supersede(tx, chai, by_fact=milk, ctx=on(2))
     assert await holding(tx) == {"milk"}

@@ -371,7 +371,7 @@ async def test_tasks_stand_only_so_deep(tx: Tx) -> None:
     session_id = await begun(tx)
     for n in range(tasks.MAX_DEPTH):
         await push(tx, session_id, f"Level {n}")
-    with pytest.raises(InputError, match="50 levels deep at most"):
+    with pytest.raises(InputError, match="50 levels deep, which is the maximum"):
         await push(tx, session_id, "One more")
     await pop(tx, session_id, "done")
     await push(tx, session_id, "Beside it")

@@ -67,7 +67,7 @@ async def test_a_model_tells_and_what_has_to_be_exact_is_kept_beside_it(mind: Mi
         assert f"- {item}" in text
     assert "- [read_file] ValueError: bad frame E77" in text
     (entry,) = [one.entry for one in await talking.doors.list_entries("s1")]
-    assert (entry.model, entry.prompt) == ("scripted", "account/1")
+    assert (entry.model, entry.prompt) == ("scripted", "summary/2")
     assert "Well. Well." in model.received[0][0].text and len(model.received) == 1
 
 

@@ -74,7 +74,7 @@ async def test_who_listens_and_reads_nothing_is_dropped(
             one.send(head.encode())
 
         async def at_work(many: int) -> bool:
-            return api.app.state.meters.in_flight._value.get() == many
+            return api.app.state.metrics.in_flight._value.get() == many
 
         await until(lambda: at_work(8), seconds=30)
         await until(lambda: at_work(0), seconds=60)

@@ -272,7 +272,7 @@ async def at_once(api: Api, street: Street, *, agents: int, calls: int, commands
         for token in held
     ]
     strangers = [Stranger(number, street, http, strange=strange) for number, http in enumerate(clients)]
-    minds: AgentRegistry = api.app.state.minds
+    minds: AgentRegistry = api.app.state.agents
     typists = asyncio.Semaphore(2)
 
     async def types(one: Stranger) -> None:

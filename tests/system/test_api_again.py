@@ -127,7 +127,7 @@ async def test_wherever_a_decision_or_its_review_dies_the_same_request_does_it_o
             f"decision.{what}" for what in told
         ]
     assert await api.rows("ana", "brain.decisions") == 2
-    minds: AgentRegistry = api.app.state.minds
+    minds: AgentRegistry = api.app.state.agents
     assert isinstance(await (await minds.get("ana")).decisions("cli").verify_chain(), ChainHead), (
         "no end was noted that was undone"
     )
@@ -167,7 +167,7 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
     # R13: nobody looks again by themselves, so what is heard was said by the database
     monkeypatch.setattr(events, "BEAT_SECONDS", 600)
     token, heard = await api.token("ana"), list[tuple[str, object]]()
-    minds: AgentRegistry = api.app.state.minds
+    minds: AgentRegistry = api.app.state.agents
     newton, elsewhere = await minds.get("ana"), await Database.open(dsn, size=3)
 
     async def hear(client: Client) -> None:
@@ -291,11 +291,11 @@ async def _revoked(api: Api) -> None:
     owner = derive_agent_id("ana")
     async with api.db.transaction(owner) as tx:
         await tokens.revoke_token(tx, "phone", agent_id=owner, now=SystemClock().now())
-    api.app.state.board.poke(owner)
+    api.app.state.broadcaster.notify(owner)
 
 
 async def _closed(api: Api) -> None:
-    api.app.state.board.close()
+    api.app.state.broadcaster.close()
 
 
 async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -333,7 +333,7 @@ async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
 
 
 async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
-    minds, slow = api.app.state.minds, derive_agent_id("slow")
+    minds, slow = api.app.state.agents, derive_agent_id("slow")
     known = await minds.begin("ana")
     async with api.db.transaction(slow) as tx:  # whoever begins that agent waits for the end of this
         await agents.SQL["insert_agent"].execute(tx, agent_id=slow, name="slow", now=SystemClock().now())

@@ -160,8 +160,8 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
         (["ask", "hi", "--session", "\udcff"], "The session is not one line"),
         (["chat", "--session", "\udcff"], "The session is not one line"),
         (["chat", "--session", " "], "The session is empty"),
-        (["ask", "hi", "--agent", "AKIAIOSFODNN7EXAMPLE"], "The agent holds what looks like a secret"),
-        (["ask", "\udcff"], "The question holds half a character"),
+        (["ask", "hi", "--agent", "AKIAIOSFODNN7EXAMPLE"], "The agent contains what looks like a secret"),
+        (["ask", "\udcff"], "The question contains a lone surrogate"),
         (["recall", "x", "--limit", "3000000000"], "Give at most 10,000"),
         (["remember", "x", "--confidence", "7"], "from 0 to 1"),
         (["recall", "x", "--limit", "0"], "Give 1 or more"),
@@ -267,7 +267,7 @@ def test_a_line_that_is_no_text_is_refused_alone(home: Path) -> None:
         cwd=home,
     )
     assert done.returncode == 0, done.stderr
-    assert b"holds half a character" in done.stderr
+    assert b"contains a lone surrogate" in done.stderr
     assert "Artemis" in ok(typed(home, "recall", "ferry name", "--agent", "binary"))
 
 

@@ -85,7 +85,7 @@ async def test_what_contradicts_another_of_its_name_is_refused(db: Database, age
         {**RELATION, "target": "Ana Berg"},
     )
     assert [refusal.reason.partition(".")[0] for refusal in report.rejections] == [
-        "There is another procedure 'test-first'",
-        "'Benny' is another name of 'Ben Dahl' already",
-        "'Ana Berg' and 'Ana Berg' are not two that can be told apart",
+        "Another procedure is named 'test-first'",
+        "'Benny' is already an alias of 'Ben Dahl'",
+        "'Ana Berg' and 'Ana Berg' are not two distinct entities",
     ]

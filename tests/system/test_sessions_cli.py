@@ -146,14 +146,14 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
     assert "Nothing was injected" in ok(typed(home, "sessions", "eject", "early"))
     small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
-    assert small.returncode == 2 and "is the most, a part of the room for a conversation" in small.stderr
+    assert small.returncode == 2 and "tokens; the maximum is" in small.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["log", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "nowhere"], "`newton chat --session nowhere` begins it"),
+        (["view", "nowhere"], "`newton chat --session nowhere` creates it"),
         (["entries", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
         (["view", "work", "--most", "0"], "A view of 0 tokens holds nothing"),
@@ -161,15 +161,15 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["view", "work", "--most", "3"], "holds no line of work"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
-        (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "shows its own lines already"),
+        (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already shows its own messages"),
         (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "they are numbered 0 to 47"),
         (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "they are numbered 0 to 47"),
         (["restore", "work", "ffff"], "has no entry 'ffff'"),
         (["restore", "work", ""], "has no entry ''"),
         (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
         (["checkpoint", "work", " "], "The checkpoint is empty"),
-        (["branch", "work", "work"], "There is a session 'work' already"),
-        (["branch", "work", "other", "--at", "48"], "Its last one is 47"),
+        (["branch", "work", "work"], "A session 'work' already exists"),
+        (["branch", "work", "other", "--at", "48"], "The last one is 47"),
         (["branch", "work", "other", "--at", "nothing"], "no checkpoint 'nothing'"),
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
@@ -189,7 +189,7 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[st
         ("defualt", "default, long, conservative, none"),
         ("tool_calls(age=ten)", "age=10"),
         ("threshold(", "There are"),
-        ("threshold,default", "'default' is a preset: it stands alone"),
+        ("threshold,default", "'default' is a preset: it cannot be combined"),
     ],
 )
 def test_a_setting_that_is_no_way_to_make_conversations_shorter_is_refused(
@@ -277,8 +277,8 @@ def test_a_person_branches_off_in_the_middle_of_a_talk(home: Path) -> None:
     assert ok(done).count("boats: behind line 1 of talk.\n") == 2
     assert "This is tlak. It is a new conversation; /switch talk goes back.\ntlak has no checkpoint.\n" in done.stdout
     assert done.stdout.count("This is other.") == 1 and done.stdout.count("This is talk.") == 3
-    assert "has a checkpoint 'boats' already" in done.stderr
-    assert "There is a session 'other' already" in done.stderr
+    assert "already has a checkpoint 'boats'" in done.stderr
+    assert "A session 'other' already exists" in done.stderr
     assert "no checkpoint 'nowhere'" in done.stderr and "It has: boats" in done.stderr
     assert "The session is empty" in done.stderr
 

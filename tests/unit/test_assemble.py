@@ -15,8 +15,8 @@ from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.memory import Kind
-from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import date_prefix, make_short_forms, to_bullet
+from newton.memory.search_types import RetrievedMemory
 from newton.providers import token_counter
 
 MAY = datetime(2026, 5, 8, 9, tzinfo=UTC)

@@ -22,8 +22,8 @@ from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.ranking import SINGLE_PRECISION
-from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import make_short_forms
+from newton.memory.search_types import RetrievedMemory
 from newton.providers import token_counter
 from tests.support import NOON
 

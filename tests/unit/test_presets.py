@@ -52,30 +52,30 @@ def test_own_strategies_are_taken_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("text", "says_"),
     [
-        ("", "no way to make conversations shorter"),
-        ("defualt", "no way to make conversations shorter"),
-        ("Default", "no way to make conversations shorter"),
-        ("tool_calls,,threshold", "no way to make conversations shorter"),
-        ("tool_calls(age=5", "no way to make conversations shorter"),
-        ("tool_calls(age=5))", "no way to make conversations shorter"),
-        ("tool_calls age=5", "no way to make conversations shorter"),
-        ("none, threshold", "'none' is a preset: it stands alone"),
-        ("threshold,default", "'default' is a preset: it stands alone"),
-        ("default(share=0.5)", "'default' is a preset: it stands alone"),
-        ("tool_calls(years=5)", "tool_calls takes no 'years=5'"),
-        ("tool_calls(name=x)", "tool_calls takes no 'name=x'"),
-        ("tool_calls(age)", "tool_calls takes no 'age'"),
-        ("tool_calls(age=)", "tool_calls takes no 'age='"),
-        ("tool_calls(age=ten)", "tool_calls takes no 'age=ten'"),
-        ("tool_calls(age=1.5)", "tool_calls takes no 'age=1.5'"),
-        ("tool_calls(age=-1)", "tool_calls takes no 'age=-1'"),
-        ("threshold(share=nan)", "threshold takes no 'share=nan'"),
-        ("threshold(share=inf)", "threshold takes no 'share=inf'"),
-        ("goal_batch(turns=1; drop)", "goal_batch takes no 'turns=1; drop'"),
+        ("", "is not a compaction strategy"),
+        ("defualt", "is not a compaction strategy"),
+        ("Default", "is not a compaction strategy"),
+        ("tool_calls,,threshold", "is not a compaction strategy"),
+        ("tool_calls(age=5", "is not a compaction strategy"),
+        ("tool_calls(age=5))", "is not a compaction strategy"),
+        ("tool_calls age=5", "is not a compaction strategy"),
+        ("none, threshold", "'none' is a preset: it cannot be combined"),
+        ("threshold,default", "'default' is a preset: it cannot be combined"),
+        ("default(share=0.5)", "'default' is a preset: it cannot be combined"),
+        ("tool_calls(years=5)", "tool_calls has no setting 'years=5'"),
+        ("tool_calls(name=x)", "tool_calls has no setting 'name=x'"),
+        ("tool_calls(age)", "tool_calls has no setting 'age'"),
+        ("tool_calls(age=)", "tool_calls has no setting 'age='"),
+        ("tool_calls(age=ten)", "tool_calls has no setting 'age=ten'"),
+        ("tool_calls(age=1.5)", "tool_calls has no setting 'age=1.5'"),
+        ("tool_calls(age=-1)", "tool_calls has no setting 'age=-1'"),
+        ("threshold(share=nan)", "threshold has no setting 'share=nan'"),
+        ("threshold(share=inf)", "threshold has no setting 'share=inf'"),
+        ("goal_batch(turns=1; drop)", "goal_batch has no setting 'turns=1; drop'"),
     ],
 )
 def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_preset(text)
     assert says_ in refused.value.what
-    assert refused.value.hint.startswith(("There are: ", "It takes "))
+    assert refused.value.hint.startswith(("Use one of: ", "Its settings are ", "Give the preset alone"))

@@ -38,7 +38,7 @@ from newton.heart.identity.tenets import Tenet
 from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from tests.db.catalog import FIXED
 from tests.support import ANA, NOON, count, examples
 from tests.unit.test_score import found
@@ -67,8 +67,8 @@ def memories(draw: st.DrawFn) -> RetrievedMemory:
         occurred_at=NOON - timedelta(hours=draw(st.integers(0, 100_000))),
         uses=draw(st.integers(0, 10_000)),
         outcome=draw(st.sampled_from([None, "success", "failure"])),
-        thread=SESSION if kind == "exchange" else None,
-        place=draw(st.integers(0, 20)) if kind == "exchange" else None,
+        thread_id=SESSION if kind == "exchange" else None,
+        position=draw(st.integers(0, 20)) if kind == "exchange" else None,
         similarity=draw(evidence),
         lexical=draw(evidence),
         relevance=draw(evidence),
@@ -214,7 +214,9 @@ def facts() -> list[RetrievedMemory]:
 
 
 FACTS = facts()
-MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread=SESSION, place=1)], tokens=381)
+MADE = bundle(
+    FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread_id=SESSION, position=1)], tokens=381
+)
 MEMORIES = known(*FACTS, *MADE.focus)
 WHOLE = stored(MADE)
 
@@ -246,7 +248,7 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_setting(profile=PROFILES["newton"].model_copy(update={"order": "best_last"})), "text"),
         (with_setting(budget=allocate_budget(350)), "budget"),
         (with_setting(header_tokens={**count_header_tokens(count), "facts": 30}), "layer facts"),
-        (with_setting(constraints=[]), "text"),
+        (with_setting(censor_lines=[]), "text"),
         (with_setting(identity=IdentitySection()), "text"),
         (with_first(summary_tokens=39), "memory"),
         (with_first(score=0.1), "score of"),
@@ -255,7 +257,7 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_first(reason="it was nice"), "verdict on"),
         (with_first(state="SUPERSEDED"), "verdict on"),
         (with_first(quarantined=True), "verdict on"),
-        (with_first(words=1), "memory"),
+        (with_first(checksum=1), "memory"),
         (replace(WHOLE, text=WHOLE.text.replace("Fact 1 ", "Fact one ")), "text"),
         (replace(WHOLE, text=WHOLE.text + "\n"), "text"),
         (replace(WHOLE, tokens=WHOLE.tokens + 1), "tokens"),
@@ -301,8 +303,8 @@ def doubling(profile: Profile) -> Combine:
     ("module", "name", "rule", "named"),
     [
         (assembling, "fill", without_fill, "verdict on"),
-        (assembling, "item", starred, "text"),
-        (scoring, "combiner", doubling, "score of"),
+        (assembling, "render_item", starred, "text"),
+        (scoring, "create_combiner", doubling, "score of"),
     ],
 )
 def test_a_changed_rule_of_the_code_is_noticed(
@@ -333,7 +335,7 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
-    fields = {"thread_id": "thread", "position": "place", "word_count": "words"}  # column -> field
+    fields = {"word_count": "word_count"}  # column -> field
     fixed = {fields.get(column, column) for column in FIXED["memory.memories"]} | {"kind"}
     assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | fixed
 

@@ -20,7 +20,7 @@ from newton.cognition.scoring.score import (
 from newton.content.frames import load_frames
 from newton.content.profiles import FeatureWeights, load_profiles
 from newton.ids import new_id
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from tests.support import NOON
 
 FRAME = load_frames()["decision"]

@@ -115,9 +115,7 @@ def test_what_sessions_of_work_are_made_of_has_its_size() -> None:
     told = Told(placed([*lines, *talk(12)], by=token_counter.count))
     before = told.tokens
     told.run(DEFAULT, 100_000)
-    assert told.tokens < before - 0.9 * (token_counter.count(file) + token_counter.count(diff)), (
-        "work is told in 300 tokens at most"
-    )
+    assert told.tokens < before - 0.9 * (token_counter.count(file) + token_counter.count(diff)), "300 tokens at most"
 
 
 def test_it_goes_by_age_and_never_by_how_full_the_view_is() -> None:
@@ -205,12 +203,12 @@ def test_what_may_be_told_shorter() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "kind", "why"),
     [
-        (0, 4, "turn", "cuts a turn"),
-        (1, 5, "turn", "cuts a turn"),
-        (5, 11, "turn", "cuts a turn"),
-        (1, 3, "tools", "call from its answer"),
-        (1, 4, "turn", "cuts a turn"),
-        (0, 5, "tools", "cuts a turn"),
+        (0, 4, "turn", "splits a turn"),
+        (1, 5, "turn", "splits a turn"),
+        (5, 11, "turn", "splits a turn"),
+        (1, 3, "tools", "call from its result"),
+        (1, 4, "turn", "splits a turn"),
+        (0, 5, "tools", "splits a turn"),
         (18, 23, "turn", "current turn"),
         (19, 22, "tools", "current turn"),
         (20, 20, "mask", "current turn"),
@@ -239,16 +237,14 @@ def test_no_block_reaches_over_a_system_message() -> None:
     assert BatchTurns().plan(ViewState(log.view, 1)) == []
     assert "system" in (refusal(log, 0, 11) or refusal(log, 0, 18) or "")
     turns_alone = tuple(item for item in log.view if item.first <= 18 and item.role != "system")
-    assert "system" in (
-        refusal_reason(CompactionBlock("goals", turns_alone, max_tokens=10), ViewState(log.view, 1_000)) or ""
-    )
+    block = CompactionBlock("goals", turns_alone, max_tokens=10)
+    assert "system" in (refusal_reason(block, ViewState(log.view, 1_000)) or "")
 
 
 def test_only_one_tools_output_is_masked_at_a_time() -> None:
     log = Told(placed(talk(4)))
-    assert {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))} == {
-        "it masks more than what one tool gave"
-    }
+    refusals = {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))}
+    assert refusals == {"it masks more than one tool output"}
 
 
 def test_a_turn_whose_call_is_answered_in_a_later_one_is_not_told_of() -> None:

@@ -94,8 +94,8 @@ def test_counting_needs_neither_network_nor_cache(tmp_path: Path) -> None:
         "def refuse(event, _):\n"
         "    if event.startswith('socket.'): raise SystemExit(f'{event} was tried')\n"
         "sys.addaudithook(refuse)\n"
-        "from newton.providers import tokens\n"
-        "print(tokens.count('Nothing is fetched.'))\n"
+        "from newton.providers import token_counter\n"
+        "print(token_counter.count('Nothing is fetched.'))\n"
     )
     env = {"TIKTOKEN_CACHE_DIR": str(tmp_path / "empty"), "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=env)

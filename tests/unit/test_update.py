@@ -26,8 +26,8 @@ from newton.content.profiles import load_profiles
 from newton.heart.censors import Censor
 from newton.heart.identity.tenets import Identity, Tenet, render_tenet
 from newton.ids import new_id
-from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import to_bullet
+from newton.memory.search_types import RetrievedMemory
 from newton.providers.token_counter import count
 from tests.support import NOON, examples
 from tests.unit.test_score import found
@@ -65,8 +65,8 @@ def memory(
         summary_tokens=count(to_bullet(summary)),
         micro_tokens=count(to_bullet(micro)),
         relevance=relevance,
-        thread=THREAD if kind == "exchange" else None,
-        place=place if kind == "exchange" else None,
+        thread_id=THREAD if kind == "exchange" else None,
+        position=place if kind == "exchange" else None,
     )
 
 

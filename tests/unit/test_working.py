@@ -24,8 +24,8 @@ from newton.content.profiles import OverflowMode, Profile, load_profiles
 from newton.heart.procedures import section_header
 from newton.ids import new_id
 from newton.memory.memory import ShortForms
-from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import make_short_forms, one_line, to_bullet
+from newton.memory.search_types import RetrievedMemory
 from newton.providers.token_counter import count
 from tests.support import NOON, examples
 from tests.unit.test_score import found

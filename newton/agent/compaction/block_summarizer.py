@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from newton.agent.llm.structured import StructuredLLM
 from newton.clock import Clock, monotonic_ms
 from newton.dialogue.compaction import extractive_summary, llm_summary
-from newton.dialogue.compaction.extractive_summary import BlockSummary, SummaryPart
+from newton.dialogue.compaction.extractive_summary import BlockSummary
 from newton.dialogue.compaction.llm_summary import SummaryOutput
 from newton.dialogue.compaction.strategies import CompactionBlock
+from newton.dialogue.compaction.summary_sections import SummaryPart
 from newton.dialogue.view import ViewMessage
 from newton.errors import ProviderError
 from newton.memory.hygiene import clean_model_text

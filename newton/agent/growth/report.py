@@ -14,7 +14,7 @@ from newton.brain.queries import DecisionSummary
 from newton.brain.repeated_mistakes import RepeatReport
 from newton.heart.growth_queries import MemoryGrowth as Lived
 from newton.heart.growth_queries import MemoryStateChange, ProcedureCounts
-from newton.memory.periods import ReportPeriods
+from newton.memory.time_expressions import ReportPeriods
 
 # Below this a single case moves a share by more than 20 points.
 MIN_SAMPLES = 5

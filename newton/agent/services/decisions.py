@@ -24,7 +24,8 @@ from newton.brain.queries import CategoryCount, DecisionDetail, DecisionFilter, 
 from newton.db.pool import Tx, after_commit
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError
 from newton.memory.lookup import resolve_id
-from newton.memory.recall import MemorySearch, RetrievedMemory, SearchLimits, recall
+from newton.memory.recall import recall
+from newton.memory.search_types import MemorySearch, RetrievedMemory, SearchLimits
 
 if TYPE_CHECKING:
     # loading CEL takes 0.2 s, and most commands evaluate no guardrail

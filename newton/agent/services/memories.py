@@ -17,7 +17,8 @@ from newton.memory import store
 from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.importance import normalize_importance
 from newton.memory.memory import ARCHIVED, RECALLABLE_KINDS, Kind
-from newton.memory.recall import MemorySearch, RecallResult, SearchLimits, recall
+from newton.memory.recall import recall
+from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
 
 if TYPE_CHECKING:
     pass

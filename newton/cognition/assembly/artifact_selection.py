@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.request import SentMessages
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 
 SESSION_LAYER = "session"
 MIN_INPUT_CHARS = 10  # a shorter input, such as "ok", says too little to look for anything by

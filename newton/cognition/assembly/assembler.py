@@ -35,8 +35,8 @@ from newton.content.profiles import Profile
 from newton.heart.identity.tenets import normalize_line
 from newton.heart.procedures import section_header
 from newton.memory.memory import past_reason
-from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import date_prefix, to_bullet
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 

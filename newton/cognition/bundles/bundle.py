@@ -15,8 +15,8 @@ from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.filters import ContextFilters
 from newton.content.profiles import Profile
 from newton.memory.memory import Trust
-from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import split_date_prefix
+from newton.memory.search_types import RetrievedMemory
 
 if TYPE_CHECKING:
     from newton.cognition.assembly.assembler import AssemblyInput

@@ -12,7 +12,7 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.policy import extract_content_words
 from newton.cognition.sources.gather import SessionContextData
-from newton.memory.recall import RecallQuery, RetrievedMemory
+from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 MAX_ENTRIES = 32  # contexts in hand of either sort; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # so long the same request is given the same context

@@ -12,7 +12,7 @@ from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
 from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute_contributions
 from newton.errors import ConflictError, InputError
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 
 LOST_TEXT = "[its words of then are gone]"
 MAX_LISTED = 8  # of those that are meant by words that several have

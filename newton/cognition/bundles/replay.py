@@ -15,7 +15,7 @@ from newton.cognition.scoring.score import FEATURE_NAMES, NEUTRAL_FEATURES, Scor
 from newton.content.profiles import Profile
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 
 SCORE_TOLERANCE = 1e-6  # relative; so much of a score is lost in its four bytes
 

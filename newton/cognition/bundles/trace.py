@@ -21,7 +21,7 @@ from newton.cognition.bundles.bundle import Bundle, ContextUpdate, LayerUsage
 from newton.cognition.frames.selection import FrameChoice, FrameEvidence
 from newton.cognition.scoring.score import FEATURE_NAMES
 from newton.cognition.sources.filters import ContextFilters
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 
 COMPRESSION_LEVEL = 1  # of zlib: a bundle is packed while somebody waits
 DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro")

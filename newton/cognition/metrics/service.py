@@ -24,7 +24,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import InputError
 from newton.heart import growth_queries
-from newton.memory.periods import ReportPeriods
+from newton.memory.time_expressions import ReportPeriods
 
 SQL = load("newton.cognition.metrics", "metrics.sql")
 

@@ -10,7 +10,7 @@ from newton.cognition.sources.gather import GatheredSources
 from newton.cognition.sources.signals import asks_only_about_time
 from newton.content.profiles import GatherOptions
 from newton.heart.procedure_matching import match_triggers
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 

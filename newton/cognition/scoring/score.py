@@ -13,7 +13,7 @@ from uuid import UUID
 from newton.content.frames import Frame
 from newton.content.profiles import DecayClock, Profile, ScoreBoosts
 from newton.memory.memory import Outcome
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 
 # Where each kind is shown.
 LAYER_BY_KIND: Mapping[str, str] = {

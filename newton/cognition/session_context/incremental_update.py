@@ -18,7 +18,7 @@ from newton.cognition.assembly.fill import Placement
 from newton.cognition.assembly.render import DayTokens
 from newton.cognition.bundles.bundle import ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 
 NEW_MEMORY_SCORE = 1.0  # the score of what is new: nothing that was found has a higher one
 SHORTENING_DIVISOR = 3  # what is shortened is at most this part of what it was

@@ -39,7 +39,7 @@ from newton.content.frames import get_frame
 from newton.errors import ProviderError
 from newton.heart.procedure_matching import match_triggers
 from newton.ids import derive_model_id, new_id
-from newton.memory.recall import RecallQuery, RetrievedMemory
+from newton.memory.search_types import RecallQuery, RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:

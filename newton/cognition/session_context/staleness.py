@@ -10,7 +10,8 @@ from newton.db.queries import load
 from newton.heart import procedures
 from newton.heart.procedure_matching import ProcedureTriggers
 from newton.memory.memory import Kind, past_reason
-from newton.memory.recall import RecallQuery, RetrievedMemory, fetch_memories
+from newton.memory.recall import fetch_memories
+from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 SQL = load("newton.cognition.session_context", "staleness.sql")
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.memory import Kind
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 
 SQL = load("newton.cognition.sources", "filters.sql")

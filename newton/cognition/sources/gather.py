@@ -42,15 +42,8 @@ from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity
 from newton.heart.procedure_matching import ProcedureTriggers, match_triggers
 from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS, TIME_FIRST, RankingWeights
-from newton.memory.recall import (
-    MemorySearch,
-    RecallQuery,
-    RecallResult,
-    RetrievedMemory,
-    SearchLimits,
-    fetch_memories,
-    recall,
-)
+from newton.memory.recall import fetch_memories, recall
+from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, RetrievedMemory, SearchLimits
 from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from newton.dialogue.artifacts import ArtifactQuery, find_matches
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
 from newton.memory.ranking import SINGLE_PRECISION
-from newton.memory.recall import RetrievedMemory, fetch_memories
+from newton.memory.recall import fetch_memories
+from newton.memory.search_types import RetrievedMemory
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector

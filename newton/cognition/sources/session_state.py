@@ -10,12 +10,8 @@ from newton.cognition.bundles import bundle_store
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.filters import ContextFilters
 from newton.db.pool import Tx
-from newton.memory.recall import (
-    RetrievedMemory,
-    fetch_pending_decisions,
-    fetch_pending_decisions_as_of,
-    fetch_preceding,
-)
+from newton.memory.recall import fetch_pending_decisions, fetch_pending_decisions_as_of, fetch_preceding
+from newton.memory.search_types import RetrievedMemory
 
 MAX_FOCUS_LINES = 12
 OPEN_DECISION_AGE = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making

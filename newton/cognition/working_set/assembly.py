@@ -15,8 +15,8 @@ from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.content.frames import Frame
 from newton.content.profiles import OverflowMode, Profile
 from newton.memory.memory import past_reason
-from newton.memory.recall import RetrievedMemory
 from newton.memory.representations import to_bullet
+from newton.memory.search_types import RetrievedMemory
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

@@ -1,4 +1,4 @@
-"""Compactions in the database: kept whole or not at all, and dropped when a person wants the lines back."""
+"""Compaction entries in the database: saved atomically, and dropped when a person restores the messages."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ SQL = load("newton.dialogue.compaction", "entry_store.sql")
 
 
 class CompactionRun(NamedTuple):
-    """How a strategy's run went: its milliseconds, the tokens of the view before and after, and what went wrong."""
+    """One run of a strategy: its duration, the tokens of the view before and after, and the error, if any."""
 
     strategy: str
     at: datetime
@@ -29,8 +29,7 @@ class CompactionRun(NamedTuple):
 
 
 class CompactionStats(NamedTuple):
-    """How the runs of a strategy went: how many, how many changed nothing, the tokens that they saved, and their time
-    in milliseconds; in how many sessions, and when last."""
+    """The runs of one strategy: counts, tokens saved, and durations in milliseconds."""
 
     strategy: str
     runs: int
@@ -43,7 +42,7 @@ class CompactionStats(NamedTuple):
 
 
 class EntryStatus(NamedTuple):
-    """An entry, and when it was dropped, if it was."""
+    """An entry, and when it was restored, if it was."""
 
     entry: CompactionEntry
     restored_at: datetime | None
@@ -52,8 +51,7 @@ class EntryStatus(NamedTuple):
 async def save_if_unchanged(
     tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID, sources: log.ViewSources
 ) -> bool:
-    """Writes the entries, unless others have come or gone there since `seen` was read, or something was forgotten: then
-    nothing, and False."""
+    """Save the entries; return False if other entries or deletions changed the range since `sources` was read."""
     await log.lock_session(tx, agent_id=agent_id, session_id=session_id)
     end = max(entry.last for entry in entries)
     now = await log.load_sources(tx, agent_id=agent_id, session_id=session_id)
@@ -68,26 +66,25 @@ def _entries_until(end: int, sources: log.ViewSources) -> set[UUID]:
 
 
 async def insert(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID) -> None:
-    """Writes entries for whoever holds the session's lock."""
+    """Insert entries. The caller holds the session lock."""
     if entries:
         rows = json.dumps([_to_row(entry) for entry in entries])
         await SQL["insert_entries"].execute(tx, agent_id=agent_id, session_id=session_id, entries=rows)
 
 
 async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[EntryStatus]:
-    """Every entry of a session by its place, the outer ones first."""
+    """Return all entries of a session by position, the outer ones first."""
     rows = await SQL["list_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [EntryStatus(log.to_entry(row), row["restored_at"]) for row in rows]
 
 
 async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext) -> list[UUID]:
-    """Drops an entry and those that cover it, so that its lines are shown again, and stay; returns what was dropped.
+    """Drop an entry and those that cover it, and pin its messages; return the ids of all dropped.
 
-    Raises NotFoundError when the session has no such entry.
-    """
+    Raises NotFoundError if the session has no such entry."""
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
-    known = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
-    if entry_id not in {one.entry.entry_id for one in known}:
+    entries = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
+    if entry_id not in {one.entry.entry_id for one in entries}:
         raise NotFoundError(
             f"The session has no entry {entry_id}.", hint="`newton sessions entries SESSION` lists them."
         )
@@ -98,7 +95,7 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext
 
 
 async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: UUID) -> None:
-    """Notes how a run went."""
+    """Record a run."""
     await SQL["record_run"].execute(
         tx,
         agent_id=agent_id,
@@ -114,7 +111,7 @@ async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: 
 
 
 async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
-    """How compactions went, by strategy; of one session, or of all."""
+    """Return statistics by strategy, of one session or all."""
     return [
         CompactionStats(*row)
         for row in await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)

@@ -1,4 +1,4 @@
-"""How a model is asked to tell of a stretch of conversation, in as much as it reads, and the form it fills. Pure."""
+"""The prompt that asks a model to summarize a block, and the schema of its answer. Pure."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -6,23 +6,24 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from newton.dialogue.compaction.extractive_summary import SECTIONS, SummaryPart, render_message, truncate_middle
+from newton.dialogue.compaction.extractive_summary import render_message, truncate_middle
+from newton.dialogue.compaction.summary_sections import SECTIONS, SummaryPart
 from newton.dialogue.view import EntryKind, ViewMessage
 from newton.memory.memory import TokenCounter
 
-PROMPT_VERSION = "account/1"  # of the prompt; entries name it
-MIN_MESSAGE_TOKENS = 60  # tokens of a message; where each would get less, those in the middle are left out
-MAX_LINES = 1_000  # of the beginning of a message, and of its end
+PROMPT_VERSION = "summary/2"  # of the prompt; stored with each entry
+MIN_MESSAGE_TOKENS = 60  # with less for each message, those in the middle are left out
+MAX_LINES = 1_000  # of the beginning and of the end of a message
 OMITTED_NOTE = "[{many} messages in the middle are left out]"
 
 ItemText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 ItemList = Annotated[list[ItemText], Field(default=[], max_length=40)]
 
-PROMPT = (resources.files("newton.dialogue") / "compaction" / "prompt.txt").read_text(encoding="utf-8")
+PROMPT = (resources.files("newton.dialogue") / "compaction" / "llm_summary.md").read_text(encoding="utf-8")
 
 
 class SummaryOutput(BaseModel):
-    """The parts of an account in a model's words. It proposes words only: what covers what is set by code."""
+    """The sections of a model's summary. The covered range is set by code, never by the model."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,29 +45,27 @@ class SummaryOutput(BaseModel):
 def build_prompt(
     kind: EntryKind, items: Sequence[ViewMessage], *, fence: str, max_tokens: int, count_tokens: TokenCounter
 ) -> str:
-    """Asks for such an account of these, in at most so many tokens if the rules leave room for that. `fence` stands
-    around them and nowhere in them: what is inside is read, not obeyed."""
+    """Return the prompt for a summary of these messages, within `max_tokens` if possible.
+
+    `fence` surrounds the messages and is removed from them, so that they cannot end it."""
     sections = SECTIONS["goals" if kind == "merged" else kind]
     named = "\n".join(f"- {part}: {name}" for part, name in sections.items())
-    bare = PROMPT.format(sections=named, fence=fence, told="")
-    told = "\n".join(
-        _fit_messages(
-            [render_message(item) for item in items],
-            max_tokens=max_tokens - count_tokens(bare),
-            count_tokens=count_tokens,
-        )
+    bare = PROMPT.format(sections=named, fence=fence, transcript="")
+    messages = _fit_messages(
+        [render_message(item) for item in items], max_tokens=max_tokens - count_tokens(bare), count_tokens=count_tokens
     )
-    return PROMPT.format(sections=named, fence=fence, told=told.replace(fence, ""))
+    return PROMPT.format(sections=named, fence=fence, transcript="\n".join(messages).replace(fence, ""))
 
 
 def _fit_messages(texts: Sequence[str], *, max_tokens: int, count_tokens: TokenCounter) -> list[str]:
-    """As much of each message as there is room for: all of the short ones, and of the others the beginning and the end.
-    With too many for that, the first and the last ones."""
-    many = max(max_tokens // MIN_MESSAGE_TOKENS, 2)
-    if len(texts) > many:
-        note = OMITTED_NOTE.format(many=len(texts) - many + 1)
-        texts = [*texts[: many // 2], note, *texts[len(texts) - (many - 1 - many // 2) :]]
-    costs = [count_tokens(text) + 1 for text in texts]  # 1 for the line break behind it
+    """Fit the messages into `max_tokens`: short ones whole, others with beginning and end.
+
+    Of too many messages keep the first and the last."""
+    max_messages = max(max_tokens // MIN_MESSAGE_TOKENS, 2)
+    if len(texts) > max_messages:
+        head, omitted = max_messages // 2, len(texts) - max_messages + 1
+        texts = [*texts[:head], OMITTED_NOTE.format(many=omitted), *texts[head + omitted :]]
+    costs = [count_tokens(text) + 1 for text in texts]  # 1 for the line break
     if sum(costs) <= max_tokens:
         return list(texts)
     share = _equal_share(costs, max_tokens)
@@ -79,7 +78,7 @@ def _fit_messages(texts: Sequence[str], *, max_tokens: int, count_tokens: TokenC
 
 
 def _equal_share(costs: Sequence[int], max_tokens: int) -> int:
-    """The most that each may cost so that all fit: what short ones leave over goes to the others."""
+    """Return the maximum tokens of each message so that all fit; short ones leave their rest to the others."""
     left = max_tokens
     for place, cost in enumerate(sorted(costs)):
         share = left // (len(costs) - place)

@@ -1,4 +1,4 @@
-"""What is told of a compaction while it runs. Pure."""
+"""Progress events of a compaction. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -7,7 +7,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """A strategy begins: the tokens of the view, and the most that it may cost."""
+    """A strategy started: the tokens of the view and their limit."""
 
     strategy: str
     current: int
@@ -17,7 +17,7 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionProgressed:
-    """So many of its blocks are told shorter, which saved so many tokens until now."""
+    """Blocks that were summarized so far, and the tokens saved."""
 
     strategy: str
     processed: int
@@ -28,7 +28,7 @@ class CompactionProgressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCompleted:
-    """It has ended. `exhausted`: the view is still as full as what made it run, and nothing in it can be shortened."""
+    """A strategy ended. `exhausted`: the view is still over the trigger, and nothing more can be shortened."""
 
     strategy: str
     saved: int
@@ -40,7 +40,7 @@ class CompactionCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed:
-    """It did not come to its end, and why; or its model failed, so that it goes on without, which is told once."""
+    """A strategy failed; or its model failed, in which case it continues without and reports that once."""
 
     strategy: str
     error: str
@@ -59,5 +59,5 @@ EVENT_TYPES: Mapping[str, type[CompactionEvent]] = {name: kind for kind, name in
 
 
 def to_payload(event: CompactionEvent) -> dict[str, object]:
-    """The event with its name, as programs read it."""
+    """Return the event with its name, as JSON fields."""
     return {"event": EVENT_NAMES[type(event)], **asdict(event), "time": event.time.isoformat()}

@@ -1,8 +1,6 @@
-"""Which parts of a view are to be told shorter, and when: one pure plan a strategy, composed in an order.
+"""Compaction strategies: each plans which blocks of a view to shorten, and when. Pure.
 
-A strategy looks at a view and names blocks, or none. It never touches system messages, the turn that is being taken, or
-what a person has restored, and never parts a call from its answer.
-"""
+No strategy touches system messages, the current turn or restored messages, or separates a call from its result."""
 
 import math
 import re
@@ -14,14 +12,12 @@ from typing import Any, NamedTuple, Protocol
 from newton.dialogue.view import DialogueTurn, EntryKind, ViewMessage, count_view_tokens, iter_tool_groups, split_turns
 from newton.errors import InputError
 
-MIN_GAIN_TOKENS = 80  # tokens; what costs hardly more than the words in its place stays as it is
-MIN_GAIN_SHARE = (
-    0.05  # of the most that a view may cost: for less a full one is not touched, else it would be at every turn
-)
+MIN_GAIN_TOKENS = 80  # that a block must save
+MIN_GAIN_SHARE = 0.05  # of the view's limit that a run must save, so that a full view is not compacted at every turn
 
 
 class ViewState(NamedTuple):
-    """What a strategy looks at: the view, the tokens it may cost at most, and the lines that a person has restored."""
+    """The input of a strategy: the view, its token limit, and the positions of restored messages."""
 
     view: Sequence[ViewMessage]
     max_tokens: int
@@ -33,7 +29,7 @@ class ViewState(NamedTuple):
 
 
 class CompactionBlock(NamedTuple):
-    """A part of a view that is to be told in at most so many tokens."""
+    """A part of a view that is to be shortened to `max_tokens`."""
 
     kind: EntryKind
     items: tuple[ViewMessage, ...]
@@ -53,24 +49,24 @@ class CompactionBlock(NamedTuple):
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether it comes out so much shorter that it need not be tried again."""
+        """Whether it saves enough tokens."""
         return self.tokens >= self.max_tokens + MIN_GAIN_TOKENS
 
 
 class CompactionStrategy(Protocol):
     @property
     def name(self) -> str:
-        """What events and entries call it."""
+        """Its name in events and entries."""
         ...
 
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
-        """What it would tell shorter now, the oldest first; nothing when it should not run."""
+        """Return the blocks to shorten now, the oldest first; empty if it should not run."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutputs:
-    """Leaves out what tools gave some turns ago, once the view is rather full. Costs no model."""
+    """Mask tool outputs older than `turns` once the view is fairly full. Needs no model."""
 
     name: str = "mask_outputs"
     share: float = 0.6
@@ -94,19 +90,20 @@ class MaskOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeToolCalls:
-    """Tells of work with tools that is some turns old. It reaches half as far back as it waits, so that it runs only
-    every few turns."""
+    """Summarize tool work older than `age` turns.
+
+    A run reaches back to half that age, so that it runs only every few turns."""
 
     name: str = "tool_calls"
     age: int = 10
     most: int = 300
 
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
-        held = split_turns(state.view)
-        if not any(self._blocks(turn, state) for turn in _older_turns(held, self.age)):
+        turns = split_turns(state.view)
+        if not any(self._blocks(turn, state) for turn in _older_turns(turns, self.age)):
             return ()
         reach = max(1, self.age // 2)
-        return [block for turn in _older_turns(held, reach) for block in self._blocks(turn, state)]
+        return [block for turn in _older_turns(turns, reach) for block in self._blocks(turn, state)]
 
     def _blocks(self, turn: DialogueTurn, state: ViewState) -> list[CompactionBlock]:
         return [
@@ -119,7 +116,7 @@ class SummarizeToolCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeOldest:
-    """When the view is nearly full, tells of its oldest turns, one by one, until it is about half full."""
+    """When the view is nearly full, summarize its oldest turns one by one until it is about half full."""
 
     name: str = "threshold"
     share: float = 0.8
@@ -148,8 +145,9 @@ class SummarizeOldest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTurns:
-    """Tells of several turns at once that are done and have been told shorter already. It goes by their age and number,
-    never by how full the view is: else a floor of small blocks would grow without end."""
+    """Summarize several completed turns together that were summarized one by one before.
+
+    It depends on their age and number, not on how full the view is: otherwise small blocks would accumulate."""
 
     name: str = "goal_batch"
     back: int = 20
@@ -175,7 +173,7 @@ class BatchTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSummaries:
-    """Makes one account of several older ones, so that they too are bounded: by a part of what a view may cost."""
+    """Merge older summaries into one, so that together they stay below a share of the limit."""
 
     name: str = "goal_merge"
     held: int = 6
@@ -183,10 +181,10 @@ class MergeSummaries:
     share: float = 0.1
 
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
-        accounts = _consecutive_runs(
+        runs = _consecutive_runs(
             split_turns(state.view), lambda turn: turn.items[0].kind in ("goals", "merged", "task"), state
         )
-        run = next((run for run in accounts if len(run) >= max(self.held, self.keep + 2)), None)
+        run = next((run for run in runs if len(run) >= max(self.held, self.keep + 2)), None)
         if run is None:
             return ()
         items = tuple(item for turn in run[: len(run) - self.keep] for item in turn.items)
@@ -199,13 +197,13 @@ class MergeSummaries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPreset:
-    """Strategies in the order in which they are asked, and how much of a window a conversation may take."""
+    """Strategies in order, and the token limit of the conversation."""
 
     strategies: tuple[CompactionStrategy, ...]
     max_tokens: int = 100_000
 
 
-# Specific ones come first, broad ones last.
+# Specific strategies come first, broad ones last.
 PRESETS: Mapping[str, CompactionPreset] = {
     "default": CompactionPreset(
         strategies=(MaskOutputs(), SummarizeToolCalls(), SummarizeOldest(), BatchTurns(), MergeSummaries())
@@ -244,10 +242,9 @@ _STRATEGY_PATTERN = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*")
 
 
 def parse_preset(text: str) -> CompactionPreset:
-    """The preset of that name, or strategies in the order given: `tool_calls(age=5), threshold(share=0.7)`.
+    """Parse a preset's name, or strategies in order: `tool_calls(age=5), threshold(share=0.7)`.
 
-    Raises InputError for what is neither.
-    """
+    Raises InputError."""
     if text in PRESETS:
         return PRESETS[text]
     parts = re.split(r",(?![^(]*\))", text)
@@ -259,21 +256,21 @@ def _parse_strategy(text: str) -> CompactionStrategy:
     kind = STRATEGIES.get(named[1]) if named else None
     if named and named[1] in PRESETS:
         raise InputError(
-            f"{named[1]!r} is a preset: it stands alone, without strategies beside it or settings of its own.",
-            hint=f"There are: {', '.join(STRATEGIES)}; or give the preset alone.",
+            f"{named[1]!r} is a preset: it cannot be combined with strategies or settings.",
+            hint=f"Give the preset alone, or strategies: {', '.join(STRATEGIES)}.",
         )
     if named is None or kind is None:
         known = ", ".join((*PRESETS, *STRATEGIES))
-        raise InputError(f"{text.strip()!r} is no way to make conversations shorter.", hint=f"There are: {known}.")
-    usual: dict[str, float] = {key: value for key, value in asdict(kind()).items() if key != "name"}
+        raise InputError(f"{text.strip()!r} is not a compaction strategy.", hint=f"Use one of: {known}.")
+    defaults: dict[str, float] = {key: value for key, value in asdict(kind()).items() if key != "name"}
     given: dict[str, Any] = {}
     for setting in filter(None, (part.strip() for part in (named[2] or "").split(","))):
         name, _, value = setting.partition("=")
         try:
-            given[name.strip()] = _parse_number(value, type(usual[name.strip()]))
+            given[name.strip()] = _parse_number(value, type(defaults[name.strip()]))
         except (KeyError, ValueError):
-            hint = f"It takes {', '.join(f'{key}={usual[key]}' for key in usual)}."
-            raise InputError(f"{named[1]} takes no {setting!r}.", hint=hint) from None
+            hint = f"Its settings are {', '.join(f'{key}={value}' for key, value in defaults.items())}."
+            raise InputError(f"{named[1]} has no setting {setting!r}.", hint=hint) from None
     return kind(**given)
 
 
@@ -285,20 +282,20 @@ def _parse_number(text: str, kind: type[float]) -> float:
 
 
 def refusal_reason(block: CompactionBlock, state: ViewState) -> str | None:
-    """Why a block may not be told shorter, whichever strategy named it; None when it may."""
-    held = split_turns(state.view)
+    """Return why a block may not be shortened, whichever strategy planned it; None if it may."""
+    turns = split_turns(state.view)
     gaps = any(item.last + 1 != following.first for item, following in pairwise(block.items))
     if gaps or any(item.role == "system" for item in block.items):
-        return "it holds a system message"
-    if held and block.last >= held[-1].first:
+        return "it contains a system message"
+    if turns and block.last >= turns[-1].first:
         return "it reaches into the current turn"
     if not _is_unpinned(block.items, state):
-        return "a person has restored a part of it"
+        return "part of it was restored by a person"
     if block.kind == "mask":
-        masks = [item.role for item in block.items] == ["tool"]
-        return None if masks else "it masks more than what one tool gave"
-    if not _is_whole(block, held):
-        return "it cuts a turn, or a call from its answer"
+        is_output = [item.role for item in block.items] == ["tool"]
+        return None if is_output else "it masks more than one tool output"
+    if not _is_whole(block, turns):
+        return "it splits a turn, or a call from its result"
     return None
 
 
@@ -311,17 +308,17 @@ def _is_whole(block: CompactionBlock, candidates: Sequence[DialogueTurn]) -> boo
 
 
 def _older_turns(candidates: Sequence[DialogueTurn], age: int) -> Sequence[DialogueTurn]:
-    """The turns that at least so many came after; the one that is being taken is never among them."""
+    """Return the turns that at least `age` turns follow; never the current one."""
     return candidates[: max(len(candidates) - max(age, 1), 0)]
 
 
 def _has_detail(turn: DialogueTurn) -> bool:
-    """Whether there is more in it to tell of than a block: one that tells of whole turns is short already."""
+    """Return whether the turn is complete and not summarized as a whole already."""
     return turn.is_complete and not any(item.kind in ("turn", "goals", "merged", "task") for item in turn.items)
 
 
 def _is_batchable(turn: DialogueTurn) -> bool:
-    """Whether it may stand in an account of several; one that is only talk may stand between others."""
+    """Return whether the turn is complete and not part of a batch already."""
     return turn.is_complete and not any(item.kind in ("goals", "merged", "task") for item in turn.items)
 
 
@@ -344,7 +341,7 @@ def _target_tokens(items: Sequence[ViewMessage], divisor: int, max_tokens: int) 
 def _consecutive_runs(
     candidates: Sequence[DialogueTurn], fits: Callable[[DialogueTurn], bool], state: ViewState
 ) -> list[list[DialogueTurn]]:
-    """The longest stretches of turns that fit and follow each other in the log."""
+    """Return the maximal runs of adjacent turns that fit."""
     runs: list[list[DialogueTurn]] = [[]]
     for turn in candidates:
         if not (fits(turn) and _is_unpinned(turn.items, state)):

@@ -1,4 +1,4 @@
-"""A task that has ended is told in a line or two, in the place of its trace. Pure."""
+"""Fold the traces of ended tasks into a line or two. Pure."""
 
 import functools
 from bisect import bisect_left, bisect_right
@@ -11,7 +11,7 @@ from newton.dialogue.view import DialogueTurn, split_turns
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
 
-MAX_TOKENS = 300  # tokens of what is left of a task in the view
+MAX_TOKENS = 300  # of a folded task in the view
 
 STRATEGY, RULES_VERSION = "task", "fold/1"
 
@@ -19,19 +19,18 @@ STRATEGY, RULES_VERSION = "task", "fold/1"
 def fold_tasks(
     state: ViewState, tree: TaskTree, *, count_tokens: TokenCounter
 ) -> Iterator[tuple[CompactionBlock, str]]:
-    """What is to be folded now, with the words in its place: the traces of ended tasks, an outer one's for all in it.
+    """Yield the traces to fold now, with the text in their place; an outer task folds those in it.
 
-    Of each the longest stretch of whole turns; the turn that is being taken waits for the next time.
-    """
-    held = split_turns(state.view)[:-1]
-    firsts = [turn.first for turn in held]
+    Of each, the longest run of complete turns; the current turn is excluded."""
+    turns = split_turns(state.view)[:-1]
+    firsts = [turn.first for turn in turns]
     for task in outermost_ended(tree):
         assert task.last is not None, "it has ended"
-        inside = held[bisect_left(firsts, task.first) : bisect_right(firsts, task.last)]
-        turned = _longest_run([turn for turn in inside if turn.last <= task.last and turn.is_complete])
-        if not turned:
+        inside = turns[bisect_left(firsts, task.first) : bisect_right(firsts, task.last)]
+        run = _longest_run([turn for turn in inside if turn.last <= task.last and turn.is_complete])
+        if not run:
             continue
-        items = tuple(item for turn in turned for item in turn.items)
+        items = tuple(item for turn in run for item in turn.items)
         block, text = (
             CompactionBlock("task", items, max_tokens=MAX_TOKENS),
             fold_line(task, tree, count_tokens=count_tokens),
@@ -41,35 +40,36 @@ def fold_tasks(
 
 
 def outermost_ended(tree: TaskTree) -> list[Task]:
-    """The tasks that have ended, in none that has."""
+    """Return the ended tasks that are in no ended task."""
     ended = {task.task_id for task in tree.tasks if task.is_ended}
     return [task for task in tree.tasks if task.is_ended and task.parent_id not in ended]
 
 
 def fold_line(task: Task, tree: TaskTree, *, count_tokens: TokenCounter) -> str:
-    """What stays visible: what it was for, what came of it, and what did not work on the way."""
+    """Return the text that replaces a trace: goal, result and dead ends."""
     failed = "failed: " if task.status == "failed" else ""
-    ends = [one for one in tree.descendants(task.task_id) if one.status == "failed"]
-    dead = "; ".join(f"{end.goal} ({end.words})" for end in ends)
+    dead_ends = "; ".join(
+        f"{one.goal} ({one.words})" for one in tree.descendants(task.task_id) if one.status == "failed"
+    )
     return _fit_line(
-        f"Task: {task.goal}", f" -> {failed}{task.words}", f" Dead ends: {dead}" if dead else "", count_tokens
+        f"Task: {task.goal}", f" -> {failed}{task.words}", f" Dead ends: {dead_ends}" if dead_ends else "", count_tokens
     )
 
 
 @functools.lru_cache(maxsize=1_024)
 def _fit_line(goal: str, result: str, dead_ends: str, count_tokens: TokenCounter) -> str:
-    """Remembered, because it is asked at every turn of a session whether all that has ended is folded."""
+    """Cached, because every turn of a session checks whether all ended tasks are folded."""
     parts = ((goal, MAX_TOKENS // 4), (result, MAX_TOKENS // 2), (dead_ends, MAX_TOKENS // 4))
     cut = [
-        truncate(" " * (text[:1] == " ") + one_line(text), max_tokens=most, count_tokens=count_tokens)
-        for text, most in parts
+        truncate(" " * (text[:1] == " ") + one_line(text), max_tokens=limit, count_tokens=count_tokens)
+        for text, limit in parts
         if text
     ]
     return truncate("".join(cut), max_tokens=MAX_TOKENS, count_tokens=count_tokens)
 
 
 def _longest_run(candidates: Sequence[DialogueTurn]) -> Sequence[DialogueTurn]:
-    """Of turns those that follow each other in the log, and cost most."""
+    """Return the run of consecutive turns with the most tokens."""
     runs: list[list[DialogueTurn]] = []
     for turn in candidates:
         if runs and turn.first == runs[-1][-1].last + 1:

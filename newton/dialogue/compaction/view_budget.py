@@ -1,7 +1,6 @@
-"""What is sent when compaction is not enough: outputs are left out, then turns, until the view fits. Pure.
+"""Fit a view into its token budget when compaction is not enough: mask outputs, then drop turns. Pure.
 
-Nothing of this is kept: the next view begins from the entries again.
-"""
+The result is not stored: the next view is built from the entries again."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -14,15 +13,13 @@ from newton.dialogue.view import MESSAGE_TOKENS, DialogueTurn, ViewMessage, coun
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ToolCall
 
-MIN_INPUT_TOKENS = 16  # tokens that the beginning of an input may cost where there is room for nothing
+MIN_INPUT_TOKENS = 16  # of the beginning of an input, where nothing else fits
 MASK_TOKENS = 60
-MIN_CUT_TOKENS = (
-    24  # tokens that a message which is cut keeps; where there are fewer for each, some messages go instead
-)
-INPUT_DIVISOR = 2  # an input keeps this part of the view, whatever else there is
-MAX_LINES = 2_000  # of the beginning and of the end of a message that is cut
-CHARS_PER_TOKEN = 8  # of a token at most, about
-NOTE_DIVISOR = 20  # what is left out is told where that takes at most this part of the view
+MIN_CUT_TOKENS = 24  # of a truncated message; with less for each, messages are removed instead
+INPUT_DIVISOR = 2  # the input keeps at least this fraction of the view
+MAX_LINES = 2_000  # of the beginning and of the end of a truncated message
+CHARS_PER_TOKEN = 8  # upper estimate
+NOTE_DIVISOR = 20  # the note on omitted turns is added if it takes at most this fraction of the view
 _NOTE = re.compile(r"\[(At least )?([\d,]+) earlier turns? (?:is|are) not shown here\]")
 
 
@@ -34,19 +31,18 @@ def fit_to_budget(
     protected_turns: int = 1,
     overhead: int = MESSAGE_TOKENS,
 ) -> list[ViewMessage]:
-    """The view in at most so many tokens, whatever is in it; around each message a model puts so many `marks`.
+    """Return the view within `max_tokens`; each message costs `overhead` tokens besides its text.
 
-    The last `spared` turns are those that are being worked on. What gives way, in this order: what tools gave and were
-    given in older turns, the oldest first; older turns as a whole; the same of the work at hand before its last step;
-    what is longest. System messages stay longer than all else but the last input, which is cut when nothing else is
-    left and then begins the view, even if it has fewer than FLOOR tokens. A call and its answers go together.
-    """
+    The last `protected_turns` are being worked on. Removed in this order: outputs and arguments of tools in older
+    turns, the oldest first; older turns; tool work of the protected turns before the last step; the longest texts.
+    System messages outlast all but the last input, which is truncated last and then begins the view, even below
+    MIN_INPUT_TOKENS. A call and its results go together."""
     if count_view_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
         return list(view)
-    fitting = _BudgetFitter(
+    fitter = _BudgetFitter(
         max_tokens=max_tokens, count_tokens=count_tokens, overhead=overhead, call_groups=_group_calls(view)
     )
-    kept = fitting.fit(_add_tokens(view, overhead - MESSAGE_TOKENS), protected_turns)
+    kept = fitter.fit(_add_tokens(view, overhead - MESSAGE_TOKENS), protected_turns)
     return _add_tokens(kept, MESSAGE_TOKENS - overhead)
 
 
@@ -55,7 +51,7 @@ def _add_tokens(view: Sequence[ViewMessage], tokens: int) -> list[ViewMessage]:
 
 
 class _OmittedTurns(NamedTuple):
-    """How many turns are not shown; `more` when there may be more, because an account of several was among them."""
+    """The number of omitted turns; `at_least` if a summary of several turns was among them."""
 
     turns: int
     at_least: bool
@@ -70,7 +66,7 @@ class _OmittedTurns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BudgetFitter:
-    """The tokens of a view as a whole and of the marks around a message, and what belongs together in it."""
+    """The token budget and the matching calls of a view."""
 
     max_tokens: int
     count_tokens: TokenCounter
@@ -79,22 +75,22 @@ class _BudgetFitter:
 
     def fit(self, view: Sequence[ViewMessage], protected_turns: int) -> list[ViewMessage]:
         items = [item for item in view if item.kind != "left_out"]
-        told = [_parse_note(item) for item in view if item.kind == "left_out"]
+        omitted = [_parse_note(item) for item in view if item.kind == "left_out"]
         note = self.count_tokens(_OmittedTurns(turns=10_000, at_least=True, first=0, last=0).text) + self.overhead
         note = note if note * NOTE_DIVISOR <= self.max_tokens else 0
-        inner = replace(self, max_tokens=self.max_tokens - (note if told else 0))
+        inner = replace(self, max_tokens=self.max_tokens - (note if omitted else 0))
         kept = inner._without_outputs(items, _ids(_older_turns(items, protected_turns)))
         if count_view_tokens(kept) > inner.max_tokens:
             inner = replace(self, max_tokens=self.max_tokens - note)
-            gone = inner._oldest_turns(kept, protected_turns)
-            kept = inner._remove(kept, [item for turn in gone for item in turn.items])
-            told += [_count_omitted(gone)] if gone else []
+            removed = inner._oldest_turns(kept, protected_turns)
+            kept = inner._remove(kept, [item for turn in removed for item in turn.items])
+            omitted += [_count_omitted(removed)] if removed else []
             kept = inner._without_outputs(kept, _ids(_completed_steps(kept, protected_turns)))
             kept = inner._squeeze(kept, protected_turns)
-        return self._with_note(kept, told) if note else kept
+        return self._with_note(kept, omitted) if note else kept
 
     def _without_outputs(self, view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
-        """Without what tools gave, and were given, at those places: the first of them first, until the rest fits."""
+        """Mask the tool work in `old`, the first ones first, until the view fits."""
         over = count_view_tokens(view) - self.max_tokens
         kept = list(view)
         for place, item in enumerate(view):
@@ -111,46 +107,47 @@ class _BudgetFitter:
             return item if calls == item.calls else self._with_content(item, item.text, calls)
         if item.tokens <= 2 * MASK_TOKENS:
             return item
-        if item.kind == "mask":  # it says already how much it was
+        if item.kind == "mask":  # it contains the size already
             return self._with_content(
                 item, truncate_middle(item.text, max_tokens=MASK_TOKENS, count_tokens=self.count_tokens), ()
             )
         return self._with_content(item, mask_output(item, max_tokens=MASK_TOKENS, count_tokens=self.count_tokens), ())
 
     def _oldest_turns(self, view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
-        """As many of the oldest turns as have to go."""
+        """Return the oldest turns that must be removed."""
         left = count_view_tokens(view)
-        gone: list[DialogueTurn] = []
+        removed: list[DialogueTurn] = []
         for turn in _older_turns(view, protected_turns):
             if left <= self.max_tokens:
                 break
-            gone.append(turn)
+            removed.append(turn)
             left -= turn.tokens
-        return gone
+        return removed
 
     def _remove(self, view: Sequence[ViewMessage], removed: Sequence[ViewMessage]) -> list[ViewMessage]:
         ids = {id(item) for item in removed}
-        torn = {place for item in removed if item.is_tool_work for place in self.call_groups[item.first]}
-        return [item for item in view if id(item) not in ids and not (item.is_tool_work and item.first in torn)]
+        positions = {place for item in removed if item.is_tool_work for place in self.call_groups[item.first]}
+        return [item for item in view if id(item) not in ids and not (item.is_tool_work and item.first in positions)]
 
     def _squeeze(self, view: list[ViewMessage], protected_turns: int) -> list[ViewMessage]:
-        """With its longest messages cut alike until all of it fits; where that leaves too little of each, without the
-        oldest."""
+        """Truncate the longest messages to an equal share; remove the oldest where the share is too small."""
         while count_view_tokens(view) > self.max_tokens and view:
-            asked = _last_input(view, protected_turns)
-            others = [item for item in view if item is not asked]
-            kept = min(asked.tokens, self.max_tokens // INPUT_DIVISOR) if asked else 0
-            level = _equal_share([item.tokens for item in others], self.max_tokens - kept)
+            last_input = _last_input(view, protected_turns)
+            others = [item for item in view if item is not last_input]
+            reserved = min(last_input.tokens, self.max_tokens // INPUT_DIVISOR) if last_input else 0
+            level = _equal_share([item.tokens for item in others], self.max_tokens - reserved)
             if others and level < MIN_CUT_TOKENS + self.overhead:
                 view = self._remove(view, [next((item for item in others if item.role != "system"), others[0])])
                 continue
-            short = [item if item is asked else self._cut(item, level) for item in view]
-            stuck = [item for item, cut in zip(view, short, strict=True) if cut.tokens > level and item is not asked]
+            short = [item if item is last_input else self._cut(item, level) for item in view]
+            stuck = [
+                item for item, cut in zip(view, short, strict=True) if cut.tokens > level and item is not last_input
+            ]
             if stuck:
                 view = self._remove(view, stuck)
                 continue
-            left = self.max_tokens - count_view_tokens([item for item in short if item is not asked])
-            view = [self._cut(item, max(left, self.overhead + 1)) if item is asked else item for item in short]
+            left = self.max_tokens - count_view_tokens([item for item in short if item is not last_input])
+            view = [self._cut(item, max(left, self.overhead + 1)) if item is last_input else item for item in short]
             break
         return view
 
@@ -176,52 +173,52 @@ class _BudgetFitter:
         return self.count_tokens(text) if text else 0
 
     def _with_note(self, view: list[ViewMessage], omitted: Sequence[_OmittedTurns]) -> list[ViewMessage]:
-        number = sum(gone.turns for gone in omitted)
+        number = sum(part.turns for part in omitted)
         if not number:
             return view
-        more, last = any(gone.at_least for gone in omitted), max(gone.last for gone in omitted)
-        gone = _OmittedTurns(number, more, min(gone.first for gone in omitted), last)
+        at_least, last = any(part.at_least for part in omitted), max(part.last for part in omitted)
+        total = _OmittedTurns(number, at_least, min(part.first for part in omitted), last)
         item = ViewMessage(
-            "user", gone.text, self.count_tokens(gone.text) + self.overhead, gone.first, gone.last, kind="left_out"
+            "user", total.text, self.count_tokens(total.text) + self.overhead, total.first, total.last, kind="left_out"
         )
         place = next((n for n, item in enumerate(view) if item.role != "system"), len(view))
         return [*view[:place], item, *view[place:]]
 
 
 def _group_calls(view: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
-    """Of each call and each answer the places of all that belong together. An id may come again later."""
+    """Map the position of each call and result to all positions of its group. Call ids may be reused."""
     groups: dict[int, set[int]] = {}
-    called: dict[str, set[int]] = {}
+    by_call: dict[str, set[int]] = {}
     for item in view:
-        group = called.pop(item.tool_call_id, None) if item.tool_call_id else None
+        group = by_call.pop(item.tool_call_id, None) if item.tool_call_id else None
         if item.is_tool_work:
             group = {item.first} if group is None else group
             group.add(item.first)
             groups[item.first] = group
-            called |= {call.id: group for call in item.calls}
+            by_call |= {call.id: group for call in item.calls}
     return groups
 
 
 def _older_turns(view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
-    """The turns before the last `spared` inputs: a system's line or a folded task may cut what came of one in two."""
-    whole = split_turns(view)
-    asked = [place for place, turn in enumerate(whole) if turn.items[0].is_input]
-    return whole[
-        : asked[-min(protected_turns, len(asked))]
-        if asked and protected_turns
-        else max(len(whole) - protected_turns, 0)
-    ]
+    """Return the turns before the last `protected_turns` inputs.
+
+    A system message or a folded task may split the turn of one input."""
+    turns = split_turns(view)
+    inputs = [index for index, turn in enumerate(turns) if turn.items[0].is_input]
+    if inputs and protected_turns:
+        return turns[: inputs[-min(protected_turns, len(inputs))]]
+    return turns[: max(len(turns) - protected_turns, 0)]
 
 
 def _completed_steps(view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
-    """The turns that are being worked on, up to their last step: what came of that one has just been read."""
+    """Return the protected turns up to their last call, whose results were just read."""
     items = [item for turn in split_turns(view)[len(_older_turns(view, protected_turns)) :] for item in turn.items]
     last = max((place for place, item in enumerate(items) if item.calls), default=0)
     return [DialogueTurn(tuple(items[:last]))]
 
 
-def _ids(whole: Iterable[DialogueTurn]) -> Set[int]:
-    return {id(item) for turn in whole for item in turn.items}
+def _ids(turns: Iterable[DialogueTurn]) -> Set[int]:
+    return {id(item) for turn in turns for item in turn.items}
 
 
 def _last_input(view: Sequence[ViewMessage], protected_turns: int) -> ViewMessage | None:
@@ -229,7 +226,7 @@ def _last_input(view: Sequence[ViewMessage], protected_turns: int) -> ViewMessag
 
 
 def _equal_share(tokens: Sequence[int], max_tokens: int) -> int:
-    """The most that each may cost so that all together cost at most so many."""
+    """Return the maximum tokens of each message so that all fit."""
     left = max_tokens
     for place, each in enumerate(sorted(tokens)):
         if each > (share := left // (len(tokens) - place)):
@@ -239,22 +236,22 @@ def _equal_share(tokens: Sequence[int], max_tokens: int) -> int:
 
 
 def _shorten_calls(calls: tuple[ToolCall, ...], max_tokens: int, count_tokens: TokenCounter) -> tuple[ToolCall, ...]:
-    """Calls with as much of what they give to tools as fits, or with next to nothing of it."""
-    letters = CHARS_PER_TOKEN * max(max_tokens, 0) // len(calls)
+    """Shorten arguments until the calls cost at most `max_tokens`, or to almost nothing."""
+    max_chars = CHARS_PER_TOKEN * max(max_tokens, 0) // len(calls)
     while True:
-        short = tuple(call._replace(arguments=shorten_arguments(call.arguments, max_chars=letters)) for call in calls)
-        if not letters or count_tokens(dump_calls(short) or "") <= max_tokens:
+        short = tuple(call._replace(arguments=shorten_arguments(call.arguments, max_chars=max_chars)) for call in calls)
+        if not max_chars or count_tokens(dump_calls(short) or "") <= max_tokens:
             return short
-        letters //= 2
+        max_chars //= 2
 
 
 def _parse_note(note: ViewMessage) -> _OmittedTurns:
     found = _NOTE.fullmatch(note.text)
-    assert found is not None, "such a message is only made here"
+    assert found is not None, "only _with_note creates such messages"
     return _OmittedTurns(int(found[2].replace(",", "")), bool(found[1]), note.first, note.last)
 
 
 def _count_omitted(removed: Sequence[DialogueTurn]) -> _OmittedTurns:
-    """A part of a turn without its input is none, and an account of several turns is one at least."""
-    more = any(turn.items[0].kind in ("goals", "merged", "task") for turn in removed)
-    return _OmittedTurns(sum(turn.has_input for turn in removed), more, removed[0].first, removed[-1].last)
+    """Count removed turns: a partial turn without its input is none, a summary of several is at least one."""
+    at_least = any(turn.items[0].kind in ("goals", "merged", "task") for turn in removed)
+    return _OmittedTurns(sum(turn.has_input for turn in removed), at_least, removed[0].first, removed[-1].last)

@@ -1,4 +1,4 @@
-"""Who and what there is and how it belongs together, as people declare it, beside what is found in their words."""
+"""Entities and relations declared by callers, in addition to those recognized in text."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ SQL = load("newton.heart.entities", "entity_declarations.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationDeclaration:
-    """Somebody says how two belong together. `ref` names this telling of it."""
+    """A declared relation between two entities. `ref` is its idempotency key."""
 
     ref: str
     source: str
@@ -33,9 +33,9 @@ class RelationDeclaration:
 
 
 async def declare_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> int:
-    """Keeps who and what there is, and what is new of those that are known; returns how many that changed.
+    """Store new entities and add what is new to known ones; return the number of changes.
 
-    Raises ConflictError when a name or an alias is that of another.
+    Raises ConflictError when a name or alias belongs to another entity.
     """
     await entity_store.lock(tx, ctx=ctx)
     known = await entity_store.load_index(tx, agent_id=ctx.agent_id)
@@ -58,12 +58,12 @@ def _ensure_unambiguous(declaration: EntityDeclaration, existing: NamedEntity | 
         other = index.find_exact(alias)
         if other and (existing is None or other.entity_id != existing.entity_id):
             raise ConflictError(
-                f"{alias!r} is another name of {other.name!r} already.", hint="Leave it out, or name that one."
+                f"{alias!r} is already an alias of {other.name!r}.", hint="Remove the alias, or use that entity."
             )
 
 
 async def _update_entity(tx: Tx, existing: NamedEntity, declaration: EntityDeclaration, *, ctx: WriteContext) -> bool:
-    """Adds what is new to one that is known. False when nothing is."""
+    """Add what is new to a known entity. Return False when nothing is new."""
     row = await SQL["get_entity"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=existing.entity_id)
     assert row is not None, "the index holds only what is there"
     was = (row["type"], set(row["aliases"]), json.loads(row["properties"]))
@@ -95,9 +95,9 @@ async def _update_entity(tx: Tx, existing: NamedEntity, declaration: EntityDecla
 
 
 async def declare_relations(tx: Tx, declarations: Sequence[RelationDeclaration], *, ctx: WriteContext) -> int:
-    """Keeps how entities belong together, whom nobody knows yet included; returns how many tellings were new.
+    """Store relations, creating unknown entities, and return the number of new declarations.
 
-    Each telling of a bond is a piece of evidence for it. Raises ConflictError when a known ref comes with another bond.
+    Each declaration counts as one piece of evidence. Raises ConflictError when a known ref has another relation.
     """
     await entity_store.lock(tx, ctx=ctx)
     known = await entity_store.load_index(tx, agent_id=ctx.agent_id)
@@ -119,7 +119,7 @@ def _resolve_triple(declaration: RelationDeclaration, index: NameIndex) -> Relat
     source, target = index.resolve(declaration.source), index.resolve(declaration.target)
     if source is None or target is None or source.entity_id == target.entity_id:
         raise InputError(
-            f"{declaration.source!r} and {declaration.target!r} are not two that can be told apart.",
-            hint="Give their full names.",
+            f"{declaration.source!r} and {declaration.target!r} are not two distinct entities.",
+            hint="Use their full names.",
         )
     return source.entity_id, normalize_attribute(declaration.type), target.entity_id

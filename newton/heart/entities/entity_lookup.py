@@ -1,4 +1,4 @@
-"""Who and what an input names, and what belongs to them: in two waves, first the entities, then their relations."""
+"""Look up the entities that an input names and then, step by step, their relations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,20 +18,21 @@ from newton.heart.entities.name_recognition import (
 )
 from newton.heart.entities.name_recognition import NamedEntity as Called
 from newton.heart.procedure_matching import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
-from newton.memory.recall import RetrievedMemory, fetch_memories
+from newton.memory.recall import fetch_memories
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart.entities", "entity_lookup.sql")
 
-MAX_RELATIONS_PER_STEP = 200  # relations of one step: a hub may have thousands
-MAX_CANDIDATES_PER_STEP = 8  # relations that become candidates for each step of depth
+MAX_RELATIONS_PER_STEP = 200  # relations read per step: a hub may have thousands
+MAX_CANDIDATES_PER_STEP = 8  # relations returned per step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityQuery:
-    """What is looked for: the input, at which moment, so many salient entities unasked, so many steps along relations.
+    """The input, the moment, the number of unnamed salient entities and the depth of relations.
 
-    What is `hidden` is passed over. Without a `moment` it is as it is `now`.
+    Memories in `excluded_ids` are skipped. Without a `moment` the current state is used.
     """
 
     agent_id: UUID
@@ -45,11 +46,11 @@ class EntityQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMatches:
-    """What was found. `unasked` are the most salient entities that the input does not name, the most salient first;
-    `steps` is how far a relation is from what it names; `types` are those of the named entities.
+    """The entities and relations found.
 
-    Of an entity of which only the name is known nothing is found: it only leads to its relations. Neither is of two
-    that were once named together.
+    `unasked` lists the most salient entities that the input does not name, `steps` the distance of each relation, and
+    `types` those of the named entities. Entities known by name only, and relations of mere co-occurrence, are followed
+    but not returned.
     """
 
     memories: Sequence[RetrievedMemory] = ()
@@ -61,7 +62,7 @@ class EntityMatches:
 
 
 class EntityRow(NamedTuple):
-    """An entity with what its salience depends on; `told` is whether more than its name is known."""
+    """An entity with the inputs of its salience; `told` is True when more than its name is known."""
 
     memory_id: UUID
     name: str
@@ -73,7 +74,7 @@ class EntityRow(NamedTuple):
 
 
 class RelationRow(NamedTuple):
-    """A relation as it is followed."""
+    """A relation with both ends."""
 
     memory_id: UUID
     source_id: UUID
@@ -83,7 +84,7 @@ class RelationRow(NamedTuple):
 
 
 async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
-    """Names and aliases count as whole words. A relation weighs as much as its evidence."""
+    """Find entities by name and alias as whole words, with their relations, weighted by evidence."""
     about = {one.memory_id: one for one in await find_named_entities(tx, query)}
     mentioned = list(about)
     about |= {one.memory_id: one for one in await _find_salient(tx, query) if one.memory_id not in about}
@@ -110,7 +111,7 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
 
 
 async def find_named_entities(tx: Tx, query: EntityQuery) -> list[EntityRow]:
-    """The entities that the beginning of the input names."""
+    """Return the entities that the beginning of the input names."""
     text = query.text[:MAX_INPUT_CHARACTERS]
     if not (spellings := list_candidate_spellings(text)):
         return []
@@ -140,7 +141,7 @@ async def _find_salient(tx: Tx, query: EntityQuery) -> list[EntityRow]:
 async def _follow_relations(
     tx: Tx, start: Collection[UUID], query: EntityQuery
 ) -> tuple[dict[UUID, RelationRow], dict[UUID, int]]:
-    """The relations that say something, breadth first, and how many steps away each is. None is gone from twice."""
+    """Search relations breadth first, and return them with their distances. Each entity is expanded once."""
     bonds, steps = dict[UUID, RelationRow](), dict[UUID, int]()
     front, visited = set(start), set(start)
     for step in range(1, min(query.max_depth, MAX_DEPTH) + 1):
@@ -166,7 +167,7 @@ async def _follow_relations(
 def _select_relations(
     memories: Sequence[RetrievedMemory], relations: Mapping[UUID, RelationRow], distances: Mapping[UUID, int]
 ) -> list[RetrievedMemory]:
-    """All entities, and of the relations of each step those that fit the input best, the weightiest of equals."""
+    """Return all entities and, per step, the relations that fit the input best; ties by weight."""
     entities = [one for one in memories if one.memory_id not in relations]
     ranked = sorted(
         (one for one in memories if one.memory_id in relations),

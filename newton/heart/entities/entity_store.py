@@ -1,4 +1,4 @@
-"""Who and what there is: found by name in what people said and what is known, without a model, with their relations."""
+"""Entities and relations, recognized by name in messages and facts, without a model."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,15 +30,15 @@ SQL = load("newton.heart.entities", "entity_store.sql")
 
 INDEX_JOB = "entities"
 BATCH = 500
-MAX_WRITE_DELAY = timedelta(minutes=1)  # the longest time between making an id and writing it
-WEIGHT_PRIOR = 2.0  # so much evidence makes a relation weigh one half
+MAX_WRITE_DELAY = timedelta(minutes=1)  # longest time between the creation of an id and its insertion
+WEIGHT_PRIOR = 2.0  # pieces of evidence at which a relation has weight 0.5
 MENTIONED_WITH = "mentioned with"
-MAX_NAMES = 12  # of one memory; more is a list, and a list says little of who belongs to whom
+MAX_NAMES = 12  # per memory; more names are a list, which says little about relations
 MAX_DEPTH = 5
 
 
 class IndexableText(NamedTuple):
-    """A memory as it is read for names. Of a line the speaker is one, of a fact its subject."""
+    """A memory to index. Its names include the speaker of a message and the subject of a fact."""
 
     memory_id: UUID
     kind: Kind
@@ -56,7 +56,7 @@ class IndexableText(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityDeclaration:
-    """Somebody says who or what there is, under which other names, and what it is like."""
+    """A declared entity with its type, aliases and properties."""
 
     name: str
     type: str = "thing"
@@ -66,7 +66,7 @@ class EntityDeclaration:
 
 
 class Relation(NamedTuple):
-    """How two entities belong together; `weight` in [0, 1) grows with the evidence."""
+    """A relation between two entities; `weight` in [0, 1) grows with the evidence."""
 
     memory_id: UUID
     source_id: UUID
@@ -79,7 +79,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntitySummary:
-    """An entity as a list shows it."""
+    """An entity, for lists."""
 
     memory_id: UUID
     name: str
@@ -95,24 +95,24 @@ class EntitySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedRelation:
-    """A relation found by going from the entities asked for, and how many steps away."""
+    """A relation found by graph traversal, with its distance in steps."""
 
     relation: Relation
     depth: int
 
 
 class IndexProgress(NamedTuple):
-    """How many memories were read, and the last of them: where to go on."""
+    """The number of memories indexed, and the watermark to continue from."""
 
     memories: int
     last: UUID
 
 
 async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None) -> IndexProgress:
-    """Reads the next memories for names and relations: those after one, or else where the last reading ended.
+    """Index the next batch of memories for names and relations, after `after` or the stored watermark.
 
-    What is read twice counts once. The latest minute is read again another time, for ids are made before they are
-    written, and one that is made earlier may come later.
+    Idempotent. The last minute is indexed again by the next run, because ids are created before their rows are
+    committed.
     """
     agent_id = ctx.agent_id
     await lock(tx, ctx=ctx)
@@ -141,22 +141,22 @@ async def _read_watermark(tx: Tx, agent_id: UUID) -> UUID:
 
 
 def _safe_watermark(now: datetime) -> UUID:
-    """An id before which all are written: the first 48 bits of an id are the milliseconds at which it was made."""
+    """Return an id older than every uncommitted one: the first 48 bits of an id are its time in milliseconds."""
     return UUID(int=int((now - MAX_WRITE_DELAY).timestamp() * 1_000) << 80)
 
 
 async def load_index(tx: Tx, *, agent_id: UUID) -> NameIndex:
-    """Every entity, to be found by name."""
+    """Return every entity, indexed by name."""
     return NameIndex(NamedEntity(*row) for row in await SQL["list_entity_names"].fetch_all(tx, agent_id=agent_id))
 
 
 async def list_entities(tx: Tx, *, agent_id: UUID, limit: int) -> list[EntitySummary]:
-    """The entities most often named."""
+    """Return the entities with the most mentions."""
     return [EntitySummary(**row) for row in await SQL["list_entities"].fetch_all(tx, agent_id=agent_id, max_rows=limit)]
 
 
 async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[ReachedRelation]:
-    """The relations around entities, in both directions, breadth first to a depth; a cycle is gone round once."""
+    """Return the relations around entities, breadth first in both directions up to a depth."""
     seen: set[UUID] = set()
     front, reached = set(entity_ids), list[ReachedRelation]()
     visited = set(front)
@@ -173,9 +173,9 @@ async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, 
 
 
 def _collect_names(rows: Sequence[IndexableText], index: NameIndex) -> dict[UUID, list[str]]:
-    """The names of each memory, the declared one first, each once.
+    """Return the distinct names of each memory, the declared one first.
 
-    A word that may only begin a sentence is a name when it is known as one, or stands as one elsewhere.
+    A word that may only begin a sentence counts when it is a known name or is surely a name elsewhere in the batch.
     """
     names = {memory.memory_id: find_names(memory.text) for memory in rows}
     sure = {normalize_name(memory.declared_name) for memory in rows if memory.declared_name}
@@ -199,7 +199,7 @@ def _collect_names(rows: Sequence[IndexableText], index: NameIndex) -> dict[UUID
 async def _ensure_entities(
     tx: Tx, rows: Sequence[IndexableText], names: Mapping[UUID, Sequence[str]], index: NameIndex, *, ctx: WriteContext
 ) -> NameIndex:
-    """Every entity there is, those of the batch included."""
+    """Return the index of all entities, after inserting the new ones of the batch."""
     fresh: dict[str, tuple[str, datetime]] = {}
     for memory in rows:
         for name in names[memory.memory_id]:
@@ -212,11 +212,10 @@ async def _ensure_entities(
 
 
 async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> list[UUID]:
-    """Writes entities of which none is known; returns their ids in the same order. Raises InputError for a name without
-    words."""
+    """Insert unknown entities and return their ids in order. Raises InputError for a name without words."""
     for one in declarations:
         if not normalize_name(one.name):
-            raise InputError(f"{one.name!r} is no name.", hint="Give it letters or digits.")
+            raise InputError(f"Invalid name {one.name!r}.", hint="Use letters or digits.")
     drafts = [_entity_memory(introduction, ctx=ctx) for introduction in declarations]
     await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
     rows = [
@@ -240,7 +239,7 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
 
 
 async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: WriteContext) -> None:
-    """Notes the words by which entities may be meant, so that they are found in a text without reading all of them."""
+    """Store the spellings of entities, so that a text is matched by index."""
     spelt = [(words, one.entity_id) for one in entities for words in sorted(list_spellings(one.name, one.aliases))]
     await SQL["insert_names"].execute(
         tx,
@@ -285,7 +284,7 @@ async def _record_relations(
     *,
     ctx: WriteContext,
 ) -> None:
-    """Facts relate their subject to the first they name, by their attribute; others were named together."""
+    """Store relations: a fact relates its subject to the first name in it by its attribute; other names co-occur."""
     evidence = [
         (triple, memory.memory_id)
         for memory in rows
@@ -300,12 +299,12 @@ async def _record_relations(
 
 
 async def lock(tx: Tx, *, ctx: WriteContext) -> None:
-    """Until the end of the unit of work nobody else writes entities and relations."""
+    """Lock entities and relations against other writers until the transaction ends."""
     await SQL["lock_entities"].execute(tx, agent_id=ctx.agent_id)
 
 
 async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteContext) -> None:
-    """Gives relations the weight that their evidence has: facts, and tellings of the relation itself."""
+    """Update the weights of relations from their evidence: facts and declarations."""
     await SQL["update_weights"].execute(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=WEIGHT_PRIOR)
 
 
@@ -373,7 +372,7 @@ def hash_relation(triple: RelationTriple) -> bytes:
 def _to_new_memory(
     kind: Kind, line: str, content_hash: bytes, *, occurred_at: datetime, ctx: WriteContext
 ) -> NewMemory:
-    """Entities and relations are found by name and by going from one to the next, so neither words nor a vector."""
+    """Return the memory of an entity or relation, which has no search text and no vector: it is found by name."""
     return NewMemory(
         memory_id=new_id(),
         kind=kind,

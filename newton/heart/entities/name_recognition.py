@@ -1,4 +1,4 @@
-"""Names in what is written: found by their capitals, compared by their keys, and known again. Pure, no model."""
+"""Recognize names in text by capitalization, and match them with known entities. Pure, no model."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -17,24 +17,24 @@ from newton.heart.stopwords import (
 )
 
 HALF_LIFE_DAYS = 90.0
-SALIENCE_PRIOR = 5.0  # so many mentions make an entity half as salient as it can be
+SALIENCE_PRIOR = 5.0  # mentions at which an entity has half of the maximum salience
 MAX_NAME_WORDS = 5  # words of a name
-MAX_SPELLING_TOKENS = 2 * MAX_NAME_WORDS  # words and dots of a name that is looked for in a text
-MIN_HEADLINE_CAPITALS = 4  # so many words with capitals may be a headline
+MAX_SPELLING_TOKENS = 2 * MAX_NAME_WORDS  # words and dots of a name that is searched for in a text
+MIN_HEADLINE_CAPITALS = 4  # capitalized words from which on a line may be a headline
 MAX_WORD_LETTERS = 30  # letters
-MAX_ACRONYM_LETTERS = 5  # letters; a longer word in capitals may only be loud
+MAX_ACRONYM_LETTERS = 5  # letters; a longer word in capitals may be emphasis
 
 _PLACE_PREFIXES = split_words("new great little")  # begin names of places as well as sentences
 _NAME_PARTICLES = split_words("of de da del di du van von der den la le el al bin ibn dos")
-_ARTICLES = split_words("the la der den")  # stand after a joiner: "of the", "van der"
-# What a headline writes small.
+_ARTICLES = split_words("the la der den")  # follow a joiner: "of the", "van der"
+# Lower case in headlines.
 _LOWERCASE_IN_TITLES = _NAME_PARTICLES | split_words(
     "a an and as at by for from in into is nor on or over the to up via vs with"
 )
 _CAPITALIZED_COMMON_WORDS = frozenset(word.title() for word in NEVER_NAMES) - split_words("I")
 
 _CAPITALS = "".join(c for c in map(chr, (*range(0x590), *range(0x1E00, 0x2000))) if c.isupper())
-# A word from its first capital on; a dot joins Node.js and U.S., not the end of one sentence and the next.
+# A word from its first capital; a dot joins Node.js and U.S., but not two sentences.
 _CAPITALISED = re.compile(rf"[{_CAPITALS}]\w*(?:(?:['’&-]|\.(?=[a-z\d]|[{_CAPITALS}](?![a-z])))\w+)*[+#]*")
 _ADDRESS = re.compile(r"```.*?(?:```|\Z)|\b\w+://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]+@[\w-]+\.\S+", re.DOTALL)
 _WORD = re.compile(r"[^\W_]\w*(?:['’.&-][^\W_]\w*)*[+#]*|[.!?,;:\n]")
@@ -45,17 +45,19 @@ _SHAPELESS = re.compile(
     rf"^\d|^[a-z]{{3,}}[A-Z][a-z]|_|^\w-[^\W\dA-Z]+$|n['’]t$|.{{{MAX_WORD_LETTERS + 1}}}|{_STRETCHED.pattern}"
 )
 _SHOUTED = re.compile(rf"(?<![\w'’])[{_CAPITALS}'’]+(?: [{_CAPITALS}'’]+){{2,}}(?!\w)")
-_OPENING_MARKS = " \t\"“”'‘’([{*_#>-"  # may stand between the beginning of a sentence and its first word
-_CONTINUATION_MARKS = frozenset(",;&+/%@)]}")  # a capital behind it begins no sentence
+_OPENING_MARKS = " \t\"“”'‘’([{*_#>-"  # allowed between the beginning of a sentence and its first word
+_CONTINUATION_MARKS = frozenset(",;&+/%@)]}")  # a capital after it does not begin a sentence
 _POSSESSIVE = ("'s", "’s")
 _EDGE_CHARACTERS = " \t\n.,;:!?…()[]{}\"'“”‘’*_-"
 _ARTICLE = re.compile(rf"^(?:(?:the|a|an) [{re.escape(_EDGE_CHARACTERS)}]*)+")
 _STOPS = frozenset(".!?,;:\n")
-_NAMES_IN_CAPITALS = split_words("US")  # these capitals are no loud word
+_NAMES_IN_CAPITALS = split_words("US")  # capitals that are not emphasis
 
 
 class NameMention(NamedTuple):
-    """A name as it stands in a text, and where. One that only begins a sentence may be any word: it is not `sure`."""
+    """A name and its position in a text. `sure` is False for a word that may be capitalized only as the first of a
+    sentence.
+    """
 
     text: str
     start: int
@@ -63,7 +65,7 @@ class NameMention(NamedTuple):
 
 
 class NamedEntity(NamedTuple):
-    """An entity by its name and the other names that it goes by."""
+    """An entity with its name and aliases."""
 
     entity_id: UUID
     name: str
@@ -71,7 +73,7 @@ class NamedEntity(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word of a name, without its possessive, and where it stands in its line."""
+    """A word of a name, without its possessive, with its position in the line."""
 
     text: str
     lower: str
@@ -88,10 +90,10 @@ class _Line(NamedTuple):
 
 
 def find_names(text: str) -> list[NameMention]:
-    """The names of a text in their order, repeats included: runs of capitalised words, and words such as PostgreSQL.
+    """Return the names of a text in order, repeats included: capitalized runs, and words such as PostgreSQL.
 
-    A common word that begins a sentence is a name only if it has its capital within one too. Loud words, headlines,
-    addresses and fenced code hold no names. Linear in the length of the text.
+    A common word that begins a sentence counts only when it is capitalized within a sentence too. Emphasis, headlines,
+    addresses and code blocks are skipped. Linear in the length of the text.
     """
     lines = list(_split_lines(_mask_addresses(text)))
     heard = {word.lower for line in lines if not line.is_headline for word in line.words if _is_name_evidence(word)}
@@ -99,7 +101,7 @@ def find_names(text: str) -> list[NameMention]:
 
 
 def normalize_name(name: str) -> str:
-    """The form in which names are the same.
+    """Return the normalized form by which names are compared.
 
     >>> normalize_name(" The  Bank of Norway's ")
     'bank of norway'
@@ -111,7 +113,7 @@ def normalize_name(name: str) -> str:
 
 
 def compute_salience(mentions: int, days: float) -> float:
-    """How much an entity matters, from 0 to 1: grows with its mentions and halves in 90 days without one.
+    """Return the salience of an entity in [0, 1], with a half-life of 90 days.
 
     mentions / (mentions + 5) * 0.5 ** (days / 90)
 
@@ -122,14 +124,14 @@ def compute_salience(mentions: int, days: float) -> float:
 
 
 def list_spellings(name: str, aliases: Iterable[str]) -> set[str]:
-    """The words by which an entity may be meant in a text: its names, and its first and last name alone."""
+    """Return the spellings that refer to an entity: its names, and its first and last name alone."""
     keys = {normalize_name(one) for one in (name, *aliases)}
     parts = {part for one in keys for part in _name_parts(one)}
     return ({_to_spelling(one) for one in keys | parts} | parts) - {""}
 
 
 def list_candidate_spellings(text: str) -> list[str]:
-    """Every run of words of a text that could be the spelling of a name, each once."""
+    """Return every distinct run of words that could be the spelling of a name."""
     lows = [low for low, _ in _tokenize(text)]
     runs: dict[str, None] = {}
     for place, first in enumerate(lows):
@@ -140,14 +142,14 @@ def list_candidate_spellings(text: str) -> list[str]:
 
 
 class NameIndex:
-    """The entities there are, to be found by name. Built once for many texts."""
+    """An index of entities by name, built once for many texts."""
 
     def __init__(self, known: Iterable[NamedEntity]) -> None:
         self._by_name: dict[str, NamedEntity] = {}
         self._by_alias: dict[str, NamedEntity | None] = {}
         self._by_part: dict[str, NamedEntity | None] = {}
-        self._by_words: dict[str, str] = {}  # the key of the name that these words spell
-        self._max_words: dict[str, int] = {}  # words of the longest name that begins with this one
+        self._by_words: dict[str, str] = {}  # the normalized name of these words
+        self._max_words: dict[str, int] = {}  # length of the longest name that begins with this word
         self._by_id: dict[UUID, NamedEntity] = {}
         for entity in known:
             self.add(entity)
@@ -163,11 +165,11 @@ class NameIndex:
             self._add_spelling(name)
 
     def resolve(self, name: str) -> NamedEntity | None:
-        """The entity of that name or alias; a first or last name alone when it is of only one."""
+        """Return the entity with this name or alias, or with an unambiguous first or last name."""
         return self.find_exact(name) or self._by_part.get(normalize_name(name))
 
     def find_exact(self, name: str) -> NamedEntity | None:
-        """The entity of that very name or alias."""
+        """Return the entity with exactly this name or alias."""
         wanted = normalize_name(name)
         return self._by_name.get(wanted) or self._by_alias.get(wanted)
 
@@ -175,9 +177,9 @@ class NameIndex:
         return self._by_id[entity_id].name
 
     def find_mentions(self, text: str) -> list[UUID]:
-        """The entities that a text names, in whole words and any case, each once; of names that overlap the longest.
+        """Return the distinct entities that a text names, by whole words in any case; the longest of overlapping names.
 
-        A name that is a common word, and a part of a name, count only where they look like a name.
+        A name that is a common word, or a part of a name, counts only where it is written like a name.
         """
         words = list(_tokenize(text))
         lows = [low for low, _ in words]
@@ -218,13 +220,13 @@ class NameIndex:
 
 
 def _add_unambiguous(entities: dict[str, NamedEntity | None], name: str, entity: NamedEntity) -> None:
-    """Of a name that several go by nobody is meant."""
+    """Add a name, or mark it as ambiguous when it belongs to several entities."""
     other = entities.get(name, entity)
     entities[name] = entity if other is not None and other.entity_id == entity.entity_id else None
 
 
 def _name_parts(name: str) -> set[str]:
-    """The first and the last name; what is `of` something is not called by what it is of."""
+    """Return the first and last name; the words after `of` are not a last name."""
     words = name.split()
     if len(words) < 2 or "of" in words:
         return set()
@@ -233,7 +235,7 @@ def _name_parts(name: str) -> set[str]:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str]]:
-    """The words of a text as they are compared, and as they are written; stops are words too."""
+    """Return the words of a text, normalized and as written; full stops are words too."""
     for written in _WORD.findall(text):
         low = written.casefold()
         yield low[:-2] if low.endswith(_POSSESSIVE) else low, written
@@ -254,7 +256,7 @@ def _mask_match(match: re.Match[str]) -> str:
 
 
 def _split_lines(text: str) -> Iterator[_Line]:
-    """The lines with words that may be of names."""
+    """Return the lines with words that may belong to names."""
     start = 0
     for written in text.split("\n"):
         line = "" if written.isupper() and " " in written.strip() else _SHOUTED.sub(_mask_match, written)
@@ -284,13 +286,13 @@ def _find_name_words(line: str, matches: Iterable[re.Match[str]]) -> list[_Word]
 
 
 def _starts_sentence(before: str) -> bool:
-    """Whether what stands before a word lets it begin a sentence."""
+    """Return whether the text before a word makes it the first of a sentence."""
     last = before.rstrip(_OPENING_MARKS)[-1:]
     return not last.isalnum() and last not in _CONTINUATION_MARKS
 
 
 def _has_name_shape(word: _Word) -> bool:
-    """Whether a word looks like one of a name: not as getName, t-shirt, waaay, 10AM or GREAT."""
+    """Return whether a word is written like a name, unlike getName, t-shirt, waaay, 10AM or GREAT."""
     text = word.text
     if text[0].isupper() and text.isalpha() and not text.isupper() and len(text) <= MAX_WORD_LETTERS:
         return not _STRETCHED.search(text)
@@ -298,7 +300,7 @@ def _has_name_shape(word: _Word) -> bool:
 
 
 def _is_headline(line: str) -> bool:
-    """Whether every word that could have one has a capital, and more of them than names would give it."""
+    """Return whether nearly every word is capitalized, and more than names would explain."""
     words = line.split()
     if any(word.islower() and word not in _LOWERCASE_IN_TITLES for word in words):
         return False
@@ -307,7 +309,7 @@ def _is_headline(line: str) -> bool:
 
 
 def _is_name_evidence(word: _Word) -> bool:
-    """Whether its capital says that it is of a name."""
+    """Return whether the capital of a word shows that it belongs to a name."""
     return not word.starts_sentence and len(word.text) > 1 and not _is_all_capitals(word)
 
 
@@ -316,12 +318,12 @@ def _is_all_capitals(word: _Word) -> bool:
 
 
 def _has_inner_capital(word: _Word) -> bool:
-    """Whether it has capitals or digits within: GPT-4, OpenAI."""
+    """Return whether it has inner capitals or digits: GPT-4, OpenAI."""
     return not word.text[1:].islower()
 
 
 def _group_words(line: _Line, evidence: Set[str]) -> list[list[_Word]]:
-    """The words that stand together. Of a headline only those that are names elsewhere, or could be nothing else."""
+    """Return runs of adjacent words. In a headline only words that are names elsewhere, or cannot be anything else."""
     runs: list[list[_Word]] = []
     for word in line.words:
         if (
@@ -348,7 +350,7 @@ def _belong_together(left: _Word, right: _Word, line: str) -> bool:
 
 
 def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention | None:
-    """The run as a name, if it is one: without a word before it that only begins the sentence."""
+    """Return the run as a name without a word that only begins the sentence, or None."""
     if _starts_with_common_word(run, evidence):
         run = run[1:]
     if not run or len(run) > MAX_NAME_WORDS or (len(run) == 1 and (len(run[0].text) < 2 or run[0].lower in TITLES)):
@@ -362,7 +364,7 @@ def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention |
 
 
 def _starts_with_common_word(run: Sequence[_Word], evidence: Set[str]) -> bool:
-    """Whether the run begins with a common word of a sentence, or likely with a verb: Seeing Ana."""
+    """Return whether the run begins with a common word or probably with a verb: Seeing Ana."""
     first, alone = run[0], len(run) == 1
     if not first.starts_sentence or first.lower in evidence:
         return False

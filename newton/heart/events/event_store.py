@@ -1,4 +1,4 @@
-"""Events: what happened, with its payload. One that carries words from outside is a tool's word, so quarantined."""
+"""Events with their payloads. An event with text from outside has trust `tool` and is quarantined."""
 
 import json
 from collections.abc import Sequence
@@ -12,18 +12,19 @@ from newton.heart.events.event_types import EventData, has_output, render_line
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
-from newton.memory.recall import RetrievedMemory, fetch_memories
+from newton.memory.recall import fetch_memories
 from newton.memory.representations import make_short_forms
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart.events", "event_store.sql")
 
-MAX_HIGHLIGHTS = 3  # events of another session that tell most of it
+MAX_HIGHLIGHTS = 3  # highlights of another session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """An event as it is told: `ref` names the telling, so that it is kept once."""
+    """An event to store; `ref` is its idempotency key."""
 
     ref: str
     event: EventData
@@ -34,9 +35,9 @@ class NewEvent:
 
 
 async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext) -> int:
-    """Keeps the events that are not there yet and returns how many those were.
+    """Store the events that do not exist yet and return their number.
 
-    Raises ConflictError when a known ref comes with another event.
+    Raises ConflictError when a known ref has another event.
     """
     each = [_to_new_memory(h, ctx=ctx) for h in events]
     refs = [(h.ref, draft.content_hash) for h, draft in zip(events, each, strict=True)]
@@ -59,8 +60,9 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """What is looked for around a session: so many of its latest events, and the highlights of so many others; of both
-    first those of the `types`, the most telling of which comes first."""
+    """How many latest events of a session, and highlights of how many other sessions, to read. Events of the `types`
+    come first, in their order.
+    """
 
     agent_id: UUID
     session_id: UUID
@@ -73,8 +75,9 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentEvents:
-    """The latest events of the session, the last first, and the highlights of others, the last session first. Each
-    memory stands here once."""
+    """The latest events of the session, newest first, and highlights of others, newest session first, without
+    duplicates.
+    """
 
     current_session: Sequence[RetrievedMemory] = ()
     other_sessions: Sequence[Sequence[RetrievedMemory]] = ()

@@ -1,4 +1,4 @@
-"""What an event says in one line, by its type; and what it must be to be kept. Pure."""
+"""Validate events and render them in one line by type. Pure."""
 
 import json
 import re
@@ -15,24 +15,24 @@ Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 Payload = Mapping[str, Json]
 
 MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH = 65_536, 10
-MAX_LINE_CHARACTERS = 400  # of all that is told, the time included
-MAX_HEAD_CHARACTERS = 200  # of a path, a command or a message, so that what came of it is told too
+MAX_LINE_CHARACTERS = 400  # of the whole line, including the time
+MAX_HEAD_CHARACTERS = 200  # of a path, a command or a message, to leave room for the result
 MAX_OUTCOME_CHARACTERS = 80
-MAX_OUTPUT_CHARACTERS = 360  # of all that is told before the time, with the output in whole lines
+MAX_OUTPUT_CHARACTERS = 360  # before the time, with the output in whole lines
 MAX_STACK_LINES = 3
 MAX_EXIT_CODE = 2**32
 
-# Fields that hold words from outside. An event with one of them is a tool's word, not the agent's.
+# Fields with text from outside. An event with one of them has trust `tool`, not `agent`.
 OUTPUT_FIELDS = frozenset({"stdout", "stderr", "content", "output", "stack", "body", "text", "response", "result"})
 
 _TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,59}")
 _LINE_RANGE = re.compile(r"\d{1,9}(?: ?[-–:,] ?\d{1,9}){0,9}")
-_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # colours and the like
+_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # terminal escape sequences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventData:
-    """Something that happened: a file read or written, a command run, an error, or what the caller names."""
+    """An event: a file read or written, a command run, an error, or a type defined by the caller."""
 
     type: str
     occurred_at: datetime
@@ -40,30 +40,30 @@ class EventData:
 
 
 def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventData:
-    """The event as plain JSON without its secrets. Raises InputError for a type or a payload that cannot be kept."""
+    """Return the event as plain JSON without secrets. Raises InputError for an invalid type or payload."""
     if not _TYPE.fullmatch(type):
         raise InputError(
-            f"{type[:80]!r} is no type of event.",
-            hint="Begin with a small letter; up to 59 small letters, digits, '_', '-' and '.' follow.",
+            f"Invalid event type {type[:80]!r}.",
+            hint="Begin with a lower-case letter; up to 59 lower-case letters, digits, '_', '-' and '.' follow.",
         )
     try:
         text = json.dumps(payload, ensure_ascii=False, allow_nan=False, default=_to_plain)
         plain = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise InputError(
-            "The payload is not plain JSON.", hint="Send texts, finite numbers, lists and objects, without cycles."
+            "The payload is not valid JSON.", hint="Send strings, finite numbers, lists and objects, without cycles."
         ) from None
     if len(text.encode("utf-8", "replace")) > MAX_PAYLOAD_BYTES:
-        raise InputError(f"The payload is larger than {MAX_PAYLOAD_BYTES:,} bytes.", hint="Send the part that matters.")
+        raise InputError(f"The payload is larger than {MAX_PAYLOAD_BYTES:,} bytes.", hint="Send a smaller payload.")
     if not isinstance(plain, dict):
-        raise InputError("The payload is no object.", hint='Give each value a name: {"path": "a.py"}.')
+        raise InputError("The payload is not a JSON object.", hint='Name each value: {"path": "a.py"}.')
     return EventData(
         type=type, occurred_at=occurred_at, payload=cast("Payload", _clean(cast("Payload", plain), depth=1))
     )
 
 
 def render_line(event: EventData) -> str:
-    """The event in one line of at most 400 characters. A payload of another shape than usual is told as JSON."""
+    """Return the event as one line of at most 400 characters. A payload of unknown shape is rendered as JSON."""
     tell = _RENDERERS.get(event.type)
     said = (tell(event.payload) if tell else None) or f"{event.type} {_to_json(event.payload)}"
     at = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
@@ -71,7 +71,7 @@ def render_line(event: EventData) -> str:
 
 
 def has_output(event: EventData) -> bool:
-    """Whether it holds words that came from outside: in a field of OUTPUTS, at any depth, names of fields included."""
+    """Return whether the event has text from outside: a field of OUTPUTS at any depth, field names included."""
     left: list[tuple[Json, bool]] = [(event.payload, False)]
     while left:
         value, outside = left.pop()
@@ -91,7 +91,8 @@ def has_output(event: EventData) -> bool:
 
 
 def render_entity_line(name: str, type: str, properties: Payload) -> str:
-    """
+    """Return the line of an entity.
+
     >>> render_entity_line("Ana Berg", "person", {"role": "nurse"})
     'Ana Berg (person): role nurse'
     """
@@ -100,7 +101,8 @@ def render_entity_line(name: str, type: str, properties: Payload) -> str:
 
 
 def render_relation_line(source: str, type: str, target: str) -> str:
-    """
+    """Return the line of a relation.
+
     >>> render_relation_line("Ana", "lives_in", "Oslo")
     'Ana lives in Oslo'
     """
@@ -154,7 +156,7 @@ _RENDERERS: Mapping[str, Callable[[Payload], str | None]] = {
 
 
 def _read_texts(payload: Payload, head: str, *others: str) -> list[str] | None:
-    """The fields as texts, empty where there is none; the first is cut. None when one is no text."""
+    """Return the fields as texts, "" where missing, the first one truncated. None when one is not a text."""
     values = [payload.get(name) for name in (head, *others)]
     texts = [value.strip() for value in values if isinstance(value, str)]
     if len(texts) + values.count(None) < len(values):
@@ -164,7 +166,7 @@ def _read_texts(payload: Payload, head: str, *others: str) -> list[str] | None:
 
 
 def _format_line_range(lines: Json) -> str | None:
-    """Which lines, as a text or as numbers; "" for all, None when it says something else."""
+    """Return the line range as text; "" for all lines, None when it is not valid."""
     match lines:
         case None:
             return ""
@@ -181,7 +183,7 @@ def _format_line_range(lines: Json) -> str | None:
 
 
 def _fit_lines(text: str, max_chars: int) -> str:
-    """As many of the first lines as there is room for, one after the other; of a line that is too long its words."""
+    """Return as many of the first lines as fit; a line that is too long is cut at a word."""
     lines = [line for line in map(one_line, text.splitlines()) if line]
     kept: list[str] = []
     for line in lines:
@@ -201,7 +203,7 @@ def _value_text(value: Json) -> str:
 
 
 def _to_json(value: Json) -> str:
-    """Compact, keys sorted. What cannot be written so is told by its names alone."""
+    """Return compact JSON with sorted keys. What cannot be encoded is represented by its names."""
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_to_plain)
     except (TypeError, ValueError, RecursionError):
@@ -209,7 +211,7 @@ def _to_json(value: Json) -> str:
 
 
 def _to_plain(value: object) -> object:
-    """A mapping or a sequence that is not the one that `json` knows, as that one."""
+    """Convert other mappings and sequences for `json`."""
     match value:
         case Mapping():
             return dict(cast("Payload", value))
@@ -220,7 +222,7 @@ def _to_plain(value: object) -> object:
 
 
 def _truncate(text: str, max_chars: int) -> str:
-    """In one line of at most so many characters, ended at a word if one ends in its second half."""
+    """Return the text in one line of at most `max_chars`, cut at a word if one ends in the second half."""
     line = one_line(_CONTROLS.sub("", text))
     if len(line) <= max_chars:
         return line
@@ -243,5 +245,5 @@ def _clean(value: Json, *, depth: int) -> Json:
 
 def _clean_text(text: str) -> str:
     if "\0" in text:
-        raise InputError("The payload holds a NUL byte.", hint="Remove it: PostgreSQL cannot keep one in a text.")
+        raise InputError("The payload contains a NUL byte.", hint="Remove it: PostgreSQL cannot store it.")
     return redact_secrets(text.encode("utf-8", "replace").decode())

@@ -1,4 +1,4 @@
-"""Which attributes of a subject have one value at a time: a newer value of such a one supersedes the older."""
+"""Fact attributes. A single-valued attribute has one current value: a newer value supersedes the older one."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,7 +9,7 @@ from newton.errors import InputError
 
 SQL = load("newton.heart.facts", "attributes.sql")
 
-# What everybody would say has one value at a time. A person may declare others, or the opposite, for an agent.
+# Single-valued by default. An agent's own declarations override this list.
 _BUILT_IN = """
     age, address, birthday, born in, born on, capital, ceo, deadline, due date, email, employer, favourite
     colour, favorite color, full name, gender, height, home town, hometown, husband, job, job title, lives in,
@@ -21,18 +21,17 @@ SINGLE_VALUED = frozenset(" ".join(name.split()) for name in _BUILT_IN.split(","
 
 
 def normalize_attribute(attribute: str) -> str:
-    """The attribute as it is compared and kept. Raises InputError when it has no words.
+    """Return the normalized attribute. Raises InputError when it has no words.
 
     >>> normalize_attribute("Lives_In ")
     'lives in'
     """
     if not has_words(attribute):
-        raise InputError(f"{attribute!r} tells nothing of anything.", hint="Write it in words, such as 'lives in'.")
+        raise InputError(f"Invalid attribute {attribute!r}.", hint="Use words, such as 'lives in'.")
     return " ".join(_split_words(attribute))
 
 
 def has_words(attribute: str) -> bool:
-    """Whether it has words."""
     return bool(_split_words(attribute))
 
 
@@ -41,7 +40,7 @@ def _split_words(attribute: str) -> list[str]:
 
 
 def normalize_subject(subject: str) -> str:
-    """The subject as it is compared.
+    """Return the normalized subject.
 
     >>> normalize_subject(" Ana  BERG")
     'ana berg'
@@ -50,21 +49,21 @@ def normalize_subject(subject: str) -> str:
 
 
 async def set_cardinality(tx: Tx, attribute: str, *, agent_id: UUID, single: bool) -> None:
-    """From now on the attribute has one value at a time, or many. Facts that are there stay as they were told."""
+    """Declare an attribute single-valued or multi-valued for an agent. Existing facts do not change."""
     await SQL["set_single_valued"].execute(
         tx, agent_id=agent_id, attribute=normalize_attribute(attribute), single_valued=single
     )
 
 
 async def select_single_value_attributes(tx: Tx, attributes: Sequence[str], *, agent_id: UUID) -> set[str]:
-    """Those of the attributes, in their normal form, that have one value at a time."""
+    """Return the single-valued ones of these normalized attributes."""
     rows = await SQL["get_declared"].fetch_all(tx, agent_id=agent_id, attributes=attributes)
     declared = {row["attribute"]: row["single"] for row in rows}
     return {attribute for attribute in attributes if declared.get(attribute, attribute in SINGLE_VALUED)}
 
 
 async def list_attributes(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:
-    """Every attribute that a fact has or that was declared, and whether it has one value at a time."""
+    """Return every attribute in use or declared, and whether it is single-valued."""
     rows = await SQL["list_attributes"].fetch_all(tx, agent_id=agent_id)
     return {
         row["attribute"]: row["attribute"] in SINGLE_VALUED if row["single"] is None else row["single"] for row in rows

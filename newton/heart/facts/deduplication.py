@@ -1,4 +1,4 @@
-"""Facts told in other words: each new one is compared with what is known of its subject, and kept, joined or linked."""
+"""Deduplication: compare each new fact with known facts of its subject, and merge it or link it to related ones."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ MAX_CANDIDATES = 20
 
 
 class SameFactJudge(Protocol):
-    """Decides where likeness leaves it open."""
+    """A judge for pairs between the two similarity thresholds."""
 
     async def is_same_fact(self, new: str, known: str) -> bool:
-        """Whether both say the same. Raises ProviderError when it cannot tell."""
+        """Return whether both statements say the same. Raises ProviderError when there is no answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityThresholds:
-    """From which likeness on two statements are one fact, and from which on they may be."""
+    """Minimum similarity, in [0, 1], of duplicates and of related facts."""
 
     duplicate_min: float
     related_min: float
@@ -39,7 +39,7 @@ class SimilarityThresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A fact that may be the same; `stands_for` is the one it tells, itself if it is not told in other words."""
+    """A candidate for a duplicate. `canonical_id` is the fact that it duplicates, or its own id."""
 
     known_id: UUID
     canonical_id: UUID
@@ -49,7 +49,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncomparedFact:
-    """A new fact with what is known that comes nearest to it."""
+    """A new fact with its nearest known facts."""
 
     memory_id: UUID
     text: str
@@ -61,7 +61,7 @@ class UncomparedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupVerdict:
-    """What a new fact turned out to be: the same as another, near others, or itself."""
+    """The result for a new fact: a duplicate, related to others, or neither."""
 
     fact: UncomparedFact
     duplicate_of: UUID | None = None
@@ -70,7 +70,7 @@ class DedupVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DedupReport:
-    """How many facts were compared, how many of them were known in other words, and how many lie near another."""
+    """Numbers of facts compared, of duplicates, and of facts related to others."""
 
     facts: int
     duplicates: int
@@ -86,10 +86,10 @@ async def deduplicate_facts(
     judge: SameFactJudge | None = None,
     limit: int | None = None,
 ) -> DedupReport:
-    """Compares the facts that have their vectors and were not compared yet, the oldest first, at most `most`.
+    """Compare facts that have vectors and were not compared yet, oldest first, at most `limit`.
 
-    A fact only ever joins one told before it, so two that run at once agree. No transaction is open while a judge is
-    asked.
+    A fact is only merged into an older one, so concurrent runs agree. No transaction is open during a call of the
+    judge.
     """
     facts = joined = near = 0
     while limit is None or facts < limit:
@@ -115,14 +115,14 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
     )
     for row in kin:
         known = KnownFact(
-            known_id=row["known_id"], canonical_id=row["stands_for"], text=row["full_text"], cosine=row["cosine"]
+            known_id=row["known_id"], canonical_id=row["canonical_id"], text=row["full_text"], cosine=row["cosine"]
         )
         near[row["memory_id"]].append(known)
     return [UncomparedFact(**row, candidates=tuple(near[row["memory_id"]])) for row in rows]
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
-    """The known fact that it tells in other words, or else those that it is near to. Pure."""
+    """Return the known fact that it duplicates, or else the facts related to it. Pure."""
     alike = [
         (
             compare_statements(
@@ -140,7 +140,7 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
 
 
 async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
-    """What likeness left open, as the judge sees it; what the judge cannot tell stays open."""
+    """Ask the judge about related facts. A fact without an answer stays related."""
     if judge is None:
         return verdict
     texts = {k.canonical_id: k.text for k in reversed(verdict.fact.candidates)}
@@ -154,7 +154,7 @@ async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> Dedu
 
 
 def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
-    """The verdicts, the oldest first, as one after the other: what tells one that tells another, tells that. Pure."""
+    """Point each duplicate of a duplicate to the original fact; verdicts come oldest first. Pure."""
     roots: dict[UUID, UUID] = {}
     found: list[DedupVerdict] = []
     for given in verdicts:
@@ -167,7 +167,7 @@ def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
 
 
 async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
-    """Writes down what each turned out to be, unless somebody else has; a told fact counts for the one it tells."""
+    """Store the verdicts of facts that no other process has compared, and confirm the originals."""
     rows = await SQL["mark_compared"].fetch_all(
         tx,
         agent_id=ctx.agent_id,

@@ -1,4 +1,4 @@
-"""Facts: statements with a subject, a confidence, and the time in which they hold."""
+"""Facts: statements with a subject, a confidence and a period of validity."""
 
 import json
 import re
@@ -24,16 +24,16 @@ SQL = load("newton.heart.facts", "fact_store.sql")
 
 FactOutcome = Literal["new", "confirmed", "unchanged"]
 
-# Who says what supersedes what, and so could close a circle, does so alone.
+# Serializes writers of `supersedes` links, which could otherwise form a cycle.
 SUPERSEDE_LOCK: AttributeKey = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFact:
-    """What somebody says is so.
+    """A fact to store.
 
-    It holds from `at`, and until `until` when that is known. `ref` names this telling of it; `source` is where it was
-    told, if that is more than the door it came through. One that generalises others has them as `sources`.
+    It is valid from `valid_from` until `valid_to`, if that is known. `ref` is the idempotency key of the statement,
+    `source` where it was made. A generalization lists the facts that it covers as `sources`.
     """
 
     ref: str
@@ -51,12 +51,14 @@ class NewFact:
 
     def __post_init__(self) -> None:
         if self.valid_to is not None and self.valid_to < self.valid_from:
-            raise InputError("The fact ends before it begins.", hint="Give an end that is after its time.")
+            raise InputError("The fact ends before it begins.", hint="Give an end after its start.")
 
     @property
     def content_hash(self) -> bytes:
-        """Of the words alone, so that who says the same again confirms it; and of what they are about, where the words
-        do not name it: "Oslo" told of Ana and of Ben is not the same."""
+        """Return the hash of the text, and of the subject where the text does not name it.
+
+        "Oslo" about Ana and "Oslo" about Ben are different facts.
+        """
         words = one_line(self.content)
         subject = normalize_subject(self.subject or "")
         if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", words.casefold()):
@@ -65,7 +67,7 @@ class NewFact:
 
     @property
     def attribute_key(self) -> AttributeKey | None:
-        """Subject and attribute as they are compared; None when it lacks one of them."""
+        """Return the normalized subject and attribute, or None when either is missing."""
         if self.subject is None or self.attribute is None:
             return None
         return normalize_subject(self.subject), normalize_attribute(self.attribute)
@@ -75,7 +77,7 @@ class NewFact:
 
 
 class FactRef(NamedTuple):
-    """A fact that was named, or the one that it only tells again, as it is."""
+    """A fact, or the original of a duplicate, with its current state."""
 
     memory_id: UUID
     state: str
@@ -83,9 +85,9 @@ class FactRef(NamedTuple):
 
 
 async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) -> list[FactOutcome]:
-    """Keeps what is new, confirms what is known, and leaves alone what the same ref has said before.
+    """Store new facts, confirm known ones and skip known refs.
 
-    Raises ConflictError when a known ref comes with other words.
+    Raises ConflictError when a known ref has another text.
     """
     refs = [(s.ref, s.content_hash) for s in facts]
     told = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
@@ -110,15 +112,15 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
 
 
 async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
-    """Puts one fact in the place of another, and of no other. Should that be told again later, it holds again.
+    """Supersede one fact by another. A later statement of the old fact makes it current again.
 
-    Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself, is quarantined
-    or was said to be wrong.
+    Raises NotFoundError for an unknown fact, and ConflictError when the links would form a cycle or the newer fact is
+    quarantined or retracted.
     """
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     row = await SQL["check_supersession_cycle"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=new, other_id=old)
     if row and row["cyclic"]:
-        raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
+        raise ConflictError(f"The fact {old} already supersedes {new}.", hint="Retract the fact that is wrong.")
     if row and row["known"]:
         await _renew_validity(tx, [(new, ctx.now)], ctx=ctx)
     await store.add_links(tx, "supersedes", [(new, old)], ctx=ctx)
@@ -126,14 +128,14 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleCon
 
 
 async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
-    """One fact says that another was never so. What that other had superseded is restored. Raises as `supersede`."""
+    """Mark a fact as disproved by another; facts that it superseded are restored. Raises as `supersede`."""
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     await store.add_links(tx, "was_wrong", [(new, old)], ctx=ctx)
     await _retract(tx, old, ctx=ctx)
 
 
 async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """A person says that it was never so. What it had superseded is restored."""
+    """Mark a fact as wrong; facts that it superseded are restored."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await _retract(tx, found.memory_id, ctx=ctx)
 
@@ -144,7 +146,7 @@ async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 
 
 async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: LifecycleContext) -> bool:
-    """Somebody says that it is so, now. False when this telling was counted before."""
+    """Confirm a fact. Return False when this confirmation was already counted."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     telling = Confirmation(memory_id=found.memory_id, ref=ref, source=source)
     counted = await store.confirm(tx, [telling], ctx=ctx)
@@ -155,14 +157,14 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
 
 
 async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """A person says that this is a core fact."""
+    """Mark a fact as core."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await SQL["mark_core"].execute(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
     await review(tx, ctx, "fact", [found.memory_id])
 
 
 async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
-    """Subject and attribute of a fact as they were told. Raises NotFoundError."""
+    """Return subject and attribute of a fact as stated. Raises NotFoundError."""
     row = await SQL["get_fact"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _not_found_error(memory_id)
@@ -170,7 +172,7 @@ async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID)
 
 
 async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
-    """What a fact tells beside its words, by name. Raises NotFoundError."""
+    """Return the fields of a fact beside its text, by name. Raises NotFoundError."""
     row = await SQL["get_fact"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _not_found_error(memory_id)
@@ -180,13 +182,13 @@ async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, 
 
 
 async def find_fact_id(tx: Tx, fact: NewFact, *, agent_id: UUID) -> UUID:
-    """The fact that has these words, or that they tell again. The statement must have been learnt."""
+    """Return the id of a stored fact with this text, or of the fact that it duplicates."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[fact.content_hash])
     return rows[0]["memory_id"]
 
 
 async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Raises ConflictError for a fact that was said to be wrong: no telling brings it back; and NotFoundError."""
+    """Raise ConflictError when the fact was retracted, NotFoundError when it does not exist."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     _reject_inactive(found)
 
@@ -194,14 +196,14 @@ async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext)
 def _reject_inactive(fact: FactRef) -> None:
     if fact.state == "INACTIVE":
         raise ConflictError(
-            f"The fact {fact.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
+            f"The fact {fact.memory_id} was retracted.", hint="Name another fact, or state it in other words."
         )
 
 
 async def _find_facts(
     tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, extra_locks: Sequence[AttributeKey] = ()
 ) -> list[FactRef]:
-    """The facts that these stand for; from here on nobody else writes values of their attributes.
+    """Return the facts, or the originals of duplicates, and lock the values of their attributes.
 
     Raises NotFoundError when one of them is no fact of this agent.
     """
@@ -217,22 +219,22 @@ async def _find_facts(
 
 
 async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContext) -> tuple[UUID, UUID]:
-    """The facts that both stand for, of which the second has a say."""
+    """Return both facts. Raises ConflictError when they are the same or the second is quarantined."""
     old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, extra_locks=[SUPERSEDE_LOCK])
     if old.memory_id == new.memory_id:
-        raise ConflictError("A fact cannot take its own place.", hint="Name two facts that say different things.")
+        raise ConflictError("A fact cannot supersede itself.", hint="Name two different facts.")
     if new.quarantined:
-        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is so.")
+        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is true.")
     _reject_inactive(new)
     return old.memory_id, new.memory_id
 
 
 def _not_found_error(memory_id: UUID) -> NotFoundError:
-    return NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact` shows ids.")
+    return NotFoundError(f"There is no fact {memory_id}.", hint="Find ids with `newton recall --kind fact`.")
 
 
 async def _single_valued_refs(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> set[str]:
-    """The refs of those that tell a value of an attribute which has one at a time."""
+    """Return the refs of facts with a single-valued attribute."""
     keys = {s.ref: s.attribute_key for s in facts if s.attribute_key}
     attributes = {attribute for _, attribute in keys.values()}
     single = (
@@ -244,7 +246,7 @@ async def _single_valued_refs(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteCon
 
 
 async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> tuple[set[str], list[UUID]]:
-    """Counts statements whose words are known. Returns the refs not counted before, and the facts they are about."""
+    """Confirm known facts. Return the refs counted for the first time, and the confirmed facts."""
     if not facts:
         return set(), []
     hashes = [s.content_hash for s in facts]
@@ -252,7 +254,7 @@ async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteConte
     known = {row["content_hash"]: row["memory_id"] for row in rows}
     for statement in facts:
         if statement.content_hash not in known:
-            raise store.ref_conflict_error("fact", statement.ref)  # somebody took its ref a moment ago
+            raise store.ref_conflict_error("fact", statement.ref)  # another process stored this ref in the meantime
     tellings = [
         Confirmation(memory_id=known[s.content_hash], ref=s.ref, source=s.confirmation_source(ctx)) for s in facts
     ]
@@ -262,7 +264,7 @@ async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteConte
 
 
 async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
-    """Each holds again from then on, if those who say so may be believed."""
+    """Renew the validity of facts confirmed by a trusted source."""
     if ctx.trust not in UNTRUSTED_TIERS:
         memory_ids, ats = zip(*confirmations, strict=True)
         await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=ats)
@@ -291,7 +293,7 @@ def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
 
 
 def _future_prefix(fact: NewFact, ctx: WriteContext) -> str:
-    """What says that it does not hold yet, in every context that shows it."""
+    """Return the note in a fact's short forms that it is not valid yet."""
     return f"[from {fact.valid_from:%Y-%m-%d}] " if fact.valid_from.date() > ctx.now.date() else ""
 
 

@@ -1,4 +1,4 @@
-"""Many facts of one subject and attribute become few that tell them all, and point to them. By a template, no model."""
+"""Merge many facts of one subject and attribute into few that cover them, by a template and without a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ SQL = load("newton.heart.facts", "generalization.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFact:
-    """One of the many."""
+    """One of the facts to merge."""
 
     subject: str
     attribute: str
@@ -30,7 +30,7 @@ class SourceFact:
 
 
 async def generalize_facts(db: Database, ctx: LifecycleContext) -> int:
-    """Generalises what has grown too many, each attribute in a unit of work; returns how many facts that concerned."""
+    """Generalize attributes with too many facts, one transaction each, and return the number of facts covered."""
     async with db.transaction(ctx.agent_id) as tx:
         groups = await _find_large_groups(tx, ctx)
     for group in groups:
@@ -50,7 +50,7 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
 
 
 def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
-    """Few statements that tell all of the group, none longer than a summary, each with its sources' trust. Pure."""
+    """Return statements that cover the group, each within the size of a summary and with its sources' trust. Pure."""
     made: list[tuple[NewFact, Trust]] = []
     for part, text in _split_to_fit(group, count_tokens=count_tokens):
         sources = tuple(single.memory_id for single in part)
@@ -70,7 +70,7 @@ def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCou
 def _split_to_fit(
     group: Sequence[SourceFact], *, count_tokens: TokenCounter
 ) -> Iterator[tuple[Sequence[SourceFact], str]]:
-    """The group in pieces that fit. One that fits into no piece is left as it is: there is nothing shorter to say."""
+    """Return the group in parts that fit. A fact too long for any part is left out."""
     start = 0
     while start < len(group):
         text, end = "", start + 1
@@ -85,7 +85,7 @@ def _split_to_fit(
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """All of the texts in a line; what they begin with in common is said once.
+    """Join the texts in one line, with their common prefix once.
 
     >>> join_texts(["Ana likes tea.", "Ana likes long walks"])
     'Ana likes: tea; long walks'

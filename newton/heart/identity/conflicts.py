@@ -1,7 +1,7 @@
-"""Whether two lines of an identity say the same, or cannot both be followed. Pure.
+"""Detect identity lines that are equal or contradict each other. Pure.
 
-Both are told only where the words leave little doubt: of the rest a person is asked as of anything new. That a line
-goes against another is a question to them too, never an answer.
+Both are detected only where the wording leaves little doubt. A person is asked about the rest, and decides about every
+conflict.
 """
 
 import re
@@ -13,14 +13,14 @@ from newton.heart.statements.lemmas import lemmatize
 
 LineRelation = Literal["same", "against"]
 
-# What only says that it holds, and for whom.
+# Words that only express permanence or the addressee.
 _REPLY_NOUNS = r"(?:answers?|repl(?:y|ies)|responses?|messages?)"
 _LASTING = re.compile(
     r"\bfrom (?:now|here|today|this point)(?: on)?(?: out)?\b|\bstarting (?:now|today)\b|\bgoing forward\b"
     r"|\bhenceforth\b|\bin (?:the )?future\b|\bby default\b|\bunless i (?:say|tell you|ask)(?: otherwise)?\b"
     rf"|\b(?:in|to|for|with) (?:all|every|each)(?: of)?(?: your| my)? {_REPLY_NOUNS}\b"
 )
-# What carries the grammar, and whatever an answer and making one are called.
+# Function words, and synonyms of answer and answering.
 _FILLER_WORDS = """
 a all always an and answer are as at be do ever every explanation for give i in is it its just keep kindly like make me
 measure message more much must my need of on only our please prefer really reply remember respond response should so
@@ -32,7 +32,7 @@ _NEGATIONS = frozenset(
 )
 _PLEASE = re.compile(r",? please\b")
 _INSTEAD = re.compile(r"(?:,|,? and|,? but) (?:never|not)\b.*|,? (?:over|rather than|instead of)\b.*")
-# Of each row one side excludes the others; words of one side mean the same.
+# In each row the sides exclude each other; words of one side are synonyms.
 _EXCLUSIVE_ROWS = (
     "metric | imperial",
     "celsius | fahrenheit",
@@ -52,7 +52,7 @@ _EXCLUSIVE_ROWS = (
 )
 _EXCLUSIVE_SIDES = [[frozenset(map(lemmatize, side.split())) for side in row.split("|")] for row in _EXCLUSIVE_ROWS]
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
-# Only what is said of the person: "always call functions by their full name" calls nobody anything.
+# Only the person's own name: "always call functions by their full name" names nobody.
 _REQUEST_PREFIX = (
     r"(?:(?:please|kindly|just|always|only|you|can|may|should|must|i|want|would|like|to|prefer|really),? )*"
 )
@@ -65,8 +65,7 @@ _NAMING_REQUEST = re.compile(
 
 
 class _ParsedLine(NamedTuple):
-    """A line as it is compared: whether it forbids, its words that say something, whose they are, and what it wants
-    said for whom."""
+    """A line for comparison: whether it forbids, its content words, their owner, and names to use or avoid."""
 
     forbids: bool = False
     words: tuple[str, ...] = ()
@@ -75,7 +74,8 @@ class _ParsedLine(NamedTuple):
 
 
 def compare_lines(first: str, second: str) -> LineRelation | None:
-    """
+    """Return `same`, `against` or None for two lines.
+
     >>> compare_lines("Always answer in metric units", "From now on use imperial units, please")
     'against'
     >>> compare_lines("Always answer in French", "Answer in French from now on")
@@ -95,7 +95,7 @@ def compare_lines(first: str, second: str) -> LineRelation | None:
 
 
 def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | None:
-    """Who is called one thing is not called another; who is not called one thing may be called whatever else."""
+    """Compare naming instructions: one name excludes another, but a forbidden name excludes only itself."""
     alike = first.naming == second.naming
     if first.forbids == second.forbids:
         return "same" if alike else None if first.forbids else "against"
@@ -103,7 +103,7 @@ def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | N
 
 
 def _are_exclusive(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    """Whether they differ by what excludes each other and by nothing else."""
+    """Return whether the lines differ only in mutually exclusive words."""
     for sides in _EXCLUSIVE_SIDES:
         ours, theirs = ([side for side in sides if side.intersection(words)] for words in (first, second))
         if len(ours) == len(theirs) == 1 and ours != theirs:

@@ -1,4 +1,4 @@
-"""The identity: tenets in versions that are only ever added. A person changes it; whoever else may only propose."""
+"""The identity: tenets in append-only versions. A person changes it; other sources may only propose changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ IdentityChange = Literal["added", "changed", "removed", "accepted", "rolled back
 ProposalState = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
 
 MAX_TENETS = 200
-MAX_LINE_TOKENS = 100  # more than one in five of the layer's would be a page, not a line
+MAX_LINE_TOKENS = 100  # one fifth of the layer's budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityEdit:
-    """Who changes the identity, and why if that was said."""
+    """The author of an identity change and the optional reason."""
 
     ctx: WriteContext
     reason: str | None = None
@@ -41,7 +41,7 @@ class IdentityEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityVersion:
-    """One change, and the tenets that stood after it, in order."""
+    """One change, with the tenets after it in order."""
 
     version: int
     at: datetime
@@ -56,8 +56,9 @@ class IdentityVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenetRecord:
-    """A tenet as it was written, wherever that was. `state` is that of its proposal, if it was one; the session and the
-    position are those of the line of dialogue it was heard in. Erased, it has no words."""
+    """A tenet as written. `state` is that of its proposal, if any; session and position are those of the message that
+    requested it. The text of an erased tenet is empty.
+    """
 
     tenet_id: UUID
     part: IdentityPart
@@ -73,7 +74,7 @@ class TenetRecord:
 
 
 class TenetProposal(NamedTuple):
-    """What waits for a person's yes, and the lines that stand and go against it: it would take their place."""
+    """A proposal that waits for a decision, with the active lines that it would replace."""
 
     tenet: Tenet
     instead_of: tuple[Tenet, ...]
@@ -81,7 +82,7 @@ class TenetProposal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageRef:
-    """A line of dialogue by its place."""
+    """A message by session and position."""
 
     session_id: UUID
     position: int
@@ -90,7 +91,7 @@ class MessageRef:
 async def read_identity(
     tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None
 ) -> Identity:
-    """The identity as it holds, as a version had it or as it was at a moment; what was erased since is not in it."""
+    """Return the current identity, that of a version, or that at a moment, without erased tenets."""
     rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = [
         Tenet(tenet_id=row["tenet_id"], part=row["part"], text=row["words"], tokens=row["tokens"])
@@ -101,28 +102,28 @@ async def read_identity(
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[IdentityVersion]:
-    """Every change, the first one first."""
+    """Return every version, oldest first."""
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=agent_id)
     return [IdentityVersion(**row) for row in rows]
 
 
 async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
-    """Every tenet that was ever in the identity or proposed for it, the first one first."""
+    """Return every tenet ever active or proposed, oldest first."""
     return [TenetRecord(**row) for row in await SQL["list_tenets"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def list_requested_lines(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
-    """The words of what was proposed in the lines of an episode, and of what stands."""
+    """Return the texts of active tenets and of those requested in the messages of an episode."""
     return [
         row["words"] for row in await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)
     ]
 
 
 async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep_conflicting: bool = False) -> bool:
-    """Adds a line to its part; False when it says so already. What waited for a yes with these words has it now.
+    """Add a line and accept an equal proposal; return False when the identity already has it.
 
-    Raises InputError for words that are no line, and ConflictError when there are too many, or when one that stands
-    goes against it, unless it is to stand `beside` that.
+    Raises InputError for an invalid line, and ConflictError when the identity is full or the line contradicts an active
+    one and `keep_conflicting` is False.
     """
     now = await _lock_and_read(tx, edit)
     tenet = _make_tenet(part, text, edit.ctx.count_tokens)
@@ -133,7 +134,7 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
         return False
     if not keep_conflicting and (against := find_conflicts(now, tenet.text)):
         raise ConflictError(
-            f"This goes against what stands: {against[0].text}.", hint=_replacement_hint(against[0], tenet)
+            f"The line contradicts an active one: {against[0].text}.", hint=_replacement_hint(against[0], tenet)
         )
     _ensure_below_limit(now)
     await _reject_conflicting(tx, tenet, edit=edit)
@@ -143,7 +144,7 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
 
 
 async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None, edit: IdentityEdit) -> bool:
-    """Puts other words in the place of a line, perhaps in another part; False when they are the same."""
+    """Replace the text of a line, and optionally its part; return False when nothing changes."""
     now = await _lock_and_read(tx, edit)
     before = _resolve_tenet(tenet_ref, now.tenets)
     tenet = _make_tenet(part or before.part, text, edit.ctx.count_tokens)
@@ -156,7 +157,7 @@ async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None
 
 
 async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
-    """Takes a line out; its words stay in the versions that had it."""
+    """Remove a line; earlier versions keep its text."""
     now = await _lock_and_read(tx, edit)
     tenet = _resolve_tenet(tenet_ref, now.tenets)
     await _insert_version(
@@ -166,14 +167,14 @@ async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
 
 
 async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
-    """Makes the identity what it was in an earlier version, but for what was erased; False when it is that already.
+    """Restore an earlier version without erased tenets; return False when nothing changes.
 
-    Raises NotFoundError for a version that is not there.
+    Raises NotFoundError when the version does not exist.
     """
     now = await _lock_and_read(tx, edit)
     if not 1 <= version <= now.version:
-        known = f"The last one is {now.version}." if now.version else "Nobody has written anything yet."
-        raise NotFoundError(f"There is no version {version} of the identity.", hint=known)
+        known = f"The latest version is {now.version}." if now.version else "It has no versions yet."
+        raise NotFoundError(f"The identity has no version {version}.", hint=known)
     then = await read_identity(tx, agent_id=edit.agent_id, version=version)
     if _tenet_ids(then) == _tenet_ids(now):
         return False
@@ -184,15 +185,13 @@ async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
 async def propose(
     tx: Tx, instructions: Sequence[StandingInstruction], *, message_ref: MessageRef | None, edit: IdentityEdit
 ) -> list[TenetProposal]:
-    """Has what does not stand already wait for a person's yes; returns what of it waits, with what it would take the
-    place of. The same does not wait twice, in whatever words.
+    """Store proposals for instructions that are not active, and return those waiting, with the lines they would
+    replace.
 
-    Raises InputError for what a tool or the web said.
+    A proposal equal to a waiting one is not stored again. Raises InputError for trust `tool` or `web`.
     """
     if edit.ctx.trust in UNTRUSTED_TIERS:
-        raise InputError(
-            f"What a {edit.ctx.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
-        )
+        raise InputError(f"Trust {edit.ctx.trust} cannot propose an identity change.", hint="A person or an agent can.")
     now = await _lock_and_read(tx, edit)
     waiting = [_to_tenet(one) for one in await _list_pending(tx, edit)]
     heard: dict[UUID, Tenet] = {}
@@ -212,7 +211,7 @@ async def propose(
 
 
 def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) -> bool:
-    """Whether it could stand in an identity."""
+    """Return whether the instruction is valid as an identity line."""
     try:
         _make_tenet(instruction.part, instruction.text, count_tokens)
     except InputError:
@@ -221,8 +220,7 @@ def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) 
 
 
 async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
-    """A person's yes: from now on it stands, in the place of what goes against it; what goes against it and waits for
-    an answer has a no. Raises NotFoundError for what does not wait for one."""
+    """Accept a proposal: replace contradicting lines and reject contradicting proposals. Raises NotFoundError."""
     now = await _lock_and_read(tx, edit)
     tenet = await _settle_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
     await _reject_conflicting(tx, tenet, edit=edit)
@@ -236,21 +234,20 @@ async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal
 
 
 def find_conflicts(identity: Identity, text: str) -> tuple[Tenet, ...]:
-    """The lines that stand and cannot be followed together with these words."""
+    """Return the active lines that contradict a text."""
     return tuple(tenet for tenet in identity.tenets if compare_lines(tenet.text, text) == "against")
 
 
 async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
-    """A person's no. Raises NotFoundError for what does not wait for an answer."""
+    """Reject a proposal. Raises NotFoundError when it is not waiting."""
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     return await _settle_proposal(tx, tenet_ref, "REJECTED", edit=edit)
 
 
 async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
-    """Takes the words of a tenet away for good, wherever the same were written; returns how often. Each is a version of
-    its own: that something was erased stays known.
+    """Erase the text of a tenet and of equal ones; return the number of versions added.
 
-    Raises NotFoundError.
+    Each erasure is a version of its own, so that the erasure itself stays on record. Raises NotFoundError.
     """
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     every = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
@@ -264,7 +261,7 @@ async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
 
 
 async def _lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
-    """The identity as it holds; until the end of the unit of work nobody else changes it."""
+    """Lock the identity until the transaction ends, and return it."""
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     return await read_identity(tx, agent_id=edit.agent_id)
 
@@ -282,7 +279,7 @@ async def _settle_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit
 
 
 async def _reject_conflicting(tx: Tx, accepted: Tenet, *, edit: IdentityEdit) -> None:
-    """What a person wants now is not what they wanted before it."""
+    """Reject older proposals that contradict an accepted line."""
     for one in map(_to_tenet, await _list_pending(tx, edit)):
         if compare_lines(one.text, accepted.text) == "against":
             await SQL["resolve_proposal"].execute(
@@ -315,7 +312,6 @@ async def _insert_version(
     edit: IdentityEdit,
     restored: int | None = None,
 ) -> None:
-    """Writes the next version."""
     await SQL["insert_version"].execute(
         tx,
         agent_id=edit.agent_id,
@@ -335,7 +331,7 @@ def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> Te
     tokens = count_tokens(render_tenet(part, said))
     if tokens > MAX_LINE_TOKENS:
         raise InputError(
-            f"The line has {tokens} tokens; {MAX_LINE_TOKENS} is the most.", hint="Say it in several lines."
+            f"The line has {tokens} tokens; the maximum is {MAX_LINE_TOKENS}.", hint="Split it into several lines."
         )
     return Tenet(tenet_id=new_id(), part=part, text=said, tokens=tokens)
 
@@ -346,19 +342,19 @@ def _to_tenet(record: TenetRecord) -> Tenet:
 
 
 def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
-    """The one meant by its id or the end of it. Raises InputError, NotFoundError and ConflictError."""
+    """Return the tenet by its id or the end of it. Raises InputError, NotFoundError or ConflictError."""
     letters = tenet_ref.strip().lower().replace("-", "")
     if len(letters) < MIN_ID_DIGITS:
         raise InputError(
-            f"{tenet_ref!r} is no id of a {what}.",
-            hint=f"Give the whole id or at least its last {MIN_ID_DIGITS} letters.",
+            f"Invalid {what} id {tenet_ref!r}.",
+            hint=f"Give the whole id or at least its last {MIN_ID_DIGITS} characters.",
         )
     found = [tenet for tenet in candidates if tenet.tenet_id.hex.endswith(letters)]
     if not found:
         command = "newton identity proposals" if what == "proposal" else "newton identity"
         raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows their ids.")
     if len(found) > 1:
-        raise ConflictError(f"Several end in {tenet_ref}.", hint="Give more letters of the id.")
+        raise ConflictError(f"Several ids end in {tenet_ref}.", hint="Give more characters of the id.")
     return found[0]
 
 
@@ -372,7 +368,7 @@ def _find_same(tenets: Sequence[Tenet], text: str) -> Tenet | None:
 
 def _replacement_hint(conflicting: Tenet, tenet: Tenet) -> str:
     command = f'newton identity change {short_id(conflicting.tenet_id)} "{tenet.text}"'
-    return f"`{command}` puts it in its place; --beside keeps both."
+    return f"`{command}` replaces it; --beside keeps both."
 
 
 def _tenet_ids(identity: Identity) -> list[UUID]:
@@ -381,4 +377,4 @@ def _tenet_ids(identity: Identity) -> list[UUID]:
 
 def _ensure_below_limit(identity: Identity) -> None:
     if len(identity.tenets) >= MAX_TENETS:
-        raise ConflictError(f"The identity has {MAX_TENETS} lines.", hint="`newton identity remove` one first.")
+        raise ConflictError(f"The identity has {MAX_TENETS} lines.", hint="Remove one with `newton identity remove`.")

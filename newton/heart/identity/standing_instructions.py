@@ -1,7 +1,7 @@
-"""What a person says that is meant to hold from now on: standing instructions and preferences in a message. Pure.
+"""Detect standing instructions and preferences in a person's message. Pure.
 
-Few and plain patterns, each anchored at the beginning of a sentence of the person's own: what they report, quote, paste
-or ask is not theirs to wish. A wish that is missed can be said again; a wrong one would be asked about.
+A few patterns, each anchored at the beginning of a sentence. Reported, quoted or pasted text and questions are
+excluded. Precision matters more than recall: a missed instruction can be repeated, a false one costs a question.
 """
 
 import re
@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 from newton.heart.identity.tenets import IdentityPart
 
-MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted
+MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted text
 MAX_SENTENCE_CHARACTERS = 200
 
 
 class StandingInstruction(NamedTuple):
-    """What should hold from now on, in the person's own words, and the part of the identity that it belongs to."""
+    """An instruction in the person's words, with the part of the identity that it belongs to."""
 
     part: IdentityPart
     text: str
 
 
-# What an agent can be told to do. In other imperatives somebody tells of themselves ("Always forget my keys").
+# Verbs of instructions to an agent. Other verbs describe the speaker ("Always forget my keys").
 _AGENT_VERBS = """
     acknowledge add address aim answer apologise apologize ask assume attach avoid back begin book call capitalise
     capitalize check cite close combine commit compare confirm consider consult contact convert copy create
@@ -36,7 +36,7 @@ _MANNERS = """
     blunt brief careful clear concise critical direct formal frank friendly gentle honest informal kind polite precise
     professional quick respectful short specific strict terse transparent
 """
-# What an agent makes, and what it puts into that.
+# Outputs of an agent, and their contents.
 _REPLY_NOUNS = "answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies)"
 _STYLE = (
     r"emojis?|emoticons?|bullet ?points?|bullets|tables|lists|headings|footnotes|exclamation marks|disclaimers|jargon|"
@@ -95,7 +95,7 @@ _INSTRUCTION_PATTERNS: tuple[tuple[IdentityPart, re.Pattern[str]], ...] = (
     ("preference", re.compile("|".join(f"(?:{preference})" for preference in _PREFERENCES), re.IGNORECASE)),
 )
 
-# How people begin before they come to it. After a reason of their own only with "so" or "but".
+# Opening phrases. After a reason only with "so" or "but".
 _OPENING = re.compile(
     r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|one more thing|so|well|thanks|thank you|great|good|listen"
     r"|note|important|reminder|rule|ps|in general|generally|as a rule|newton|please)\b[\s,:;!–—-]+)*"
@@ -103,7 +103,7 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _POLITE_REQUEST = re.compile(r"(?:can|could|would|will) you (?:please|kindly) ", re.IGNORECASE)
-# What is said of one thing or one time does not stand.
+# A reference to one thing or one time, so not a standing instruction.
 _ONE_TIME = re.compile(
     r"\b(?:for now|right now|this time|(?:just )?this once|just once|today|tonight|tomorrow|yesterday|here"
     r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
@@ -111,7 +111,7 @@ _ONE_TIME = re.compile(
 )
 
 _SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
-# Not the person's own words here and now: code, quotations, lists, lines of a transcript.
+# Not the person's own words: code, quotations, lists, transcripts.
 _NOT_OWN_WORDS = re.compile(
     r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
     r"|^[ \t]*(?:[>|*•\[#-]|\d+[.)])[^\n]*$"
@@ -125,7 +125,7 @@ _MATERIAL = re.compile(
     r"[^\n.:]*\b(?:this|these|following|below)\b.*?(?:\n|[.:!])",
     re.IGNORECASE,
 )
-# Where a sentence goes on to something else: to a question, or to what follows from a preference.
+# Where a sentence continues with a question or with the consequence of a preference.
 _ASIDE = re.compile(
     r",? (?:so |but |and )?(?:can|could|would|will|how|what|should|do|does|is|are|why|where) .*\?$", re.IGNORECASE
 )
@@ -134,7 +134,7 @@ _EDGES = re.compile(r"^(?:please|kindly),? |(?:,? please)?[\s.!?,]*$", re.IGNORE
 
 
 def detect_instructions(text: str) -> list[StandingInstruction]:
-    """What the person wants to hold from now on, in the order of the message.
+    """Return the standing instructions of a message in order.
 
     >>> detect_instructions("Thanks! From now on answer in French, please.")
     [StandingInstruction(part='instruction', text='From now on answer in French')]
@@ -149,7 +149,7 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
 
 
 def _mask_foreign_text(text: str) -> str:
-    """The text with all that the person does not say themselves blotted out; every character keeps its place."""
+    """Return the text with text that is not the person's own blanked out; offsets are unchanged."""
     blotted = _NOT_OWN_WORDS.sub(
         lambda other: re.sub(r"[^\n]", "¤", other[0]), text.replace("’", "'").replace("\t", " ")
     )
@@ -173,8 +173,9 @@ def _match_sentence(sentence: "re.Match[str]", text: str) -> StandingInstruction
 
 
 def _instruction_span(sentence: str) -> tuple[int, int]:
-    """The part of a sentence that is no question, without how people begin. Empty when it only asks; who asks politely
-    for something to be done tells it."""
+    """Return the instruction in a sentence without its opening phrase, or "" for a question. A polite request is not a
+    question.
+    """
     opening = _OPENING.match(sentence)
     start = opening.end() if opening else 0
     if not sentence.endswith("?"):

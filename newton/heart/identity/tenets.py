@@ -1,4 +1,4 @@
-"""Tenets: the lines of an identity as values, in the order in which they count. Pure."""
+"""Tenets, the lines of an identity, in order of priority. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from uuid import UUID
 from newton.memory.memory import digest
 from newton.memory.representations import to_bullet
 
-# By what it costs when one is missed: what bars or commands an action before what colours it.
+# By the cost of a violation: constraints and instructions before style.
 IdentityPart = Literal["boundary", "instruction", "protocol", "value", "preference", "character"]
 IDENTITY_PARTS: tuple[IdentityPart, ...] = get_args(IdentityPart)
 
-# What a person says to the agent; the rest the agent says of itself. Without that "call me Max" is anybody's name.
+# Parts spoken by the person; the agent states the rest about itself. The prefix makes clear who "me" is.
 _USER_PARTS: frozenset[IdentityPart] = frozenset({"instruction", "preference"})
 
 _NON_WORD = re.compile(r"[\W_]+")
@@ -21,8 +21,7 @@ _NON_WORD = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenet:
-    """One line of the identity. `tokens` are those of its line as a context shows it; no words are left when they were
-    erased."""
+    """One line of the identity. `tokens` counts its rendered line. An erased tenet has no text."""
 
     tenet_id: UUID
     part: IdentityPart
@@ -31,8 +30,9 @@ class Tenet:
 
 
 class Identity(NamedTuple):
-    """The identity of one version, in the order in which it was written. Version 0 is before anybody wrote. `gone` are
-    the words of lines that stood in an earlier one and stand no more."""
+    """The tenets of one version in order of creation. Version 0 is the empty identity. `gone` lists the texts of
+    removed lines.
+    """
 
     version: int
     tenets: tuple[Tenet, ...]
@@ -40,7 +40,7 @@ class Identity(NamedTuple):
 
     @property
     def by_priority(self) -> list[Tenet]:
-        """What counts most first, as a context shows it."""
+        """Return the tenets by priority, as a context shows them."""
         return sorted(self.tenets, key=lambda tenet: IDENTITY_PARTS.index(tenet.part))
 
 
@@ -48,14 +48,15 @@ EMPTY_IDENTITY = Identity(0, ())
 
 
 class TenetDiff(NamedTuple):
-    """What one version has and another has not."""
+    """The differences of two versions."""
 
     added: tuple[UUID, ...]
     removed: tuple[UUID, ...]
 
 
 def format_tenet(part: IdentityPart, text: str) -> str:
-    """
+    """Return the text of a tenet with its speaker.
+
     >>> format_tenet("preference", "Call me Max"), format_tenet("value", "Honest before kind")
     ('The user says: Call me Max', 'Honest before kind')
     """
@@ -63,21 +64,22 @@ def format_tenet(part: IdentityPart, text: str) -> str:
 
 
 def render_tenet(part: IdentityPart, text: str) -> str:
-    """As it stands in a context; what its tokens are counted on."""
+    """Return the line of a context; token counts are based on it."""
     return to_bullet(format_tenet(part, text))
 
 
 def fingerprint(text: str) -> bytes:
-    """The same for the same words, whatever their case and punctuation."""
+    """Return a hash that ignores case and punctuation."""
     return digest(normalize_line(text))
 
 
 def normalize_line(text: str) -> str:
-    """
+    """Return the text in lower case without punctuation.
+
     >>> normalize_line("Answer in French, please!")
     'answer in french please'
     """
-    # what has no words at all is itself
+    # a text without words is returned unchanged
     return _NON_WORD.sub(" ", text.casefold()).strip() or text
 
 

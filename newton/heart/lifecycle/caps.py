@@ -1,4 +1,6 @@
-"""How many memories of a kind are in force: what is beyond that is archived, and comes back when there is room."""
+"""Caps on the number of current memories per kind. Memories beyond the cap are archived, and restored when there is
+room.
+"""
 
 from collections.abc import Mapping
 
@@ -13,7 +15,7 @@ SQL = load("newton.heart.lifecycle", "caps.sql")
 
 
 def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
-    """The most of each kind. Relations come before entities: who is archived may still be bound."""
+    """Return the cap of each kind. Relations come before entities, because a relation keeps its entities current."""
     return {
         "event": thresholds.max_events,
         "relation": thresholds.max_relations,
@@ -24,7 +26,7 @@ def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
 
 
 async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteContext) -> list[PlannedTransition]:
-    """The steps that are due so that the best of the kind are in force, so many at most, and no other."""
+    """Plan the transitions that keep the best `limit` memories of a kind current and archive the rest."""
     rows = await SQL["list_over_cap"].fetch_all(
         tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )

@@ -1,4 +1,4 @@
-"""When a censor grows stricter, and when it is wrong too often. Pure."""
+"""Rules for escalating and retiring censors. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from newton.memory.transitions import PlannedTransition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorRecord:
-    """A censor with its record. `retired` is whether a person took it out of force."""
+    """A censor with its statistics. `retired` is True when a person retired it."""
 
     memory_id: UUID
     state: str
@@ -21,7 +21,7 @@ class CensorRecord:
 
 
 def plan(records: Sequence[CensorRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
-    """The steps that are due, at most one for each censor."""
+    """Return the due transitions, at most one per censor."""
     return [step for life in records if (step := _plan_transition(life, thresholds))]
 
 

@@ -1,4 +1,4 @@
-"""Moves memories through their lives: reads what is known of them, asks the rules, takes the steps that are due."""
+"""Lifecycle engine: read the evidence of memories, plan transitions by the rules of their kind, apply them."""
 
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import Kind, WriteContext
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
-SQL = load("newton.heart.lifecycle", "lives.sql")
+SQL = load("newton.heart.lifecycle", "evidence.sql")
 
 BATCH = 2_000
 MAX_SUMMARIZED_CHARACTERS = 2_000  # of the full text of a summarized episode
@@ -25,12 +25,12 @@ MAX_SUMMARIZED_CHARACTERS = 2_000  # of the full text of a summarized episode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleContext(WriteContext):
-    """A write context with the thresholds by which memories change their state."""
+    """A write context with the lifecycle thresholds."""
 
     thresholds: LifecycleThresholds
 
 
-# Subject and attribute as they are compared.
+# Normalized subject and attribute.
 AttributeKey = tuple[str, str]
 
 LifecycleScope = Literal["fact", "episode", "procedure", "censor", "caps"]
@@ -42,16 +42,16 @@ FollowUpFunction = Callable[[Tx, LifecycleContext, Sequence[UUID], Sequence[Plan
 async def run_lifecycle(
     db: Database, ctx: LifecycleContext, *, dry_run: bool = False, only: LifecycleScope | None = None
 ) -> list[PlannedTransition]:
-    """Takes every step that is due for this agent and returns them; with `dry` they are only returned. `only` those of
-    one kind, or those that keep kinds within their caps.
+    """Apply and return every due transition of an agent; with `dry_run`, only return them.
 
-    Each batch commits whole. Run again, or after a crash at any point, it does what is left and nothing twice.
+    `only` limits the run to one kind, or to the caps. Each batch is one transaction, and the run is idempotent, so it
+    can be repeated after a crash.
     """
     return [step async for step in _iter_transitions(db, ctx, dry_run=dry_run, only=only)]
 
 
 async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    """The same for a few memories whose evidence has just changed, in the unit of work that changed it."""
+    """Apply the due transitions of a few memories in the transaction that changed their evidence."""
     if kind == "fact":
         rows = await SQL["find_affected_facts"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
@@ -65,7 +65,7 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
 
 
 async def lock_attributes(tx: Tx, keys: Sequence[AttributeKey], *, ctx: WriteContext) -> None:
-    """Until the end of the unit of work nobody else writes values of these attributes."""
+    """Lock the attributes' values against other writers until the transaction ends."""
     if keys:
         await SQL["lock_keys"].execute(
             tx, agent_id=ctx.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys]
@@ -107,7 +107,7 @@ async def _apply_caps(
 
 
 def split_batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
-    """The ids in portions; the values of one single-valued attribute are never parted."""
+    """Return the ids in batches that never separate the values of one single-valued attribute."""
     batch: list[UUID] = []
     for _, together in groupby(rows, key=_batch_key):
         batch += [row["memory_id"] for row in together]
@@ -130,7 +130,7 @@ async def _plan_facts(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID])
 async def _update_holds(
     tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Of all of them: a new fact takes no step, and holds from now on."""
+    """Update `is_current` of all reviewed facts; a new fact needs no transition to become current."""
     moved = [step.memory_id for step in steps]
     await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
 
@@ -143,7 +143,9 @@ async def _plan_episodes(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUI
 async def _archive_texts(
     tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Full texts go to cold storage; a summarized episode keeps the beginning of its own, an archived one none."""
+    """Move full texts to cold storage. A summarized episode keeps the beginning of its text, an archived one
+    nothing.
+    """
     agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in steps}
     rows = await SQL["list_full_texts"].fetch_all(tx, agent_id=agent_id, memory_ids=list(after))
     texts = {
@@ -160,7 +162,7 @@ async def _archive_texts(
 
 
 def truncate_text(text: str) -> str:
-    """The first whole words of it. Pure."""
+    """Return the first whole words of a text. Pure."""
     if len(text) <= MAX_SUMMARIZED_CHARACTERS:
         return text
     words = text[:MAX_SUMMARIZED_CHARACTERS].rsplit(maxsplit=1)
@@ -180,7 +182,7 @@ async def _plan_censors(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID
 async def _do_nothing(
     tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
 ) -> None:
-    """The state is all that changes."""
+    """Follow-up of kinds whose transitions change only the state."""
 
 
 RULES: Mapping[Kind, tuple[PlanFunction, FollowUpFunction]] = {

@@ -1,4 +1,4 @@
-"""When an episode gives up its details. Pure."""
+"""Rules for summarizing and archiving episodes. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class EpisodeAge:
 
 
 def plan(episodes: Sequence[EpisodeAge], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
-    """The steps that are due: an episode is as old as its end."""
+    """Return the due transitions. The age of an episode is counted from its end."""
     return [step for life in episodes if (step := _plan_transition(life, thresholds, now))]
 
 

@@ -1,4 +1,4 @@
-"""What state a fact should be in: it follows from its evidence, so the same evidence gives the same state. Pure."""
+"""Rules for fact states. The state is a function of the evidence, so equal evidence gives an equal state. Pure."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,17 @@ from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import PAST_STATES
 from newton.memory.transitions import PlannedTransition
 
-MIN_INDEPENDENT_ORIGINS = 2  # so many outside origins beside its own corroborate what is quarantined
+MIN_INDEPENDENT_ORIGINS = 2  # further outside origins that release a quarantined fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactEvidence:
     """A fact with its evidence.
 
-    `confirmations` counts the tellings after the first, for a fact that is not from outside only those that are not
-    either; `sources` the independent ones among them that are not from outside, `outside` the other outside origins
-    that say the same, and `vouched` is whether a person said so.
-    It holds since it became true, or since it was last said to hold again.
+    `confirmations` counts the statements after the first; for a fact that is not from outside, only those that are not
+    from outside either. `sources` counts the independent ones among them that are not from outside, `outside` the other
+    outside origins that state the same. `vouched` is True when a person stated it. `since` is the start of validity or
+    the last renewal.
     """
 
     memory_id: UUID
@@ -47,7 +47,7 @@ class FactEvidence:
 
     @property
     def is_released(self) -> bool:
-        """Whether it may count as knowledge."""
+        """Return whether the fact may be used as knowledge."""
         return not self.quarantined or self.vouched or self.outside >= MIN_INDEPENDENT_ORIGINS
 
     @property
@@ -58,7 +58,7 @@ class FactEvidence:
         return self.valid_to is not None and self.since <= self.valid_to <= now
 
     def is_current_candidate(self, now: datetime) -> bool:
-        """Whether it could be the one value of its attribute."""
+        """Return whether it can be the current value of a single-valued attribute."""
         out = (
             self.is_disproved
             or self.superseded
@@ -70,7 +70,7 @@ class FactEvidence:
 
 
 class TargetState(NamedTuple):
-    """The state the evidence asks for, how it is called to come there, and why."""
+    """The state that follows from the evidence, the event of the transition and the reason."""
 
     state: str
     event: str
@@ -78,7 +78,9 @@ class TargetState(NamedTuple):
 
 
 def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
-    """The steps that are due, at most one for each fact. Lives of one single-valued attribute must come together."""
+    """Return the due transitions, at most one per fact. Facts of one single-valued attribute must be planned
+    together.
+    """
     following = find_successors(facts, now=now)
     steps: list[PlannedTransition] = []
     for life in facts:
@@ -101,7 +103,7 @@ def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now:
 
 
 def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUID, FactEvidence]:
-    """For each value that a newer one of the same attribute has followed, that newer one."""
+    """Map each superseded value to the next value of the same attribute."""
     groups: defaultdict[tuple[str | None, str | None], list[FactEvidence]] = defaultdict(list)
     for life in facts:
         if life.is_current_candidate(now):
@@ -114,7 +116,7 @@ def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUI
 
 
 def _end_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
-    """Why it is no current knowledge any more, or None."""
+    """Return the state of a fact that is not current, or None."""
     if fact.is_disproved:
         return TargetState("INACTIVE", "disproved", "it was said to be wrong")
     if fact.same_as:
@@ -135,7 +137,7 @@ def _superseded_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence
 
 
 def _current_state(fact: FactEvidence, thresholds: LifecycleThresholds) -> TargetState:
-    """What it is as current knowledge. Once a core fact, always one, as long as it holds."""
+    """Return the state of a current fact. A core fact stays core while it is current."""
     if fact.state == "CORE" or fact.marked:
         return TargetState("CORE", "established", "it was marked as core")
     if fact.sources >= thresholds.core_min_sources:

@@ -1,4 +1,4 @@
-"""What a procedure's record makes of it. Pure."""
+"""Rules for procedure states from the results of their uses. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import ARCHIVED
 from newton.memory.transitions import PlannedTransition
 
-Z_95 = 1.959963984540054  # the two-sided 95 % of a normal distribution
+Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureRecord:
-    """A procedure with its record. `retired` is whether it was replaced or taken out of use."""
+    """A procedure with its statistics. `retired` is True when it was replaced or retired."""
 
     memory_id: UUID
     state: str
@@ -25,7 +25,7 @@ class ProcedureRecord:
 
 
 def effectiveness(successes: int, failures: int) -> float:
-    """The share of successes among the judged uses; 0 without any, so that it sorts.
+    """Return the share of successes among the rated uses; 0 without any, so that it sorts.
 
     >>> effectiveness(3, 1), effectiveness(0, 0)
     (0.75, 0.0)
@@ -35,7 +35,7 @@ def effectiveness(successes: int, failures: int) -> float:
 
 
 def lower_bound(successes: int, failures: int) -> float:
-    """The lower bound of Wilson's 95 % interval for that share: what few trials leave certain.
+    """Return the lower bound of the 95 % Wilson score interval of the success rate.
 
     >>> round(lower_bound(5, 0), 3), round(lower_bound(50, 0), 3), lower_bound(0, 0)
     (0.566, 0.929, 0.0)
@@ -50,7 +50,7 @@ def lower_bound(successes: int, failures: int) -> float:
 
 
 def plan(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
-    """The steps that are due, at most one for each procedure."""
+    """Return the due transitions, at most one per procedure."""
     return [step for life in records if (step := _plan_transition(life, thresholds))]
 
 

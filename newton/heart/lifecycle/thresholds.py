@@ -1,4 +1,4 @@
-"""The thresholds at which memories change their state."""
+"""Thresholds of lifecycle transitions."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleThresholds:
-    """Shares are in [0, 1]."""
+    """Thresholds and caps. Rates are in [0, 1]."""
 
     core_min_sources: int = 3
     max_facts_per_attribute: int = 10

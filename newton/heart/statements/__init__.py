@@ -1,1 +1,1 @@
-"""How a statement is read, so that two tellings of it can be compared. Pure."""
+"""Parse and compare statements, to detect that two of them say the same. Pure."""

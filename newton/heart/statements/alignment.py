@@ -1,4 +1,4 @@
-"""Two statements side by side: which words they share, and where each word belongs in either."""
+"""Align two statements: shared words, and the role of each word in either statement."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -9,7 +9,7 @@ _TIME_PREPOSITIONS = frozenset({"in", "on", "at"})
 
 
 class AlignedStatement:
-    """One statement beside the other: its words as they are compared. What is a name in either is one in both."""
+    """One of two aligned statements with its words. A word that is a name in either is a name in both."""
 
     def __init__(self, own: ParsedStatement, other: ParsedStatement) -> None:
         self.statement = own
@@ -27,7 +27,7 @@ class AlignedStatement:
         return key in self._names
 
     def comparison_role(self, item: ParsedWord) -> str:
-        """Where it belongs; on, at and in say one thing of times, at and in of names."""
+        """Return the role of a word; on, at and in are equal before times, at and in before names."""
         clause, _, last = item.role.rpartition(" ")
         if last in _TIME_PREPOSITIONS and item.is_time:
             last = ""
@@ -50,13 +50,13 @@ class StatementPair(NamedTuple):
     known: AlignedStatement
 
     def unmatched_words(self) -> tuple[list[str], list[str]]:
-        """The words that only one of them has, markers among them."""
+        """Return the words that only one statement has, markers included."""
         told = Counter([*self.new.keys, *self.new.statement.markers])
         known = Counter([*self.known.keys, *self.known.statement.markers])
         return list((told - known).elements()), list((known - told).elements())
 
     def overlap(self) -> float:
-        """The part of the words that both have, in [0, 1]."""
+        """Return the share of words that both have, in [0, 1]."""
         words = len(self.new.keys) + len(self.known.keys)
         common = Counter(self.new.keys) & Counter(self.known.keys)
         return 2 * common.total() / words if words else 1.0

@@ -1,4 +1,4 @@
-"""The word behind a form: without its ending, and one for all that mean the same."""
+"""Lemmatize words: remove endings and replace synonyms by one of them."""
 
 import re
 
@@ -12,7 +12,7 @@ _CLOSED = re.compile("[^aeiou][aeiouy][^aeiouwxy]$")
 
 
 def lemmatize(word: str) -> str:
-    """The word without its ending, as one word of those that mean the same.
+    """Return the lemma of a word, the same for all synonyms.
 
     >>> [lemmatize(word) for word in ("lives", "resided", "moving", "studies", "wrote", "deployment")]
     ['live', 'live', 'move', 'study', 'write', 'deploy']
@@ -50,7 +50,7 @@ def _without_verb_ending(word: str) -> str:
 
 
 def _restore_base(rest: str) -> str:
-    """What `rest` was before the ending of a verb: stopp -> stop, mov -> move, cach -> cache, rent -> rent."""
+    """Return the base form of a verb stem: stopp -> stop, mov -> move, cach -> cache, rent -> rent."""
     if rest in VERBS or f"{rest}e" in VERBS:
         return rest if rest in VERBS else f"{rest}e"
     if rest[-1] == rest[-2] and rest[-1] not in "aeioulsz":
@@ -61,7 +61,7 @@ def _restore_base(rest: str) -> str:
 
 _MEANINGS = {_stem(other): _stem(row[0]) for row in SYNONYM_GROUPS for other in row[1:]}
 VERB_LEMMAS = frozenset(lemmatize(verb) for verb in VERBS)
-# Of each word those that cannot be said of a thing of which it is said.
+# The words that exclude each word.
 OPPOSITES: dict[str, set[str]] = {}
 for _row in EXCLUSIVE_GROUPS:
     for _word in _row:

@@ -1,4 +1,4 @@
-"""Numbers, dates and times of the day, read out of a statement's words whichever way they are written."""
+"""Parse numbers, dates and times of day in any spelling."""
 
 import re
 from collections.abc import Sequence
@@ -35,11 +35,13 @@ _YEAR = re.compile(r"1\d{3}|20\d\d")
 _TIME_WORDS = "in since until of last next by every from to before after and during this"
 _BEFORE_MONTHS = frozenset(_TIME_WORDS.split())
 
-NUMBER_PREFIX, TIME_PREFIX = "#", "@"  # the first letter of what such words become
+NUMBER_PREFIX, TIME_PREFIX = "#", "@"  # the first character of their parsed form
 
 
 class WordToken(NamedTuple):
-    """A word in small letters, and whether it looks like a name; `first` if it may be only the first of a sentence."""
+    """A lower-case word; `capital` is True when it looks like a name, `first` when it may only be the first of a
+    sentence.
+    """
 
     text: str
     is_capitalized: bool = False
@@ -47,7 +49,9 @@ class WordToken(NamedTuple):
 
 
 def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
-    """The words; numbers stand as #3 and #nth3, times as @day5, @month5, @year2024, @mon, @morning and @clock9:30."""
+    """Return the words with numbers as #3 and #nth3, and times as @day5, @month5, @year2024, @mon, @morning and
+    @clock9:30.
+    """
     texts = [word.text for word in words]
     found: list[WordToken] = []
     place = 0
@@ -59,7 +63,7 @@ def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
 
 
 def _parse_at(words: Sequence[str], position: int, *, is_capitalized: bool) -> tuple[int, list[str]]:
-    """How many words a number or time takes from `place` on, and what they become."""
+    """Return the number of words of the number or time at `position`, and its parsed forms."""
     word, last = words[position], words[position - 1] if position else ""
     following = words[position + 1] if position + 1 < len(words) else ""
     if word in CARDINALS or (word in SCALES and last == "a"):
@@ -91,7 +95,7 @@ def _parse_spelled_number(words: Sequence[str], position: int) -> tuple[int, lis
 
 
 def _can_append(part: int, unit: int) -> bool:
-    """Forty two is one number; four two is two."""
+    """Return whether two parts form one number: forty two does, four two does not."""
     return part == 0 or (part % 100 == 0 and unit < 100) or (part % 100 >= 20 and part % 10 == 0 and 0 < unit < 10)
 
 
@@ -133,7 +137,7 @@ def _parse_named_time(word: str, *, is_capitalized: bool) -> tuple[int, list[str
 
 
 def _mark_dates(words: list[WordToken]) -> list[WordToken]:
-    """Months, and the days of the month beside them: `may` and `march` are months where a word of time says so."""
+    """Mark months and the days beside them; `may` and `march` are months only beside a word of time."""
     dated = list(words)
     for place, word in enumerate(words):
         if word.text in MONTHS:
@@ -148,7 +152,7 @@ def _mark_dates(words: list[WordToken]) -> list[WordToken]:
 
 
 def _find_day_beside(words: list[WordToken], position: int) -> int | None:
-    """Where the day is: 5 May, May 5th, the 5th of May."""
+    """Return the position of the day: 5 May, May 5th, the 5th of May."""
     sides = [position - 1, position + 1, *([position - 2] if position > 1 and words[position - 1].text == "of" else [])]
     return next((n for n in sides if 0 <= n < len(words) and _is_day(words[n].text)), None)
 

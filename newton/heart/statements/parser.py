@@ -1,4 +1,4 @@
-"""A statement as it is compared: its words without endings, each with its part in it, and what it denies or limits."""
+"""Parse a statement into lemmas with their roles, and its negations, quantifiers and modalities."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from newton.heart.statements import vocabulary as known
+from newton.heart.statements import vocabulary
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.heart.statements.tokenizer import BREAK, QUESTION, START, STOP, tokenize
 
-ATTRIBUTIVE_ROLE = "which"  # the role of a time that belongs to a noun
+ATTRIBUTIVE_ROLE = "which"  # the role of a time that modifies a noun
 PLAIN_VERB_ROLE = "="  # the role of be, have and do
 
 _NAMING_VERBS = frozenset({"named", "called", "titled"})
@@ -19,11 +19,10 @@ _NAMING_VERBS = frozenset({"named", "called", "titled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedWord:
-    """A word that counts, or `=be`, `=have`, `=do` where that is all that the sentence says.
+    """A content word, or `=be`, `=have`, `=do` where the sentence has no other verb.
 
-    `capital` is a name, unless it is `first` in its sentence. `role` says by which markers it belongs to the rest.
-    `past` and `passive` are None when the form does not tell; `finite` means that it is a verb for certain, `single`
-    that it is a noun for one thing.
+    `capital` marks a name, unless it is `first` in its sentence. `role` names the markers that govern it. `past` and
+    `passive` are None when the form is ambiguous. `finite` marks a certain verb, `single` a singular noun.
     """
 
     surface: str
@@ -51,10 +50,10 @@ class ParsedWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedStatement:
-    """What a statement says. `features` are negations, quantifiers and modalities, each with the word it stands before.
+    """A parsed statement. `features` are negations, quantifiers and modalities, each with the word that it precedes.
 
-    `persons` are those that own something or that a clause comes back to. `several` means that it is more than one
-    statement, so that its order tells what belongs to what; `owning`, that it says somebody has something.
+    `persons` are owners and persons that a clause refers back to. `several` marks more than one statement, so that word
+    order is significant; `owning` marks a statement of possession.
     """
 
     items: tuple[ParsedWord, ...]
@@ -67,13 +66,13 @@ class ParsedStatement:
 
 @lru_cache(maxsize=1_024)
 def parse_statement(text: str) -> ParsedStatement:
-    """The reading of a text in Latin letters; of any there is one."""
+    """Parse a text. Text in other scripts gets a trivial parse."""
     reader = _StatementParser(tokenize(text))
     return _normalize_use_as(_normalize_preference(_to_active_voice(reader.parse())))
 
 
 class _StatementParser:
-    """Goes once over the words of one statement and gathers what counts."""
+    """A single pass over the words of a statement that collects content words and features."""
 
     def __init__(self, words: Sequence[WordToken]) -> None:
         self._words = words
@@ -85,21 +84,21 @@ class _StatementParser:
         self._persons: list[str] = []
         self._owning = self._ended = False
         self._clause = self._role = ""
-        self._opened = 0  # how many items there were when the role began
-        self._owned = False  # whether the last word is the owner of the next
-        self._nouns = 0  # how many words may still be the noun of the last article
+        self._opened = 0  # number of items when the role began
+        self._owned = False  # whether the last word owns the next
+        self._nouns = 0  # number of words that may still be the noun of the last article
 
     def _add_token(self, position: int) -> None:
         text, capital, _ = self._words[position]
         if text == QUESTION or (text.startswith("~") and len(text) > 1):
             self._features.append((text.removeprefix("~"), len(self._items)))
-        elif text in known.PERSONS:
+        elif text in vocabulary.PERSONS:
             self._add_person(position)
-        elif text in known.DETERMINERS:
+        elif text in vocabulary.DETERMINERS:
             self._add_determiner(text)
-        elif text in known.AUXILIARIES or text in known.OWNERSHIP_VERBS:
+        elif text in vocabulary.AUXILIARIES or text in vocabulary.OWNERSHIP_VERBS:
             self._add_auxiliary(position)
-        elif text in known.MARKERS and not capital:
+        elif text in vocabulary.MARKERS and not capital:
             self._add_marker(position)
         elif not self._is_title(position):
             self._add_content_word(position)
@@ -134,17 +133,17 @@ class _StatementParser:
 
     def _add_determiner(self, text: str) -> None:
         if text != "'s":
-            self._nouns = 2 if text in known.INDEFINITE_ARTICLES else 1
+            self._nouns = 2 if text in vocabulary.INDEFINITE_ARTICLES else 1
         elif self._items:
             self._owned = True
             self._nouns = 1
             self._items[-1] = replace(self._items[-1], role=self._full_role("of"))
 
     def _add_person(self, position: int) -> None:
-        """He and him count like a word; his does not, nor he in a clause about what was named before."""
+        """Add he and him as words; skip his, and he in a clause about something named before."""
         text = self._texts[position]
-        person = known.PERSONS[text]
-        if text in known.POSSESSIVES or self._clause or (text == "her" and self._is_content(position + 1)):
+        person = vocabulary.PERSONS[text]
+        if text in vocabulary.POSSESSIVES or self._clause or (text == "her" and self._is_content(position + 1)):
             self._persons += [person] * (person != "it")
             self._nouns = 1
         else:
@@ -153,56 +152,62 @@ class _StatementParser:
 
     def _is_content(self, position: int) -> bool:
         text = self._texts[position] if position < len(self._texts) else BREAK
-        small = text in known.PERSONS or text in known.DETERMINERS or text in known.AUXILIARIES or text in known.MARKERS
+        small = (
+            text in vocabulary.PERSONS
+            or text in vocabulary.DETERMINERS
+            or text in vocabulary.AUXILIARIES
+            or text in vocabulary.MARKERS
+        )
         return not (small or text in (BREAK, STOP, QUESTION) or (text.startswith("~") and len(text) > 1))
 
     def _has_several_clauses(self) -> bool:
         verbs = Counter(
             item.role
             for item in self._items
-            if item.finite and item.past is not None and item.role in ("", *known.CLAUSE_MARKERS)
+            if item.finite and item.past is not None and item.role in ("", *vocabulary.CLAUSE_MARKERS)
         )
         return self._ended or max(verbs.values(), default=0) > 1
 
     def _add_auxiliary(self, position: int) -> None:
-        """Forms of be, have and do: they count where no verb follows."""
+        """Add a form of be, have or do, which counts only where no verb follows."""
         text = self._texts[position]
         self._start_role("")
-        if text not in known.OWNERSHIP_VERBS and _is_helper(self._texts, position):
+        if text not in vocabulary.OWNERSHIP_VERBS and _is_helper(self._texts, position):
             return
-        self._owning |= text in known.HAVE or text in known.OWNERSHIP_VERBS
-        surface = "=be" if text in known.BE else "=do" if text in known.DO else "=have"
-        past = text in known.PAST_AUXILIARIES
-        if text in known.BE_BARE:
+        self._owning |= text in vocabulary.HAVE or text in vocabulary.OWNERSHIP_VERBS
+        surface = "=be" if text in vocabulary.BE else "=do" if text in vocabulary.DO else "=have"
+        past = text in vocabulary.PAST_AUXILIARIES
+        if text in vocabulary.BE_BARE:
             first = next(iter(_find_helpers(self._texts, position)), text)
             past = _helper_tense(first, continuing=self._continuing)
         self._items.append(ParsedWord(surface=surface, lemma=surface, role=PLAIN_VERB_ROLE, past=past, finite=True))
 
     def _add_marker(self, position: int) -> None:
         text = self._texts[position]
-        role = known.MARKERS[text]
+        role = vocabulary.MARKERS[text]
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
-        if following.text in (BREAK, STOP, QUESTION) or following.text in known.MARKERS:
+        if following.text in (BREAK, STOP, QUESTION) or following.text in vocabulary.MARKERS:
             self._items.append(
                 ParsedWord(surface=text, lemma=text, role=self._full_role(""))
-            )  # it belongs to its verb: give in
+            )  # a particle of its verb: give in
             return
-        clause = text in known.CLAUSE_MARKERS or (role in known.STRONG_ROLES and following.text in known.PERSONS)
+        clause = text in vocabulary.CLAUSE_MARKERS or (
+            role in vocabulary.STRONG_ROLES and following.text in vocabulary.PERSONS
+        )
         if self._items and self._is_employer(text, following):
             role = "at"
-        if role in known.STRONG_ROLES:
+        if role in vocabulary.STRONG_ROLES:
             self._markers.append(role)
         self._start_role("" if clause else role, clause=role if clause else None)
 
     def _is_employer(self, marker: str, following: WordToken) -> bool:
-        """Who works for Acme, or is employed by it, works at it."""
+        """Return whether the marker introduces an employer: works for Acme, is employed by it."""
         if marker == "by":
             return any(item.surface == "employed" for item in self._items)
         return marker == "for" and following.is_capitalized and self._items[-1].lemma == "work"
 
     def _is_title(self, position: int) -> bool:
-        """Whether it stands before the name or number that it is the kind of."""
-        if self._texts[position] not in known.TYPE_NOUNS:
+        if self._texts[position] not in vocabulary.TYPE_NOUNS:
             return False
         rest = self._words[position + 1 : position + 3]
         named = rest[1:] if rest and rest[0].text == "of" else rest[:1]
@@ -221,19 +226,19 @@ class _StatementParser:
         if single and len(self._items) > self._opened and self._items[-1].single:
             self._items[-1] = replace(self._items[-1], single=False)
         self._nouns = max(self._nouns - 1, 0)
-        alias = known.ALIASES.get(text, item.surface)
+        alias = vocabulary.ALIASES.get(text, item.surface)
         role = ATTRIBUTIVE_ROLE if item.is_time and not self._role and self._is_time_modifier(position) else self._role
         self._items.append(replace(item, surface=alias, role=self._full_role(role), single=single))
 
     def _is_time_modifier(self, position: int) -> bool:
-        """Whether a time belongs to the next word: Monday meetings, the Monday meeting, night mode."""
+        """Return whether a time modifies the next word: Monday meetings, the Monday meeting, night mode."""
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
         if not self._is_content(position + 1) or following.text.startswith((TIME_PREFIX, NUMBER_PREFIX)):
             return False
-        return not following.is_capitalized or (position > 0 and self._texts[position - 1] in known.DETERMINERS)
+        return not following.is_capitalized or (position > 0 and self._texts[position - 1] in vocabulary.DETERMINERS)
 
     def _closes_role(self, item: ParsedWord) -> bool:
-        """Whether the words that the last marker governs ended before this one."""
+        """Return whether the words governed by the last marker end before this word."""
         if self._opened == len(self._items) or not self._role:
             return False
         last = self._items[-1]
@@ -245,11 +250,11 @@ class _StatementParser:
 
 
 def _is_helper(texts: Sequence[str], position: int) -> bool:
-    """Whether a verb follows that it only helps: is living, has got, does not know."""
+    """Return whether the word is an auxiliary of a following verb: is living, has got."""
     for text in texts[position + 1 : position + 4]:
-        if texts[position] in known.DO:
-            return text == "~not" or text in known.VERBS
-        if text in known.AUXILIARIES or _is_participle(text) or _is_ing(text):
+        if texts[position] in vocabulary.DO:
+            return text == "~not" or text in vocabulary.VERBS
+        if text in vocabulary.AUXILIARIES or _is_participle(text) or _is_ing(text):
             return True
         if not _may_stand_between(text):
             return False
@@ -261,10 +266,9 @@ def _may_stand_between(text: str) -> bool:
 
 
 def _find_helpers(texts: Sequence[str], position: int) -> list[str]:
-    """The forms of be, have and do that help the word at `place`."""
     found: list[str] = []
     for text in reversed(texts[max(position - 5, 0) : position]):
-        if text in known.AUXILIARIES:
+        if text in vocabulary.AUXILIARIES:
             found.insert(0, text)
         elif not _may_stand_between(text):
             break
@@ -272,12 +276,11 @@ def _find_helpers(texts: Sequence[str], position: int) -> list[str]:
 
 
 def _is_past(text: str) -> bool:
-    """Whether the form, standing alone, is of the past."""
-    return text in known.PAST_FORMS or (text.endswith("ed") and len(text) > 4 and not text.endswith("eed"))
+    return text in vocabulary.PAST_FORMS or (text.endswith("ed") and len(text) > 4 and not text.endswith("eed"))
 
 
 def _is_participle(text: str) -> bool:
-    return _is_past(text) or text in known.PARTICIPLES
+    return _is_past(text) or text in vocabulary.PARTICIPLES
 
 
 def _is_ing(text: str) -> bool:
@@ -300,37 +303,38 @@ def _make_word(words: Sequence[WordToken], position: int, *, continuing: bool) -
 
 
 def _is_continuing(texts: Sequence[str]) -> bool:
-    """Whether what has begun is told to last: since May, for three years."""
+    """Return whether the statement describes a continuing state: since May, for three years."""
     return any(one == "since" or (one == "for" and other.startswith(NUMBER_PREFIX)) for one, other in pairwise(texts))
 
 
 def _gives_name(texts: Sequence[str], position: int) -> bool:
-    """Whether `named` and its like give a name to what some other verb is about: has a dog called Rex, is named Rex."""
+    """Return whether `named` and similar words name the object of another verb: has a dog called Rex, is named Rex."""
     earlier = texts[:position]
     return texts[position] in _NAMING_VERBS and any(
-        text in known.AUXILIARIES or text in known.OWNERSHIP_VERBS or lemmatize(text) in VERB_LEMMAS for text in earlier
+        text in vocabulary.AUXILIARIES or text in vocabulary.OWNERSHIP_VERBS or lemmatize(text) in VERB_LEMMAS
+        for text in earlier
     )
 
 
 def _verb_form(texts: Sequence[str], position: int, *, continuing: bool) -> tuple[bool | None, bool | None, bool]:
-    """Past, passive and finite of the word at `place`, as Item says."""
+    """Return past, passive and finite of the word at `position`, as in ParsedWord."""
     text, helpers = texts[position], _find_helpers(texts, position)
     if not helpers:
         return _form_without_helper(texts, position)
     first, last = helpers[0], helpers[-1]
-    if first in known.DO:
+    if first in vocabulary.DO:
         return first == "did", False, True
     past = _helper_tense(first, continuing=continuing)
-    if _is_participle(text) and last in known.AUXILIARIES:
-        return past, last in known.BE, True
-    return (past, None, True) if _is_ing(text) and last in known.BE else (None, None, False)
+    if _is_participle(text) and last in vocabulary.AUXILIARIES:
+        return past, last in vocabulary.BE, True
+    return (past, None, True) if _is_ing(text) and last in vocabulary.BE else (None, None, False)
 
 
 def _helper_tense(first: str, *, continuing: bool) -> bool | None:
-    """Whether it is past, by the first helper: what has been for three years still is, what has been is not."""
-    if first in known.BE_BARE:
+    """Return whether the first auxiliary is past tense; "has been for three years" is present, "has been" is past."""
+    if first in vocabulary.BE_BARE:
         return None
-    return not continuing if first in ("has", "have") else first in known.PAST_AUXILIARIES
+    return not continuing if first in ("has", "have") else first in vocabulary.PAST_AUXILIARIES
 
 
 def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | None, bool | None, bool]:
@@ -339,7 +343,7 @@ def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | No
         return (False, None, True) if last == "'s" else (None, None, False)
     if _is_past(text):
         return True, False, True
-    if last in known.DETERMINERS or texts[position + 1 : position + 2] == ["of"]:
+    if last in vocabulary.DETERMINERS or texts[position + 1 : position + 2] == ["of"]:
         return None, None, False
     if last == "to" or last.startswith("~"):
         return False, False, False
@@ -347,7 +351,7 @@ def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | No
 
 
 def _to_active_voice(reading: ParsedStatement) -> ParsedStatement:
-    """Who does it stands first: `it is written by Ana` becomes `Ana writes it`."""
+    """Move the agent of a passive first: `it is written by Ana` becomes `Ana writes it`."""
     items = list(reading.items)
     for verb in [item for item in items if item.passive]:
         items = _move_agent_first(items, items.index(verb))
@@ -366,7 +370,7 @@ def _move_agent_first(items: list[ParsedWord], verb: int) -> list[ParsedWord]:
 
 
 def _normalize_preference(reading: ParsedStatement) -> ParsedStatement:
-    """To prefer one thing to, than or over another is the same, and so is to like it more than the other."""
+    """Normalize preferences: prefer to, than or over, and like more than."""
     lemmas = [item.lemma for item in reading.items]
     features = [feature for feature in reading.features if feature[0] != "more"]
     liking = "enjoy" in lemmas and "than" in reading.markers and len(features) < len(reading.features)
@@ -384,7 +388,7 @@ def _normalize_preference(reading: ParsedStatement) -> ParsedStatement:
 
 
 def _normalize_use_as(reading: ParsedStatement) -> ParsedStatement:
-    """To use one thing as another is to say that it is the other: Ana uses the attic as a study, it is her study."""
+    """Normalize use as to be: Ana uses the attic as a study, it is her study."""
     items = list(reading.items)
     use = next((n for n, item in enumerate(items) if item.lemma == "use" and not item.passive), 0)
     first = next((n for n, item in enumerate(items) if n > use and item.role == "as"), 0)

@@ -1,7 +1,7 @@
-"""Whether two statements say the same, without a model. Pure.
+"""Compare two statements without a model. Pure.
 
-Likeness of vectors cannot tell "will" from "was" or Tuesday from Thursday, so it never makes two statements the same:
-they are when each word of one has its counterpart in the other and nothing that changes the meaning stands apart.
+Cosine similarity cannot separate "will" from "was" or Tuesday from Thursday, so it never makes two statements equal.
+They are equal when each word has its counterpart and no unmatched word changes the meaning.
 """
 
 import math
@@ -17,8 +17,8 @@ from newton.heart.statements.numerals import SHORT_DAYS
 from newton.heart.statements.parser import ParsedWord
 from newton.heart.statements.tokenizer import fold_words, is_latin_script
 
-MAX_CHARACTERS = 1_000  # characters; statements that are longer are compared word for word only
-BELOW_SAME = 0.01  # how far below `same` statements stay of which one says more
+MAX_CHARACTERS = 1_000  # characters; longer statements are only compared word by word
+BELOW_SAME = 0.01  # distance below `same` of a statement that says more
 
 _DENIALS = frozenset({"not", "notall", "ceased", "refuses", "denies", "avoids", "seldom"})
 _QUANTIFIER_WORDS = "all some most many few several both only least more less almost about any"
@@ -29,7 +29,7 @@ _NEGATING_PREFIXES = ("un", "in", "im", "dis", "non", "ir")
 
 @dataclass(frozen=True, slots=True)
 class StatementSimilarity:
-    """How alike two statements are, in [0, 1], what follows, and why in a few words."""
+    """The similarity of two statements in [0, 1], the verdict and a short reason."""
 
     similarity: float
     verdict: Literal["same", "near", "different"]
@@ -39,11 +39,11 @@ class StatementSimilarity:
 def compare_statements(
     new: str, known: str, *, cosine: float, same_min: float = 0.95, near_min: float = 0.85
 ) -> StatementSimilarity:
-    """Compares two statements of which the vectors have this cosine. Any text will do; symmetric but for `because`.
+    """Compare two statements whose vectors have this cosine similarity. Symmetric except for the reason.
 
-    Same are statements with the same words, or the same words put differently. A statement that denies the other, or
-    names another person, number or time, is different whatever the cosine. All else is near or different by its
-    similarity, the mean of cosine and shared words, which stays below `same`.
+    `same` needs equal words, or the same words in another construction. A negation, or another person, number or time,
+    makes them `different` whatever the cosine. Other pairs are `near` or `different` by the mean of cosine and word
+    overlap, which stays below `same_min`.
     """
     cosine = min(max(cosine, 0.0), 1.0) if math.isfinite(cosine) else 0.0
     bounds = _Bounds(same_min, near_min)
@@ -89,17 +89,17 @@ class _Bounds(NamedTuple):
 def _compare_other_script(
     new_words: Sequence[str], known_words: Sequence[str], cosine: float, bounds: _Bounds
 ) -> StatementSimilarity:
-    """Of a script without rules here the vector says too little: it often sees signs of one kind."""
-    told, known = (
+    """Compare statements in scripts without rules, where the cosine alone is unreliable."""
+    new, known = (
         Counter(word for word in words if any(c.isdigit() for c in word)) for words in (new_words, known_words)
     )
-    if because := _contrast_reason("other number", told - known, known - told):
+    if because := _contrast_reason("other number", new - known, known - new):
         return StatementSimilarity(0.0, "different", because)
     return bounds.classify(cosine, "not the very same words")
 
 
 def _contrast_reason(what: str, new: Iterable[str], known: Iterable[str]) -> str:
-    """The reason, if each of the two has something that the other has not."""
+    """Return the reason when each side has an item that the other lacks, else ""."""
     first, second = set(new), set(known)
     one, other = sorted(first - second), sorted(second - first)
     return f"{what}: {_format_words(one)} against {_format_words(other)}" if one and other else ""
@@ -110,20 +110,20 @@ def _format_words(words: Iterable[str]) -> str:
 
 
 def _other_number(pair: StatementPair) -> str:
-    told, known = (Counter(i.surface for i in side.items if i.is_number_or_time) for side in pair)
-    return _contrast_reason("other number or time", (told - known).elements(), (known - told).elements())
+    new, known = (Counter(i.surface for i in side.items if i.is_number_or_time) for side in pair)
+    return _contrast_reason("other number or time", (new - known).elements(), (known - new).elements())
 
 
 def _denied_by_one(pair: StatementPair) -> str:
-    told, known = pair.matching_features(_DENIALS)
-    return "one denies it" if told != known else ""
+    new, known = pair.matching_features(_DENIALS)
+    return "one denies it" if new != known else ""
 
 
 def _other_mood(pair: StatementPair) -> str:
-    told, known = ([f for f, _ in side.statement.features if f not in _DENIALS | _QUANTIFIERS] for side in pair)
-    if told == known:
+    new, known = ([f for f, _ in side.statement.features if f not in _DENIALS | _QUANTIFIERS] for side in pair)
+    if new == known:
         return ""
-    return f"other sense: {_format_words(told) or 'is'} against {_format_words(known) or 'is'}"
+    return f"other sense: {_format_words(new) or 'is'} against {_format_words(known) or 'is'}"
 
 
 def _other_amount(pair: StatementPair) -> str:
@@ -135,19 +135,19 @@ def _other_person(pair: StatementPair) -> str:
 
 
 def _other_name(pair: StatementPair) -> str:
-    told, known = pair.unmatched_words()
-    return _contrast_reason("other name", filter(pair.new.is_name, told), filter(pair.known.is_name, known))
+    new, known = pair.unmatched_words()
+    return _contrast_reason("other name", filter(pair.new.is_name, new), filter(pair.known.is_name, known))
 
 
 def _other_tense(pair: StatementPair) -> str:
-    told, known = (_tenses_by_lemma(side.statement.items) for side in pair)
-    apart = any(told[lemma].isdisjoint(known[lemma]) for lemma in told.keys() & known.keys())
+    new, known = (_tenses_by_lemma(side.statement.items) for side in pair)
+    apart = any(new[lemma].isdisjoint(known[lemma]) for lemma in new.keys() & known.keys())
     one, other = (_finite_tenses(side.statement.items) for side in pair)
     return "other tense" if apart or (one and other and one.isdisjoint(other)) else ""
 
 
 def _tenses_by_lemma(items: Iterable[ParsedWord]) -> dict[str, set[bool]]:
-    """Of each word of which the form tells, whether it is past."""
+    """Return whether each lemma is past tense, where the form is unambiguous."""
     found: dict[str, set[bool]] = {}
     for item in items:
         if item.past is not None:
@@ -160,8 +160,8 @@ def _finite_tenses(items: Iterable[ParsedWord]) -> set[bool]:
 
 
 def _opposite_words(pair: StatementPair) -> str:
-    told, known = pair.unmatched_words()
-    for one, other in product(told[:20], known[:20]):
+    new, known = pair.unmatched_words()
+    for one, other in product(new[:20], known[:20]):
         undone = any(prefix + one == other or prefix + other == one for prefix in _NEGATING_PREFIXES)
         if undone or other in OPPOSITES.get(one, ()):
             return f"opposite: {one} against {other}"
@@ -170,8 +170,8 @@ def _opposite_words(pair: StatementPair) -> str:
 
 def _swapped_names(pair: StatementPair) -> str:
     names = [key for key in _moved_words(pair) if pair.new.is_name(key)]
-    told, known = pair.new.roles_by_word(), pair.known.roles_by_word()
-    if len(names) > 1 and Counter(r for n in names for r in told[n]) == Counter(r for n in names for r in known[n]):
+    new, known = pair.new.roles_by_word(), pair.known.roles_by_word()
+    if len(names) > 1 and Counter(r for n in names for r in new[n]) == Counter(r for n in names for r in known[n]):
         return f"{' and '.join(sorted(names))} change places"
     if _order_differs(pair, names_only=True):
         return "names change places"
@@ -179,16 +179,16 @@ def _swapped_names(pair: StatementPair) -> str:
 
 
 def _moved_words(pair: StatementPair) -> list[str]:
-    """The words that belong elsewhere in the other statement, though both have them as often."""
-    told, known = pair.new.roles_by_word(), pair.known.roles_by_word()
-    return [key for key, roles in told.items() if len(known.get(key, ())) == len(roles) and known[key] != roles]
+    """Return words that both have equally often, but in another role."""
+    new, known = pair.new.roles_by_word(), pair.known.roles_by_word()
+    return [key for key, roles in new.items() if len(known.get(key, ())) == len(roles) and known[key] != roles]
 
 
 def _order_differs(pair: StatementPair, *, names_only: bool = False) -> bool:
-    """Whether words with the same role come in another order. `A is B` and `B is A` are in the same order."""
+    """Return whether words of the same role are in another order. `A is B` equals `B is A`."""
     moved = set(_moved_words(pair))
-    told, known = (_words_by_role(side, moved, names_only=names_only) for side in pair)
-    return any(_role_order_differs(pair, told[role], known[role]) for role in told.keys() & known.keys())
+    new, known = (_words_by_role(side, moved, names_only=names_only) for side in pair)
+    return any(_role_order_differs(pair, new[role], known[role]) for role in new.keys() & known.keys())
 
 
 def _role_order_differs(pair: StatementPair, new: list[str], known: list[str]) -> bool:
@@ -198,8 +198,10 @@ def _role_order_differs(pair: StatementPair, new: list[str], known: list[str]) -
 
 
 def _equivalent_orders(side: AlignedStatement, words: list[str]) -> Iterator[tuple[str, ...]]:
-    """The words as they stand, and the other way round if one side of `is` is but a name. Managers are not doctors
-    because doctors are managers."""
+    """Return the words in order, and reversed when one side of `is` is only a name.
+
+    "Doctors are managers" does not imply "managers are doctors".
+    """
     plain = [word for word in words if word != _IS]
     yield tuple(plain)
     if _IS in words:
@@ -221,15 +223,15 @@ def _words_by_role(side: AlignedStatement, moved: set[str], *, names_only: bool)
 
 
 def _says_more(pair: StatementPair) -> str:
-    told, known = pair.unmatched_words()
-    return f"only one has: {_format_words(sorted(dict.fromkeys([*told, *known]))[:5])}" if told or known else ""
+    new, known = pair.unmatched_words()
+    return f"only one has: {_format_words(sorted(dict.fromkeys([*new, *known]))[:5])}" if new or known else ""
 
 
 def _belongs_elsewhere(pair: StatementPair) -> str:
-    """`budget of Lumen` and `Lumen budget` are alike, unless one word takes the place that another leaves."""
+    """Return whether a word takes another word's place; `budget of Lumen` equals `Lumen budget`."""
     moved = _moved_words(pair)
-    told, known = pair.new.roles_by_word(), pair.known.roles_by_word()
-    ways = {("".join(told[key]), "".join(known[key])) for key in moved}
+    new, known = pair.new.roles_by_word(), pair.known.roles_by_word()
+    ways = {("".join(new[key]), "".join(known[key])) for key in moved}
     whole = all(_moved_as_group(side, moved) for side in pair)
     if whole and (
         ways <= {("of", "")} or ways <= {("", "of")} or (len(moved) == 1 and _is_compound_noun(pair, moved[0]))
@@ -239,14 +241,14 @@ def _belongs_elsewhere(pair: StatementPair) -> str:
 
 
 def _moved_as_group(side: AlignedStatement, moved: list[str]) -> bool:
-    """Whether what one marker governs moved all together: the red door of the house has no red house."""
+    """Return whether all words of one marker moved together: a red door of the house is no door of the red house."""
     runs = groupby(zip(side.keys, side.items, strict=True), key=lambda pair: side.comparison_role(pair[1]))
     groups = [{key in moved for key, _ in run} for role, run in runs if role]
     return all(len(group) == 1 for group in groups)
 
 
 def _is_compound_noun(pair: StatementPair, key: str) -> bool:
-    """Whether it is governed in one by the noun that it stands before in the other: allergy to nuts, nut allergy."""
+    """Return whether one statement has a compound of the other's phrase: allergy to nuts, nut allergy."""
     for one, other in (pair, pair[::-1]):
         if one.keys.count(key) == 1 and other.keys.count(key) == 1:
             governed, before = one.keys.index(key), other.keys.index(key)
@@ -266,9 +268,9 @@ def _other_order(pair: StatementPair) -> str:
 
 
 def _times_elsewhere(pair: StatementPair) -> str:
-    """Of times apart from each other the order tells to what they belong."""
-    told, known = pair.new.list_times(), pair.known.list_times()
-    return "times in another order" if told != known and any(_has_scattered_times(side) for side in pair) else ""
+    """Return the reason when several times refer to other words, judged by order."""
+    new, known = pair.new.list_times(), pair.known.list_times()
+    return "times in another order" if new != known and any(_has_scattered_times(side) for side in pair) else ""
 
 
 def _has_scattered_times(side: AlignedStatement) -> bool:
@@ -278,26 +280,26 @@ def _has_scattered_times(side: AlignedStatement) -> bool:
 
 
 def _several_statements(pair: StatementPair) -> str:
-    """Of several statements the order tells who does what, and what is denied."""
-    told, known = pair
-    apart = (told.keys, told.statement.features) != (known.keys, known.statement.features)
+    """Return the reason when compound statements differ in order, which decides who does what."""
+    new, known = pair
+    apart = (new.keys, new.statement.features) != (known.keys, known.statement.features)
     return (
         "several statements"
-        if apart and (told.statement.has_several_clauses or known.statement.has_several_clauses)
+        if apart and (new.statement.has_several_clauses or known.statement.has_several_clauses)
         else ""
     )
 
 
 def _other_owner(pair: StatementPair) -> str:
-    """A missing her or his is understood; mine and yours are not."""
-    told, known = pair.new.statement.persons, pair.known.statement.persons
-    missing = {*told} ^ {*known}
-    mixed = told != known and len({*told, *known}) > 1
+    """Return the reason when the owners differ. A missing her or his is implied; mine and yours differ."""
+    new, known = pair.new.statement.persons, pair.known.statement.persons
+    missing = {*new} ^ {*known}
+    mixed = new != known and len({*new, *known}) > 1
     return "other owner" if mixed or missing - {"he", "she", "they"} else ""
 
 
 def _other_modality_target(pair: StatementPair) -> str:
-    """Who can swim and runs, does not swim and can run."""
+    """Return the reason when a modality applies to another word: can swim and runs, swims and can run."""
     for one, other in zip(_modality_anchors(pair.new), _modality_anchors(pair.known), strict=False):
         if one != other and all(anchor and not anchor.startswith(("#", "@")) for anchor in (one, other)):
             return f"{_format_words((one, other))}: another part is meant"
@@ -309,16 +311,16 @@ def _modality_anchors(side: AlignedStatement) -> list[str]:
 
 
 def _other_quantifier_target(pair: StatementPair) -> str:
-    told, known = (Counter(f for f in side.statement.features if f[0] in _QUANTIFIERS) for side in pair)
-    return "" if told == known else "one limits it"
+    new, known = (Counter(f for f in side.statement.features if f[0] in _QUANTIFIERS) for side in pair)
+    return "" if new == known else "one limits it"
 
 
 def _other_negation_target(pair: StatementPair) -> str:
-    """What is denied may be the verb or what follows it: does not eat meat, eats no meat."""
-    told, known = (sorted(f for f in side.statement.features if f[0] in _DENIALS) for side in pair)
-    anchors = {anchor for _, anchor in (*told, *known)}
-    alike = told == known or (
-        len(told) == len(known) == 1 and all(_is_verb_with_object(side, anchors) for side in pair)
+    """Return the reason when a negation applies to another word: `does not eat meat` equals `eats no meat`."""
+    new, known = (sorted(f for f in side.statement.features if f[0] in _DENIALS) for side in pair)
+    anchors = {anchor for _, anchor in (*new, *known)}
+    alike = new == known or (
+        len(new) == len(known) == 1 and all(_is_verb_with_object(side, anchors) for side in pair)
     )
     return "" if alike else "another part is denied"
 
@@ -332,13 +334,13 @@ def _is_verb_with_object(side: AlignedStatement, words: set[str]) -> bool:
 
 
 def _other_voice(pair: StatementPair) -> str:
-    told, known = ({i.lemma: i.passive for i in side.items if i.passive is not None} for side in pair)
-    apart = [lemma for lemma in told.keys() & known.keys() if told[lemma] != known[lemma]]
-    return f"one does it, to the other it is done: {_format_words(apart)}" if apart else ""
+    new, known = ({i.lemma: i.passive for i in side.items if i.passive is not None} for side in pair)
+    apart = [lemma for lemma in new.keys() & known.keys() if new[lemma] != known[lemma]]
+    return f"one is active, the other passive: {_format_words(apart)}" if apart else ""
 
 
 def _is_or_has(pair: StatementPair) -> str:
-    """The project is a problem, or has one. What somebody has is what is his: the owner may stand after `of`."""
+    """Return the reason when one says `is` and the other `has`: the project is a problem, or has one."""
     for one, other in (pair, pair[::-1]):
         plain = any(item.lemma == _IS for item in other.statement.items)
         if (
@@ -360,7 +362,7 @@ def _one_or_many(pair: StatementPair) -> str:
     return ""
 
 
-# Each says in a few words what sets the two apart, or nothing: for certain, or as far as one can read it.
+# Each check returns a short reason why the two differ, or "". The first checks are certain, the rest heuristic.
 _DIFFERENCE_CHECKS: tuple[Callable[[StatementPair], str], ...] = (
     _other_number,
     _denied_by_one,

@@ -1,15 +1,15 @@
-"""A text as the words that a reader of it weighs: contractions and phrases read as what they stand for."""
+"""Tokenize a text, with contractions and phrases normalized."""
 
 import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from newton.heart.statements import vocabulary as known
+from newton.heart.statements import vocabulary
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import CARDINALS, MONTHS, ORDINALS, WordToken, parse_numbers
 
-MAX_PHRASE_WORDS = max(len(words) for words in known.PHRASES)
+MAX_PHRASE_WORDS = max(len(words) for words in vocabulary.PHRASES)
 QUESTION, BREAK, STOP, START = "?", ",", ";", "^"
 
 _TOKEN = re.compile(r"(?:(?<!\w)[-−.](?=\d))?\w*\d\w*(?:[.,:/-]\d\w*)*|[^\W_](?:\w|'(?=\w))*|[^\w\s]|_+")
@@ -30,17 +30,17 @@ _CEASING_VERBS = frozenset({"stopped", "quit", "ceased", "quits", "stops"})
 
 @lru_cache(maxsize=1_024)
 def fold_words(text: str) -> tuple[str, ...]:
-    """The words and signs of a text of any language, without case and punctuation. Linear in its length."""
+    """Return the words and signs of a text in any language, without case and punctuation. Linear in its length."""
     return tuple(word.text for word in _scan_words(text) if word.text not in (BREAK, STOP, START))
 
 
 def is_latin_script(text: str) -> bool:
-    """Whether the rules may be tried on it: in other scripts nobody here tells a word from a name or a denial."""
+    """Return whether the rules apply; they do not cover other scripts."""
     return text.isascii() or all(not c.isalpha() or "LATIN" in unicodedata.name(c, "") for c in text)
 
 
 def tokenize(text: str) -> list[WordToken]:
-    """The words of a statement in English; a feature such as a denial is one that begins with ~."""
+    """Return the words of an English statement; features such as negations begin with ~."""
     return _mark_cessation(
         parse_numbers(
             _replace_phrases(_resolve_possessives(_sort_joined_names(list(_expand_contractions(_scan_words(text))))))
@@ -63,7 +63,7 @@ def _scan_words(text: str) -> Iterator[WordToken]:
 
 
 def _normalize_token(token: str, *, last: str) -> str:
-    """What the token is read as; nothing for a mark that says nothing. A full stop after St or Dr ends no sentence."""
+    """Return the normalized words of a token. A full stop after St or Dr does not end a sentence."""
     if token[0].isalnum() or len(token) > 1:
         return token.casefold()
     if token in _STOPS:
@@ -75,13 +75,13 @@ def _normalize_token(token: str, *, last: str) -> str:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Whether a capital at the beginning of a sentence is only that."""
-    phrase = (word,) in known.PHRASES or (START, word) in known.PHRASES
+    """Return whether a capital is only that of the first word."""
+    phrase = (word,) in vocabulary.PHRASES or (START, word) in vocabulary.PHRASES
     return phrase or word in _FUNCTION_WORDS or lemmatize(word) in VERB_LEMMAS
 
 
 _FUNCTION_WORDS = _ORDINARY_OPENERS.union(
-    known.MARKERS, known.PERSONS, known.DETERMINERS, known.AUXILIARIES, CARDINALS, ORDINALS
+    vocabulary.MARKERS, vocabulary.PERSONS, vocabulary.DETERMINERS, vocabulary.AUXILIARIES, CARDINALS, ORDINALS
 )
 
 
@@ -99,13 +99,15 @@ def _expand_contractions(words: Iterator[WordToken]) -> Iterator[WordToken]:
 
 
 def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
-    """'s is `is` where it can be nothing else."""
+    """Replace 's by `is` where it can only be a verb."""
     read_as = list(words)
     for place, word in enumerate(words):
         if word.text == "'s" and place + 1 < len(words):
             following = words[place + 1].text
             participle = (
-                following in known.PARTICIPLES and following not in known.PAST_FORMS and following not in known.VERBS
+                following in vocabulary.PARTICIPLES
+                and following not in vocabulary.PAST_FORMS
+                and following not in vocabulary.VERBS
             )
             if words[place - 1].text in _IS_AFTER or following in _IS_BEFORE or participle:
                 read_as[place] = WordToken("has" if following in ("been", "got") else "is")
@@ -113,7 +115,7 @@ def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
 
 
 def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
-    """Ben and Ana are Ana and Ben."""
+    """Sort names joined by and: Ben and Ana becomes Ana and Ben."""
     sorted_ = list(words)
     for place in range(1, len(words) - 1):
         one, joint, other = words[place - 1 : place + 2]
@@ -131,13 +133,13 @@ def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
 
 
 def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
-    """The longest phrases first, from left to right. A capitalised month or name is never part of one."""
+    """Replace phrases, longest first, from left to right. Capitalized months and names are never part of one."""
     found: list[WordToken] = []
     place = 0
     while place < len(words):
         length = next((n for n in range(MAX_PHRASE_WORDS, 0, -1) if _is_phrase(words, place, n)), 0)
         if length:
-            found += map(WordToken, known.PHRASES[tuple(word.text for word in words[place : place + length])])
+            found += map(WordToken, vocabulary.PHRASES[tuple(word.text for word in words[place : place + length])])
         else:
             found.append(words[place])
         place += max(length, 1)
@@ -146,7 +148,7 @@ def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
 
 def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
     part = words[position : position + length]
-    if len(part) < length or tuple(word.text for word in part) not in known.PHRASES:
+    if len(part) < length or tuple(word.text for word in part) not in vocabulary.PHRASES:
         return False
     if any(word.text in MONTHS for word in part):
         return not _is_beside_date(words, position)
@@ -154,13 +156,13 @@ def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
 
 
 def _is_beside_date(words: list[WordToken], position: int) -> bool:
-    """May as a month: it is capitalised within a sentence, or stands beside a figure."""
+    """Return whether May is a month: capitalized within a sentence, or beside a number."""
     sides = [words[n].text for n in (position - 1, position + 1) if 0 <= n < len(words)]
     return words[position].is_capitalized or any(side[:1].isdigit() for side in sides)
 
 
 def _mark_cessation(words: list[WordToken]) -> list[WordToken]:
-    """What stopped, and what is not any more, is no longer; what is `any` of something denied is that."""
+    """Mark what stopped or is not any more as `no longer`, and normalize `any` after a negation."""
     texts = [word.text for word in words]
     dropped = {"~anymore", "~any"} if "~not" in texts else {"~anymore"}
     read_as: list[WordToken] = []

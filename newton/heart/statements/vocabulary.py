@@ -1,11 +1,12 @@
-"""What a reader of English statements must know of single words: forms, synonyms, opposites, markers, fillers.
+"""English word tables: forms, synonyms, opposites, markers and fillers.
 
-A word that stands in no table is compared as it is: a table only ever lets two tellings be the same, or says why not.
+A word in no table is compared as it is. A table entry only makes two statements equal, or gives the reason why they
+differ.
 """
 
 from collections.abc import Iterator
 
-# Verbs that the stemmer cannot know: base, past, participle.
+# Irregular verbs: base, past, participle.
 _IRREGULAR_VERBS = """
 become became become; begin began begun; bend bent bent; bet bet bet; bind bound bound; bite bit bitten; bleed bled bled
 blow blew blown; break broke broken; breed bred bred; bring brought brought; build built built; burn burnt burnt
@@ -50,7 +51,7 @@ upload use validate verify visit vote wait walk want warn wash waste watch welco
 
 _PLURALS = "child children, man men, woman women, person people, foot feet, tooth teeth, mouse mice, life lives"
 
-# Each line means one thing; the first word stands for all.
+# Synonyms by line; the first word represents the line.
 _SYNONYMS = """
 live reside dwell
 child kid
@@ -146,10 +147,10 @@ hate loathe detest
 love adore
 """
 
-# Products that have two names. Persons have none here: Ana is not Anna.
+# Products with two names. Names of persons have no synonyms: Ana is not Anna.
 _ALIASES = "postgresql postgres, kubernetes k8s, javascript js, typescript ts, golang go-lang, github gh"
 
-# Of each line a thing is only one: a statement with one of the words denies the statement with another.
+# The words of a line exclude each other.
 _EXCLUSIVE = """
 hot warm cool cold
 love hate dislike loathe
@@ -232,7 +233,7 @@ kilometre mile metre
 week hour minute second day month year
 """
 
-# Words that say how the next ones belong to the rest. A strong one counts as a word itself.
+# Markers, which set the role of the next words. A strong marker is a content word too.
 _WEAK = """
     in=in on=on onto=to upon=on at=at inside=in within=within during=in to=to into=to of=of for=for with=with by=by
     as=as
@@ -245,7 +246,7 @@ _STRONG = """
 """
 _CLAUSE = "because=because if=if unless=unless when=when while=while although=although though=although whether=whether"
 
-# Phrases that are read as others; those in the second table say nothing.
+# Phrases and their replacements; those of the second table are dropped.
 _PHRASES = """
     prior to = before; ahead of = before; up to = until; together with = with; along with = with; instead of = over
     rather than = over; due to = because; because of = because; so as to = to; in order to = to; such as = for
@@ -288,7 +289,7 @@ _FILLERS = """
 
 DETERMINERS = frozenset({"a", "an", "the", "this", "these", "those", "'s"})
 INDEFINITE_ARTICLES = frozenset({"a", "an"})
-# Stands before a name, year or amount and adds nothing to it: the city of Oslo, the year 2019, version 16.
+# Redundant before a name, year or amount: the city of Oslo, the year 2019, version 16.
 TYPE_NOUNS = frozenset({"city", "town", "company", "firm", "year", "version", "language"})
 PERSONS = {
     **dict.fromkeys(("i", "me", "my", "mine", "myself"), "I"),

@@ -70,11 +70,11 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
         },
         generate_unique_id_function=_operation_id,
     )
-    app.state.minds = registry
+    app.state.agents = registry
     app.state.operator_token = operator_token
-    app.state.board = EventBroadcaster()
-    app.state.taking = set()  # turns that are still to be ended when nobody reads them any more
-    app.state.meters = PrometheusMetrics(registry)
+    app.state.broadcaster = EventBroadcaster()
+    app.state.running_turns = set()  # turns that are still to be ended when nobody reads them any more
+    app.state.metrics = PrometheusMetrics(registry)
     problems.install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -98,7 +98,7 @@ def _add_middleware(app: FastAPI, hosts: Set[str]) -> None:
     app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())
     app.add_middleware(BodyMiddleware)
     app.add_middleware(OriginCheckMiddleware, hosts=hosts)
-    app.add_middleware(RequestLogMiddleware, metrics=app.state.meters)
+    app.add_middleware(RequestLogMiddleware, metrics=app.state.metrics)
     app.openapi = lambda: build_openapi(app)
 
 

@@ -67,7 +67,7 @@ async def get_caller(
 ) -> AuthenticatedCaller:
     """Raises UnauthorizedError without a valid token, InputError for a body that nobody reads,
     ForbiddenError for a token that names another's agent, and NotFoundError for an agent that nobody has begun."""
-    minds: AgentRegistry = request.app.state.minds
+    minds: AgentRegistry = request.app.state.agents
     known = await authenticate(request, credentials, agent)
     assert credentials is not None, "nothing is proven without a token"
     await _reject_unexpected_body(request)
@@ -88,7 +88,7 @@ async def authenticate(
         raise INVALID_TOKEN
     if operator_token.is_same_token(credentials.credentials, request.app.state.operator_token):
         return None
-    known = await _verify_token(request.app.state.minds, credentials.credentials)
+    known = await _verify_token(request.app.state.agents, credentials.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
             "The token is another agent's.", hint="Leave --agent, or X-Newton-Agent, out: the token says whose it is."

@@ -36,8 +36,8 @@ class TurnStream(Generic[T]):
         # tasks of their own: what ends this request may not come between a turn and its database
         taking = asyncio.create_task(self._produce(pieces, caller.newton))
         watching = asyncio.create_task(_cancel_on_disconnect(request, taking))
-        request.app.state.taking.add(taking)
-        taking.add_done_callback(request.app.state.taking.discard)
+        request.app.state.running_turns.add(taking)
+        taking.add_done_callback(request.app.state.running_turns.discard)
         try:
             while True:
                 try:

@@ -50,7 +50,7 @@ class HttpTransport:
             manager = self._manager
             if manager is None:
                 module = await asyncio.to_thread(import_module, "newton.runtime.mcp.server")
-                manager, ready = module.over_http(CALLER_KEY), asyncio.Event()
+                manager, ready = module.build_session_manager(CALLER_KEY), asyncio.Event()
                 self._manager_task = asyncio.create_task(_run_manager(manager, ready))
                 await ready.wait()
                 self._manager = manager

@@ -32,6 +32,6 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
     """Begin an agent, whom `X-Newton-Agent` may name from then on; one that is there already stays as it is. For the
     operator's token alone."""
     caller.require_operator("Agents are begun by the operator.")
-    minds: AgentRegistry = request.app.state.minds
+    minds: AgentRegistry = request.app.state.agents
     newton = await minds.create(hygiene.clean_ref(body.name, what="agent"))
     return AgentInfo(agent_id=newton.scope.agent_id, name=newton.settings.agent)

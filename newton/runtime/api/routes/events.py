@@ -48,7 +48,7 @@ async def stream_events(
     request: Request, caller: ReadAccess, last_event_id: LastEventId = None, after: AfterQuery = None
 ) -> StreamingResponse:
     """What happens to the agent, for as long as the connection stands. Events are kept for seven days."""
-    newton, board = caller.newton, request.app.state.board
+    newton, board = caller.newton, request.app.state.broadcaster
     number = last_event_id if last_event_id is not None else after
     async with newton.scope.transaction() as tx:
         latest = await events.get_last_number(tx, agent_id=newton.scope.agent_id)

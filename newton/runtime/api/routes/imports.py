@@ -74,7 +74,7 @@ async def import_memories(request: Request, caller: AdminAccess) -> ImportRespon
             if not whole:
                 return _to_import_response(await caller.newton.importer().run(path, progress=moved))
             taken = await _restore_archive(caller.newton, path, moved)
-    minds: AgentRegistry = request.app.state.minds
+    minds: AgentRegistry = request.app.state.agents
     await minds.reload(caller.newton)  # the model by which its memories are found came with it
     return taken
 

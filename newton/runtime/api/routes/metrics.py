@@ -75,7 +75,7 @@ class PrometheusMetrics:
 async def get_metrics(request: Request, caller: ReadAccess) -> Response:
     """Requests, durations, and how well each agent of this process is served. For the operator's token alone."""
     caller.require_operator("These figures are of all agents.")
-    meters: PrometheusMetrics = request.app.state.meters
+    meters: PrometheusMetrics = request.app.state.metrics
     return Response(await meters.render(), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -189,7 +189,7 @@ async def create_chat_completion(
     ref = hygiene.clean_ref(session, what="session") if session else _default_session_name(request)
     following = newton.following(ORIGIN)
     followed = await following.match(body.incoming_messages, session_ref=ref, explicit_ref=session is not None)
-    turns = newton.turn_runner(request.app.state.minds.model, origin=ORIGIN)
+    turns = newton.turn_runner(request.app.state.agents.model, origin=ORIGIN)
     pieces = TurnStream[str | TurnResult]().read_pieces(turns.run(_to_turn_input(body, followed)), caller, request)
     telling = ResponseWriter(body, created_at=newton.scope.now(), debug=bool(debug))
     if body.stream:

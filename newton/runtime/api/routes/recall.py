@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.routes.memories import ORIGIN
 from newton.runtime.api.schemas import RequestModel, ResponseModel

@@ -102,7 +102,7 @@ class ChangedMemory(ResponseModel):
 async def get_token_info(request: Request, caller: ReadAccess) -> TokenInfo:
     """For whom the token speaks."""
     settings = caller.newton.settings
-    model = settings.openai_model if request.app.state.minds.model else None
+    model = settings.openai_model if request.app.state.agents.model else None
     return TokenInfo(agent=settings.agent, scope=caller.scope, model=model)
 
 
@@ -115,7 +115,7 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     name, text = clean_ref(session, what="session"), clean_text(body.text, what="message")
     if body.frame:
         get_frame(caller.newton.frames, body.frame)
-    model, taking = request.app.state.minds.model, TurnStream[str | TurnView | CompactionEvent]()
+    model, taking = request.app.state.agents.model, TurnStream[str | TurnView | CompactionEvent]()
     partner = LocalAgent(
         newton=caller.newton,
         turn_runner=caller.newton.turn_runner(model, origin=ORIGIN, on_event=taking.put),

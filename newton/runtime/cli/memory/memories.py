@@ -10,7 +10,7 @@ from newton.cognition.bundles.bundle import format_list_line
 from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.memory.memory import RECALLABLE_KINDS, Kind, past_reason
-from newton.memory.recall import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, EndTime, JsonOption, StartTime, load_settings

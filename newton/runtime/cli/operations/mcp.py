@@ -16,7 +16,7 @@ class LocalMcpCaller:
 
     newton: AgentServices
 
-    def may(self, scope: TokenScope) -> bool:
+    def has_scope(self, scope: TokenScope) -> bool:
         return True
 
 

@@ -239,7 +239,7 @@ async def test_a_known_id_with_other_words_changes_nothing(tx: Tx) -> None:
         replace(calls("b"), ref="2"),
         replace(calls("a", arguments="{}"), ref="2"),
     ):
-        with pytest.raises(ConflictError, match="other words"):
+        with pytest.raises(ConflictError, match="other content"):
             await append(tx, session_id, other)
     assert len(await view(tx, session_id)) == 2
 

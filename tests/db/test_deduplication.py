@@ -87,7 +87,7 @@ async def test_told_in_other_words_again_it_may_be_repeated_under_its_ref(
     await tell(db, agent, model, third)
     await tell(db, agent, model, third)
     assert await current(db, agent) == {"Ana lives in Oslo": ("CONFIRMED", 2)}
-    with pytest.raises(ConflictError, match="other words"):
+    with pytest.raises(ConflictError, match="other content"):
         await tell(db, agent, model, statement(2, "Ana lives in Bergen", "Ana"))
 
 

@@ -1,0 +1,165 @@
+"""The query, scope and result of a recall. Pure."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Database
+from newton.memory.importance import derive_importance
+from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
+from newton.memory.question_detection import has_only_questions, is_only_question
+from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights, evidence_score
+from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
+from newton.memory.time_expressions import TimeRange
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
+WIDEN_FACTOR = 4  # of the limits of a search that is widened
+
+
+class SearchLimits(NamedTuple):
+    """For one kind: how many memories each search returns, and how many are kept."""
+
+    searched: int
+    kept: int
+
+
+class RetrievedMemory(NamedTuple):
+    """A memory with its evidence: cosine, lexical share, and relevance relative to the best.
+
+    The fields before `similarity` are the columns of the query `get_memories`, in its order. A tuple, because a
+    context makes hundreds and a dataclass takes ten times as long."""
+
+    memory_id: UUID
+    kind: Kind
+    state: str
+    micro: str
+    summary: str
+    micro_tokens: int
+    summary_tokens: int
+    word_count: int
+    confidence: float | None
+    importance: float | None
+    outcome: str | None
+    uses: int
+    occurred_at: datetime
+    created_at: datetime
+    accessed_at: datetime | None
+    confirmed_at: datetime | None
+    trust: Trust
+    quarantined: bool
+    ref: str | None
+    thread_id: UUID | None
+    position: int | None
+    similarity: float
+    lexical: float
+    relevance: float
+
+    @property
+    def effective_importance(self) -> float:
+        """Its importance in [0, 1]: as a person gave it, otherwise derived."""
+        if self.importance is not None:
+            return self.importance
+        return derive_importance(self.kind, self.state, self.outcome, self.uses)
+
+    @property
+    def evidence_score(self) -> float:
+        """The weighted evidence of its meaning and words, without its neighbours."""
+        return evidence_score(self.similarity, self.lexical, self.word_count)
+
+    @property
+    def spoken_text(self) -> str:
+        """Its text without the date and speaker of a message or the label of an artifact."""
+        return self.summary.partition(": ")[2] if self.kind in ("exchange", "artifact") else self.summary
+
+    @property
+    def day(self) -> str | None:
+        """The date that both short forms begin with, if any."""
+        day = split_date_prefix(self.summary)[0]
+        return day if day and self.micro[:DATE_PREFIX_LENGTH] == self.summary[:DATE_PREFIX_LENGTH] else None
+
+    @property
+    def dedup_text(self) -> str:
+        """Its text with the speaker and without the date; memories with equal texts are duplicates."""
+        return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
+
+    @property
+    def is_only_question(self) -> bool:
+        """Whether it is a single question, or the summary of a session of questions only."""
+        if self.kind == "episode":
+            return has_only_questions(self.spoken_text)
+        return self.kind == "exchange" and is_only_question(self.spoken_text)
+
+    def repeats_query(self, text: str) -> bool:
+        """Return whether it is a message with the same text, such as the same question asked before."""
+        return self.kind == "exchange" and self.spoken_text.casefold() == _fold_case(text)
+
+
+@lru_cache(maxsize=8)  # hundreds of memories are compared with the same input
+def _fold_case(text: str) -> str:
+    return one_line(text).casefold()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallQuery:
+    """The text to search for, and its vector with the model's id if there is one."""
+
+    text: str
+    vector: "Vector | None" = None
+    model_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallResult:
+    """The memories found, best first; `in_time_range` are those of the requested times.
+
+    `missing` maps each search that failed to the reason."""
+
+    query: RecallQuery
+    memories: Sequence[RetrievedMemory]
+    missing: Mapping[str, str]
+    in_time_range: Set[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySearch:
+    """The scope of a search.
+
+    Memories in `excluded_states` are left out. With `moment`, only what was known then is found, as it was then.
+    Memories of the `time_ranges` are found even without other evidence. Embedding and searches are skipped after
+    `timeout_seconds`."""
+
+    db: Database
+    agent_id: UUID
+    limits: Mapping[Kind, SearchLimits]
+    include_quarantined: bool = False
+    excluded_states: Set[str] = frozenset({*PAST_STATES, ARCHIVED})
+    moment: datetime | None = None
+    excluded_ids: Sequence[UUID] = ()
+    later_ids: Sequence[UUID] = ()
+    time_ranges: Sequence[TimeRange] = ()
+    timeout_seconds: float | None = None
+    weights: RankingWeights = DEFAULT_WEIGHTS
+
+    @property
+    def query_arguments(self) -> dict[str, object]:
+        """The arguments that all search queries share."""
+        searched = [width.searched for width in self.limits.values()]
+        return {
+            "agent_id": self.agent_id,
+            "kinds": list(self.limits),
+            "limits": searched,
+            "quarantined": self.include_quarantined,
+            "past_states": list(self.excluded_states) if self.moment is None else [],
+            "excluded_ids": self.excluded_ids,
+        }
+
+    def widen(self) -> "MemorySearch":
+        widths = {
+            kind: SearchLimits(w.searched * WIDEN_FACTOR, w.kept * WIDEN_FACTOR) for kind, w in self.limits.items()
+        }
+        return replace(self, limits=widths)
