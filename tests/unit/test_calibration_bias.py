@@ -216,7 +216,8 @@ def test_ten_thousand_decisions_take_less_than_a_fifth_of_a_second() -> None:
 
 def test_a_note_does_not_wait_for_scipy() -> None:
     code = (
-        "import sys\nfrom newton.brain.calibration import json_format\nfrom newton.brain.calibration.report import write_note\n"
+        "import sys\nfrom newton.brain.calibration import json_format\n"
+        "from newton.brain.calibration.report import write_note\n"
         "assert write_note([], count=len) is None\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('scipy', 'sklearn', 'asyncpg')])"
     )
