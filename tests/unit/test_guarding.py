@@ -282,7 +282,8 @@ def test_the_library_does_crash_without_the_limits() -> None:
 
 
 WORDS = sorted(
-    {*VARIABLES, *LISTS, *FUNCTIONS, *LOOPS, *(f"record.{name}" for name in RECORD_FIELDS), "x", "record", "map", "matches"}
+    {*VARIABLES, *LISTS, *FUNCTIONS, *LOOPS, *(f"record.{name}" for name in RECORD_FIELDS)}
+    | {"x", "record", "map", "matches"}
     | {"true", "false", "null", "in", "0", "1", "0.5", "'a'", '"', "'", "''", "r'", "\\", "//", "\n", "é", "[1]", "@"}
     | set("()[],.!?:-*/%<>+{}") | {"&&", "||", "==", "!=", "<=", ">=", " "}
 )  # fmt: skip
