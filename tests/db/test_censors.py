@@ -190,7 +190,7 @@ async def test_what_was_taken_out_of_force_is_not_said_to_be_in_force(db: Databa
     await service(own).add(PUSH)
     (known,) = await service(own).list_censors()
     await service(own).retire(str(known.memory_id))
-    with pytest.raises(ConflictError, match="out of force"):
+    with pytest.raises(ConflictError, match="retired permanently"):
         await service(own).add(PUSH)
     assert await service(own).add(replace(PUSH, trigger="push to the main branch"))
 

@@ -116,7 +116,7 @@ async def test_two_outcomes_in_one_telling_of_a_known_decision_are_refused(tx: T
 
 async def test_an_outcome_is_not_seen_before_it_comes(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
-    with pytest.raises(InputError, match="lies ahead"):
+    with pytest.raises(InputError, match="is in the future"):
         await decisions.review(tx, decision_id, reviewed(at=LATER + timedelta(days=1)), ctx=LATER_ON)
 
 
@@ -148,7 +148,7 @@ async def test_thoughts_belong_to_an_open_decision(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
     await decisions.add_thought(tx, decision_id, "What if it is down?", ctx=teller())
     await decisions.review(tx, decision_id, reviewed(), ctx=LATER_ON)
-    with pytest.raises(ConflictError, match="deliberation is over"):
+    with pytest.raises(ConflictError, match="takes no more thoughts"):
         await decisions.add_thought(tx, decision_id, "Too late", ctx=LATER_ON)
     whole = await queries.get_decision(tx, decision_id, agent_id=ANA)
     assert [note.text for note in whole.thoughts] == ["What if it is down?"]
@@ -165,7 +165,7 @@ async def test_an_amendment_adds_and_the_record_stays_as_it_was(tx: Tx) -> None:
     assert (now.category, now.look_again_at, now.confidence) == ("cost", LATER, 0.85)
     assert await queries.list_decisions(tx, DecisionFilter(tag="cache"), agent_id=ANA, now=LATER) == []
     assert await tx.fetchval("select hash from brain.decision_records where record_id = $1", decision_id) == before
-    with pytest.raises(InputError, match="Nothing is amended"):
+    with pytest.raises(InputError, match="The amendment is empty"):
         await decisions.amend(tx, decision_id, DecisionAmendment(), ctx=LATER_ON)
     whole = await queries.get_decision(tx, decision_id, agent_id=ANA)
     assert [(note.text, note.tags) for note in whole.amendments] == [("The budget was cut", None), (None, ("money",))]

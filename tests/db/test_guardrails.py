@@ -114,8 +114,14 @@ async def test_only_a_person_changes_a_guardrail(db: Database, agent: UUID, orig
 @pytest.mark.parametrize(
     ("rule", "complaint"),
     [
-        (GuardrailRule(name="Big Name", expression="true", severity="warn", message="m"), "'Big Name' is no name"),
-        (GuardrailRule(name="a" * 61, expression="true", severity="warn", message="m"), "is no name for a guardrail"),
+        (
+            GuardrailRule(name="Big Name", expression="true", severity="warn", message="m"),
+            "'Big Name' is not a valid guardrail name",
+        ),
+        (
+            GuardrailRule(name="a" * 61, expression="true", severity="warn", message="m"),
+            "is not a valid guardrail name",
+        ),
         (GuardrailRule(name="typo", expression="sakes == ''", severity="warn", message="m"), "Did you mean 'stakes'?"),
         (
             GuardrailRule(name="huge", expression="1" + "+1" * 1_000_000, severity="warn", message="m"),

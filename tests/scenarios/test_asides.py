@@ -18,7 +18,7 @@ from tests.scenarios.test_turn import Endless, log, take
 from tests.support import apart, teller
 from tests.talks import calls, gives
 
-NOTHING_YET = "There is nothing about this in memory yet."
+NOTHING_YET = "Memory has nothing about this yet."
 
 
 async def test_an_input_is_kept_when_the_turn_is_stopped_while_the_conversation_is_made_shorter(mind: Mind) -> None:

@@ -134,7 +134,9 @@ class Waiting:
 
     name = "slow"
 
-    async def fill(self, prompt: str, form: object, *, purpose: str, max_tokens: int, seconds: float | None) -> None:
+    async def complete(
+        self, prompt: str, schema: object, *, purpose: str, max_tokens: int, timeout_seconds: float | None
+    ) -> None:
         self.asked.set()
         await self.may.wait()
 

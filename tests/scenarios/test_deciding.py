@@ -212,7 +212,7 @@ async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: D
     deciding.chain_heads.folder.unlink()
     await deciding.add_thought((await deciding.list_decisions(DecisionFilter()))[0].decision_id.hex, "well")
     deciding.chain_heads.path(deciding.scope.agent_id).write_text("{}")
-    with pytest.raises(ConfigError, match="is no note of a chain"):
+    with pytest.raises(ConfigError, match="is not a valid chain head file"):
         await deciding.verify_chain()
 
 
@@ -256,7 +256,7 @@ async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: Deci
 
 async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: DecisionService) -> None:
     which = (await deciding.decide(REDIS)).decision_id.hex
-    with pytest.raises(ConfigError, match="No verifier is set for architecture"):
+    with pytest.raises(ConfigError, match="No verifier is configured for architecture"):
         await deciding.run_verifier(which)
     for command in (("/nowhere/at/all",), ()):
         with pytest.raises(ConfigError, match="cannot be run"):

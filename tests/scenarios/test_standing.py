@@ -289,7 +289,7 @@ async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(
     answer = await silent.say("Why?")
     assert answer.quoted
     assert answer.context.method == "built"
-    assert answer.context.reason == "nobody reads the conversation, so what can be quoted was looked for"
+    assert answer.context.reason == "no model reads the conversation, so memories to quote were searched"
 
 
 async def test_when_nobody_can_embed_the_words_decide(talk: Talk) -> None:
@@ -335,7 +335,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
 
 async def test_what_was_learnt_before_an_update_still_enters_later(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     # S001-34
-    monkeypatch.setattr(staleness, "_SLACK", 0)
+    monkeypatch.setattr(staleness, "_CLOCK_SLACK_MS", 0)
     await talk.given(ASKED)
     await talk.mind.know("The cat Tom of the lighthouse was sold to a baker.")
     await talk.mind.know("In the winter the ferry Artemis does leave the harbour an hour later.")

@@ -113,7 +113,7 @@ async def test_without_a_model_it_quotes_and_the_quote_is_not_learnt_again(mind:
 
 async def test_an_empty_memory_says_so(mind: Mind) -> None:
     text, _ = await take(mind.turns(None), TurnInput(session_id=await mind.session(), text="What did we decide?"))
-    assert text == "There is nothing about this in memory yet."
+    assert text == "Memory has nothing about this yet."
 
 
 async def test_a_failing_model_degrades_to_quoting(mind: Mind) -> None:
@@ -145,7 +145,7 @@ async def test_a_reply_that_breaks_off_is_kept_and_not_called_a_quote(mind: Mind
     session_id = await mind.session()
     text, answer = await take(mind.turns(Broken()), TurnInput(session_id=session_id, text="What is the ferry called?"))
     assert (text, answer.text, answer.quoted) == ("It is ", "It is ", False)
-    assert answer.caveat == "The model went away. Ask again. The answer breaks off there."
+    assert answer.caveat == "The model went away. Ask again. The answer is incomplete."
     assert (await log(mind, session_id))[-1] == ("assistant", "It is")
 
 
@@ -210,7 +210,7 @@ async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mi
     session_id = await mind.session()
     _, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="Please push to main."))
     assert model.received == []
-    assert answer.text == "A censor forbids this: push to main: releases go through review."
+    assert answer.text == "A censor forbids this input: push to main: releases go through review."
     assert (answer.quoted, answer.caveat) == (False, None)
     assert await log(mind, session_id) == [("user", "Please push to main."), ("assistant", answer.text)]
     assert "- **BLOCK:** push to main — releases go through review" in answer.bundle.text

@@ -58,7 +58,7 @@ def ok(done: "subprocess.CompletedProcess[str] | Done") -> str:
 def test_from_nothing_to_an_answer(home: Path) -> None:
     question = "What did we decide about the database?"
     first = run(home, "ask", question, "--agent", "tour")
-    assert ok(first) == "There is nothing about this in memory yet.\n"
+    assert ok(first) == "Memory has nothing about this yet.\n"
     assert "OPENAI_API_KEY" in first.stderr
     fact = "We chose Postgres with pgvector over ChromaDB"
     assert ok(run(home, "remember", "--fact", fact, "--agent", "tour")).startswith("Remembered. (")
@@ -69,7 +69,7 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
 def test_an_answer_that_a_model_should_have_given_is_a_failure_that_is_said(home: Path) -> None:
     gone = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "NEWTON_AGENT": "failing"}
     plain, as_json = typed(home, "ask", "What?", **gone), typed(home, "ask", "What?", "--json", **gone)
-    assert (plain.returncode, plain.stdout) == (1, "There is nothing about this in memory yet.\n")
+    assert (plain.returncode, plain.stdout) == (1, "Memory has nothing about this yet.\n")
     assert "cannot be reached" in plain.stderr and "This answer only quotes memory." in plain.stderr
     answer, failure = json.loads(as_json.stdout), json.loads(as_json.stderr)
     assert (as_json.returncode, failure["status"], answer["failed"], answer["quoted"]) == (1, 1, True, True)

@@ -50,7 +50,10 @@ def test_a_person_adds_and_retires_one(home: Path) -> None:
     [
         (["add", "typo", "sakes == 'high'", "--message", "m"], "Did you mean 'stakes'?"),
         (["add", "huge", "1" + "+1" * 50_000, "--message", "m"], "The expression has 100,001 characters."),
-        (["add", "number", "confidence", "--message", "m"], "It is a float, not true or false."),
+        (
+            ["add", "number", "confidence", "--message", "m"],
+            "The expression returns float; a guardrail must return true or false.",
+        ),
         (["add", "zero", "record.open / record.judged > 1", "--message", "m"], "division by zero"),
         (["retire", "no-raeson"], "Did you mean 'no-reason'?"),
         (["restore", "no-raeson"], "Did you mean 'no-reason'?"),

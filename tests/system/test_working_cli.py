@@ -39,7 +39,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
         (["working", "--agent", "nobody"], "No session has anything at hand"),
         (["working", "--agent", "early", "--why", "--stats"], "two questions"),
         (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
-        (["profiles", "fit"], "Fitting takes 60"),
+        (["profiles", "fit"], "Chat more with a model"),
         (["profiles", "fit", "--save", "mine"], "Set NEWTON_PROFILES_DIR"),
     ],
 )

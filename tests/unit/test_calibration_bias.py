@@ -211,8 +211,9 @@ def test_the_time_of_a_calibration_grows_with_its_decisions() -> None:
 
 def test_a_note_does_not_wait_for_scipy() -> None:
     code = (
-        "import sys\nfrom newton.brain.calibration import plain\nfrom newton.brain.calibration.report import note\n"
-        "assert note([], count=len) is None\n"
+        "import sys\nfrom newton.brain.calibration import json_format\n"
+        "from newton.brain.calibration.report import write_note\n"
+        "assert write_note([], count=len) is None\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('scipy', 'sklearn', 'asyncpg')])"
     )
     root = Path(__file__).parents[2]

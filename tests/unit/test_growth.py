@@ -179,17 +179,17 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
 @pytest.mark.parametrize(
     ("report", "where", "said"),
     [
-        (lambda: told(brain(*went("success", 5))), STRONG, "100 % of 5 judged decisions came true."),
-        (lambda: told(brain(*went("failure", 5))), WEAK, "Only 0 % of 5 judged decisions came true."),
+        (lambda: told(brain(*went("success", 5))), STRONG, "100 % of 5 reviewed decisions succeeded."),
+        (lambda: told(brain(*went("failure", 5))), WEAK, "Only 0 % of 5 reviewed decisions succeeded."),
         (
             lambda: told(brain(*went("success", 5), *went("failure", 5, weeks_ago=1, first=5))),
             STRONG,
-            "More decisions came true than before: 0 % then, 100 % now.",
+            "More decisions succeeded than before: 0 % then, 100 % now.",
         ),
         (
             lambda: told(brain(*went("failure", 5), *went("success", 5, weeks_ago=1, first=5))),
             WEAK,
-            "Fewer decisions came true than before: 100 % then, 0 % now.",
+            "Fewer decisions succeeded than before: 100 % then, 0 % now.",
         ),
         (
             lambda: told(brain(*went("success", 14), *went("failure", 6, first=14))),
@@ -206,7 +206,7 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
             ADVICE,
             "State more confidence; what came of each is shown by `newton calibration`.",
         ),
-        (lambda: told(repeating(10, 2)), WEAK, "20 % of 10 decisions repeat a mistake; under 10 % is the aim."),
+        (lambda: told(repeating(10, 2)), WEAK, "20 % of 10 decisions repeat a mistake; the target is under 10 %."),
         (
             lambda: told(repeating(10, 0, answered=1)),
             STRONG,
@@ -245,9 +245,9 @@ def test_a_rule_says_its_sentence(report: Callable[[], GrowthAssessment], where:
 
 def test_the_brier_score_is_said_to_rise_or_fall_only_for_certain() -> None:
     good, bad = went("success", 40, sure=0.9, weeks_ago=5), went("failure", 40, sure=0.9, first=40)
-    assert "The Brier score rises: stated confidence tells less and less." in told(brain(*good, *bad)).concerns
+    assert "The Brier score rises: stated confidence is becoming less accurate." in told(brain(*good, *bad)).concerns
     good, bad = went("success", 40, sure=0.9, first=40), went("failure", 40, sure=0.9, weeks_ago=5)
-    assert "The Brier score falls: stated confidence tells more and more." in told(brain(*bad, *good)).strengths
+    assert "The Brier score falls: stated confidence is becoming more accurate." in told(brain(*bad, *good)).strengths
     even = told(brain(*went("success", 40, sure=0.9)))
     assert not any("Brier" in sentence for sentence in (*even.strengths, *even.concerns))
 
@@ -266,7 +266,7 @@ def test_too_little_says_nothing() -> None:
     )
     assert (few.strengths, few.concerns) == ((), ())
     assert told(brain(*went("success", 5), *went("failure", 4, weeks_ago=1, first=5))).strengths == (
-        "100 % of 5 judged decisions came true.",
+        "100 % of 5 reviewed decisions succeeded.",
     )
 
 

@@ -99,7 +99,11 @@ WRONG = {
         "overdeu >",
         "3: expression is refused: 'record.overdeu' is no field (Did you mean",
     ),
-    "no truth": ("record.overdue > 5 && stakes != 'low'", "stakes", "3: expression is refused: It is a str, not true"),
+    "no truth": (
+        "record.overdue > 5 && stakes != 'low'",
+        "stakes",
+        "3: expression is refused: The expression returns str; a guardrail must return true",
+    ),
     "null": ("overdue > 5", "brier > 0.5", "3: expression is refused: It fails: No such overload"),
     "no text": ("record.overdue > 5 && stakes != 'low'", "true", "3: expression should be a text."),
     "no severity": ("severity: warn\n", "", "1: severity is missing. What happens to a choice"),

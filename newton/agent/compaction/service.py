@@ -83,11 +83,7 @@ class CompactionService:
     new_budget: Callable[[], CallBudget] = CallBudget
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the view of a session, compacted first if a strategy is due for `max_tokens`.
-
-        The view may still exceed `max_tokens` when nothing more can be compacted. One process at a time compacts a
-        session; others get the view as it is.
-        """
+        """Return the view, compacted first if a strategy is due for `max_tokens`. It may still be longer."""
         assert not in_transaction()
         read = await self._fold_ended_tasks(session_id)
         if not any(strategy.plan(self._view_state(read, max_tokens)) for strategy in self.preset.strategies):
@@ -108,7 +104,7 @@ class CompactionService:
         return work.loaded.view
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the view that `load_view` would produce without a model. Writes nothing, publishes no events."""
+        """Return the view that `load_view` would produce without a model. Writes nothing."""
         alone, none = replace(self, model=None, on_event=_ignore_event), CallBudget(calls=0)
         read = await self._load(session_id)
         for strategy in self.preset.strategies:
@@ -131,7 +127,6 @@ class CompactionService:
     async def _run_strategy(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
-        """Run a strategy to its end. Return whether it changed anything."""
         started, before = monotonic_ms(), count_view_tokens(state.loaded.view)
         room = self._view_state(state.loaded, state.max_tokens).max_tokens
         self.on_event(CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now()))
@@ -155,11 +150,7 @@ class CompactionService:
     async def _summarize_blocks(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> None:
-        """Store the entries that replace the blocks, except those that are not shorter.
-
-        All are stored at once, or after each model call as soon as it is paid for. Raises ConflictError when the
-        session changed meanwhile; entries stored until then stay.
-        """
+        """Store the entries that replace the blocks. Raises ConflictError after a concurrent change."""
         sight, made, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
         asked = state.budget.select_blocks(blocks)
         for number, block in enumerate(blocks, start=1):
@@ -184,7 +175,6 @@ class CompactionService:
             )
 
     async def _save_entries(self, new_entries: Sequence[CompactionEntry], state: _CompactionState) -> None:
-        """Store entries and renew the lease."""
         where = {"agent_id": self.scope.agent_id, "session_id": state.session_id}
         async with self.scope.transaction() as tx:
             held = await leases.acquire(tx, state.holder, "compaction", **where, seconds=LEASE_SECONDS)
@@ -224,7 +214,6 @@ class CompactionService:
         )
 
     async def _unmask(self, block: CompactionBlock, session_id: UUID) -> Sequence[ViewMessage]:
-        """Return the block's messages with masked text restored."""
         masked = [item for item in block.items if item.kind == "mask"]
         if not masked:
             return block.items
@@ -237,7 +226,6 @@ class CompactionService:
     async def _render_summary(
         self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[str, str | None]:
-        """Return the summary of a block, and the name of the model that wrote it."""
         found = extractive_summary.summarize_block(items)
         told, why = await self._summarizer.summarize(block, items, budget)
         if why:
@@ -260,7 +248,6 @@ class CompactionService:
         )
 
     async def _fold_ended_tasks(self, session_id: UUID) -> LoadedView:
-        """Fold the tasks that could not be folded when they ended."""
         of = {"agent_id": self.scope.agent_id, "session_id": session_id}
         async with self.scope.transaction() as tx:
             return await tasks.fold_ended_tasks(tx, **of, now=self.scope.now(), count_tokens=self.scope.count_tokens)

@@ -1,7 +1,4 @@
-"""One turn of a session: store the input, assemble the context, call the model, store the reply.
-
-The input is stored before anything else, so that no failure loses it.
-"""
+"""One turn of a session: store the input first, assemble the context, call the model, store the reply."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -51,10 +48,7 @@ OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerOptions:
-    """Options of an API caller.
-
-    `instructions` precede the context; `fingerprint` computes the fingerprint of a reply from its text and calls.
-    """
+    """Options of an API caller. `instructions` precede the context; `fingerprint` identifies a reply."""
 
     request_options: RequestOptions = field(default_factory=RequestOptions)
     instructions: str = ""
@@ -64,11 +58,7 @@ class CallerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """The input of a turn.
-
-    `earlier` are preceding messages that the session may lack, and `ref` is the caller's id of the input. With
-    `already_stored` the input is in the session, and `earlier` are the messages after it.
-    """
+    """The input of a turn. `earlier` are messages before it; with `already_stored`, those after it."""
 
     session_id: UUID
     text: str
@@ -81,12 +71,7 @@ class TurnInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """The result of a turn.
-
-    `degraded` says why there is no complete model reply. `quoted` is True when the reply only quotes memories, `failed`
-    when a configured model failed, `forbidden` when a censor blocked it. The caller must run `calls`. `tokens` are the
-    input and output tokens of all rounds. `proposed` are identity changes that wait for confirmation.
-    """
+    """The result of a turn. `degraded` says why there is no complete model reply; the caller must run `calls`."""
 
     text: str
     context: SessionContext
@@ -101,17 +86,14 @@ class TurnResult:
 
     @property
     def bundle(self) -> Bundle:
-        """Return the context that the reply is based on."""
         return self.context.bundle
 
     @property
     def caveat(self) -> str | None:
-        """Return a warning about a degraded reply, or None."""
         return None if self.degraded in (None, CENSOR_MESSAGE) else f"{self.degraded} {self.shortcoming}"
 
     @property
     def shortcoming(self) -> str:
-        """Return what a degraded reply lacks."""
         return "This answer only quotes memory." if self.quoted else "The answer is incomplete."
 
 
@@ -135,14 +117,12 @@ class _PreparedTurn:
 
     @property
     def min_trust(self) -> Trust | None:
-        """Return the lowest trust of external text that the model has read."""
         return lowest_known_trust((self.tool_loop and self.tool_loop.min_trust, *self.context.bundle.external_trusts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
-    """Runs turns for one agent. `model` is None when none is configured; without `tools` the model gets no Newton
-    tools."""
+    """Runs turns for one agent. Without `tools` the model gets no Newton tools."""
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -354,7 +334,7 @@ class TurnRunner:
     async def _prepare_without_model(
         self, turn_input: TurnInput, recorded: RecordedInput, reason: str
     ) -> _PreparedTurn:
-        """Build a context to quote from. No model reads the conversation, so its messages may be quoted too."""
+        """Build a context to quote from, conversation included."""
         bundle = await self.contexts.build(self._context_request(turn_input, recorded, None))
         return _PreparedTurn(
             context=SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON), degraded=reason
@@ -363,8 +343,7 @@ class TurnRunner:
     async def _rebuild_context(
         self, turn_input: TurnInput, recorded: RecordedInput, prepared: _PreparedTurn
     ) -> SessionContext:
-        """Rebuild the context without the conversation: one built for a model omits the messages sent beside it, and a
-        reused one was built for an earlier input."""
+        """Rebuild the context for quoting: one built for a model omits the conversation."""
         if prepared.prompt is None:
             return prepared.context
         return (await self._prepare_without_model(turn_input, recorded, "")).context
