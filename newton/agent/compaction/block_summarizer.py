@@ -11,7 +11,7 @@ from newton.dialogue.compaction import extractive_summary, llm_summary
 from newton.dialogue.compaction.extractive_summary import BlockSummary
 from newton.dialogue.compaction.llm_summary import SummaryOutput
 from newton.dialogue.compaction.strategies import CompactionBlock
-from newton.dialogue.compaction.summary_sections import SummaryPart
+from newton.dialogue.compaction.summary_sections import PARTS, SummaryPart
 from newton.dialogue.view import ViewMessage
 from newton.errors import ProviderError
 from newton.memory.hygiene import clean_model_text
@@ -85,7 +85,7 @@ class BlockSummarizer:
         except ProviderError as error:
             why = str(error)
         budget.seconds -= (monotonic_ms() - started) / 1_000
-        failed = told is None or not any(told.items(part) for part in extractive_summary.PARTS)
+        failed = told is None or not any(told.items(part) for part in PARTS)
         begins = self.breaker.record(self.clock.now(), failed=failed)
         return None if failed else told, f"{why} {FALLBACK_NOTICE}" if begins else None
 
@@ -106,7 +106,7 @@ class BlockSummarizer:
 def merge_summaries(model_output: SummaryOutput, extracted: BlockSummary) -> BlockSummary:
     """A model's items, and of what was found the parts that have to be exact: decisions, errors, artifacts. Pure."""
     account = BlockSummary()
-    for part in extractive_summary.PARTS:
+    for part in PARTS:
         for words in model_output.items(part):
             account.add(part, clean_model_text(words))
     exact: tuple[SummaryPart, ...] = ("decided", "failed", "thing")
