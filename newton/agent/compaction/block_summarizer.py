@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.clock import Clock, monotonic_ms
-from newton.dialogue.compaction import extractive_summary, llm_summary
+from newton.dialogue.compaction import llm_summary
 from newton.dialogue.compaction.extractive_summary import BlockSummary
 from newton.dialogue.compaction.llm_summary import SummaryOutput
 from newton.dialogue.compaction.strategies import CompactionBlock
