@@ -31,7 +31,7 @@ def normalize_importance(importance: float | None) -> float | None:
 def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> float:
     """Return the importance in [0, 1] by kind, state, outcome and use count.
 
-    >>> [round(derive_importance("fact", state, None, uses), 2) for state, uses in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
+    >>> [round(derive_importance("fact", state, None, n), 2) for state, n in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
     [0.1, 0.5, 0.6]
     """
     use_bonus = min(_USE_BONUS * math.log10(1 + uses), _MAX_USE_BONUS)
