@@ -79,8 +79,8 @@ def figure(name: str, of: QualityReport) -> QualityMetric:
 
 
 WELL = [
-    *(turn(n, context(n), how="built") for n in range(2)),
-    *(turn(n, context(1), how="stood") for n in range(2, 12)),
+    *(turn(n, context(n), method="built") for n in range(2)),
+    *(turn(n, context(1), method="stood") for n in range(2, 12)),
 ]
 
 
@@ -112,7 +112,7 @@ def test_a_figure_is_what_it_is_by_hand(name: str, value: float, n: int) -> None
         ("budget utilisation", {"tokens": 500}, "low"),
         ("budget utilisation", {"tokens": 900}, "high"),
         ("recall precision", {"items": (ItemSample(0.9, 0.9, False),)}, "low"),
-        ("cold start, p95", {"ms": 500.0}, "high"),
+        ("cold start, p95", {"build_ms": 500.0}, "high"),
     ],
 )
 def test_a_planted_error_is_judged(name: str, wrong: dict[str, object], verdict: MetricVerdict) -> None:
@@ -136,7 +136,7 @@ def test_an_empty_period_has_no_figures_and_no_advice() -> None:
 
 def test_a_context_that_stood_is_loaded_once_and_used_by_any_of_its_replies() -> None:
     other = tuple(replace_used(item, not item.is_used) for item in ITEMS)
-    stood = found(turn(0, context(1)), turn(1, context(1, items=other), how="stood"))
+    stood = found(turn(0, context(1)), turn(1, context(1, items=other), method="stood"))
     assert (figure("recall precision", stood).value, figure("recall precision", stood).n) == (1.0, 2)
 
 
@@ -145,24 +145,24 @@ def replace_used(item: ItemSample, used: bool) -> ItemSample:
 
 
 def test_replies_that_only_quote_memory_or_are_forgotten_say_nothing_of_use() -> None:
-    assert figure("recall precision", found(turn(0, context(1), telling=False))).n == 0
-    assert figure("context relevance", found(turn(0, context(1), telling=False))).n == 2
+    assert figure("recall precision", found(turn(0, context(1), has_text=False))).n == 0
+    assert figure("context relevance", found(turn(0, context(1), has_text=False))).n == 2
 
 
 def test_a_context_that_went_with_what_was_forgotten_still_counts_as_a_turn() -> None:
-    gone = found(turn(0, None), turn(1, None, how="stood"), turn(2, None, how="built"))
+    gone = found(turn(0, None), turn(1, None, method="stood"), turn(2, None, method="built"))
     assert figure("refresh rate", gone).value == 0.5
     assert figure("cold start, p95", gone).value is None
 
 
 def test_the_cold_start_is_that_of_contexts_from_scratch_and_hides_no_slow_one_behind_the_mean() -> None:
-    times = [turn(n, context(n, ms=900.0 if n > 17 else 10.0)) for n in range(20)]
+    times = [turn(n, context(n, build_ms=900.0 if n > 17 else 10.0)) for n in range(20)]
     assert figure("cold start, p95", found(*times)).value == 900.0
     assert figure("cold start, p95", found(*[replace(one, method="updated") for one in times])).value is None
 
 
 def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() -> None:
-    forced = context(2, frame="debug", forced=True)
+    forced = context(2, frame="debug", is_frame_forced=True)
     wrong = found(turn(0, context(1)), turn(1, forced), turn(2, context(3)))
     assert figure("wrong frame first", wrong).value == 0.5
     kept = found(turn(0, context(1)), turn(1, replace(forced, frame="question")))

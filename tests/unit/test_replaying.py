@@ -65,8 +65,8 @@ def memories(draw: st.DrawFn) -> RetrievedMemory:
         occurred_at=NOON - timedelta(hours=draw(st.integers(0, 100_000))),
         uses=draw(st.integers(0, 10_000)),
         outcome=draw(st.sampled_from([None, "success", "failure"])),
-        thread=SESSION if kind == "exchange" else None,
-        place=draw(st.integers(0, 20)) if kind == "exchange" else None,
+        thread_id=SESSION if kind == "exchange" else None,
+        position=draw(st.integers(0, 20)) if kind == "exchange" else None,
         similarity=draw(evidence),
         lexical=draw(evidence),
         relevance=draw(evidence),
@@ -212,7 +212,7 @@ def facts() -> list[RetrievedMemory]:
 
 
 FACTS = facts()
-MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread=SESSION, place=1)], tokens=381)
+MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread_id=SESSION, position=1)], tokens=381)
 MEMORIES = known(*FACTS, *MADE.focus)
 WHOLE = stored(MADE)
 
@@ -244,7 +244,7 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_setting(profile=PROFILES["newton"].model_copy(update={"order": "best_last"})), "text"),
         (with_setting(budget=allocate_budget(350)), "budget"),
         (with_setting(header_tokens={**count_header_tokens(count), "facts": 30}), "layer facts"),
-        (with_setting(constraints=[]), "text"),
+        (with_setting(censor_lines=[]), "text"),
         (with_setting(identity=IdentitySection()), "text"),
         (with_first(summary_tokens=39), "memory"),
         (with_first(score=0.1), "score of"),
@@ -253,7 +253,7 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_first(reason="it was nice"), "verdict on"),
         (with_first(state="SUPERSEDED"), "verdict on"),
         (with_first(quarantined=True), "verdict on"),
-        (with_first(words=1), "memory"),
+        (with_first(checksum=1), "memory"),
         (replace(WHOLE, text=WHOLE.text.replace("Fact 1 ", "Fact one ")), "text"),
         (replace(WHOLE, text=WHOLE.text + "\n"), "text"),
         (replace(WHOLE, tokens=WHOLE.tokens + 1), "tokens"),
@@ -331,8 +331,7 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
-    fields = {"thread_id": "thread", "position": "place", "word_count": "words"}  # column -> field
-    fixed = {fields.get(column, column) for column in FIXED["memory.memories"]} | {"kind"}
+    fixed = {*FIXED["memory.memories"], "kind"}
     assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | fixed
 
 
