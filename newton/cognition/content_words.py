@@ -7,13 +7,13 @@ from newton.cognition.greetings import is_small_talk
 from newton.dialogue.sentence_centrality import STOP_WORDS
 from newton.heart.statements.lemmas import lemmatize
 
-FOLLOW_UP_WORDS = 1  # so many words of its own has an input that leans on what was said before
+FOLLOW_UP_WORDS = 1  # an input that points back and has no more content words than this is a follow-up
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 _MIN_LETTERS = 3
 
-# Words that no input is about, beside those that no conversation is about.
+# Frequent words of inputs that carry no topic, in addition to STOP_WORDS.
 _FREQUENT_WORDS = """
 again another around because between both could each else even explain far first give happen happened here how last
 least let long lot many maybe mean mind next often ok okay old other please possible right same second soon sure take
@@ -22,7 +22,7 @@ taken takes tell these third those though too try understand use used where whet
 
 _STOPWORDS = STOP_WORDS.union(_FREQUENT_WORDS.split())
 
-# What points back to something said before.
+# Words that refer to an earlier message.
 _POINTING_WORDS = """
 it its it's that that's this these those them they their he him his she her hers one ones there then same such
 """
@@ -32,9 +32,9 @@ _POINTING_SET = frozenset(_POINTING_WORDS.split())
 
 @lru_cache(maxsize=64)
 def extract_content_words(text: str) -> frozenset[str]:
-    """What a text is about: its words without endings, but for those that every text has.
+    """Return the lemmas of the content words of a text, without stop words.
 
-    Remembered, because a context that stands is asked for its words at every turn.
+    Cached, because a reused context is compared with the input at every turn.
 
     >>> sorted(extract_content_words("Why did the deployments fail?"))
     ['deploy', 'fail']
@@ -43,7 +43,7 @@ def extract_content_words(text: str) -> frozenset[str]:
 
 
 def is_follow_up(text: str) -> bool:
-    """Whether an input says so little of its own that only what was said before tells what it is about.
+    """Return True for an input with almost no content words: earlier messages decide its topic.
 
     >>> [is_follow_up(text) for text in ("Why?", "When does it leave?", "Who is Ana?", "Is the ferry late?")]
     [True, True, False, False]
@@ -67,5 +67,5 @@ def _split_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=20_000)
 def _lemmatize(word: str) -> str:
-    """Remembered, because a context has thousands of words, and most of them in common with the next one."""
+    """Cached, because consecutive contexts share most of their words."""
     return lemmatize(word.removesuffix("'s"))

@@ -32,7 +32,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def detail(self) -> DetailLevel | None:
-        """How it is in the context; None when it is not."""
+        """The detail level in the context; None when left out."""
         return self.placement.detail
 
     @property
@@ -49,7 +49,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """The caller's own ids of what it rests on."""
+        """The caller's own ids of its sources."""
         return (self.scored.found.ref,) if self.scored.found.ref else ()
 
     @property
@@ -58,33 +58,33 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What the context tells of it, or would have told, with its day."""
+        """The text shown in the context, or that would have been shown, with its date prefix."""
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
     @property
     def list_line(self) -> str:
-        """Its line in a list."""
+        """The line of the candidate in a list."""
         return format_list_line(self.scored.found, self.text)
 
     @property
     def day(self) -> str | None:
-        """The day under which it stands in its layer."""
+        """The day heading of the candidate in its layer; None in layers without day headings."""
         return self.scored.found.day if self.layer in LAYERS_BY_DAY else None
 
     @property
     def context_line(self) -> str:
-        """Its line in the context: without the day, when it stands under it."""
+        """The line in the context, without the date prefix when a day heading precedes it."""
         return split_date_prefix(self.text)[1] if self.day else self.text
 
 
 def format_list_line(found: RetrievedMemory, text: str) -> str:
-    """A memory in a list: as it is told, but of a procedure its name and what it is for in the place of its steps."""
+    """Return the list line of a memory: its text, or for a procedure its name and purpose."""
     return found.micro if found.kind == "procedure" else text
 
 
 @dataclass(frozen=True, slots=True)
 class LayerUsage:
-    """Tokens a layer was given and what it used, its header included. Unused tokens flow, so used may be more."""
+    """Token budget and usage of a layer, header included. `used` may exceed `budget`: unused tokens are passed on."""
 
     budget: int
     used: int

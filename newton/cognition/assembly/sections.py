@@ -33,7 +33,7 @@ class IdentitySection(NamedTuple):
 
 
 def compute_identity_tokens(layers: Mapping[str, int], header_tokens: Mapping[str, int]) -> int:
-    """The tokens that the lines of an identity have in a context."""
+    """Return the token budget of the identity lines, without the header."""
     return layers["identity"] - header_tokens["identity"]
 
 
@@ -57,14 +57,14 @@ def _list_ids(tenets: tuple[Tenet, ...]) -> list[str]:
 
 
 class CensorLine(NamedTuple):
-    """A censor as it stands in a context."""
+    """One rendered censor of a context."""
 
     memory_id: UUID
     block: TextBlock
 
 
 def select_censor_lines(censors: Sequence[Censor], *, domains: Collection[str], max_tokens: int) -> list[CensorLine]:
-    """Those of every domain or of these, the strictest first as they come, as many as `most` tokens hold."""
+    """Return the censors without a domain or of `domains`, strictest first, that fit into `max_tokens`."""
     shown: list[CensorLine] = []
     for censor in censors:
         if censor.domain is not None and censor.domain not in domains:
@@ -75,13 +75,13 @@ def select_censor_lines(censors: Sequence[Censor], *, domains: Collection[str], 
     return shown
 
 
-MAX_SIBLING_SHARE = 0.25  # what one result beside the current task may take of what there is for all
+MAX_SIBLING_SHARE = 0.25  # largest share of the sibling tokens for one sibling
 ROOT, PATH, SIBLINGS = "root", "path", "siblings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSection:
-    """Its lines by layer, and the tasks that they tell of; `left_out` counts those that had no room."""
+    """Lines of the task stack by layer, and the tasks they describe. `omitted_count` counts tasks without room."""
 
     root: tuple[TextBlock, ...] = ()
     path: tuple[TextBlock, ...] = ()
@@ -130,7 +130,7 @@ def build_task_section(
 def _render_path(
     path: Sequence[Task], stack: TaskStack, max_tokens: int, count_tokens: TokenCounter
 ) -> dict[UUID, TextBlock]:
-    """The current task may take half of the room, and what is left is shared by those above it alike."""
+    """Give the current task up to half of the tokens; its ancestors share the rest equally."""
     way: dict[UUID, TextBlock] = {}
     for left, task in zip(range(len(path), 0, -1), reversed(path), strict=True):
         current = task is path[-1]
@@ -179,20 +179,20 @@ def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounte
 
 
 class ExtraSection(NamedTuple):
-    """The lines that fit, and how many do not."""
+    """The extra lines that fit, and the number of lines left out."""
 
     blocks: tuple[TextBlock, ...]
     omitted_count: int
 
 
 def render_extra_lines(text: str, *, count_tokens: TokenCounter) -> list[TextBlock]:
-    """Each line of the text as an item of its own: it can begin no section."""
+    """Return each line of the text as one list item, so that no line can begin a section."""
     folded = [one_line(line) for line in text.splitlines()]
     return [render_item(line, count_tokens(to_bullet(line))) for line in folded if line]
 
 
 def fit_extra_lines(blocks: list[TextBlock], *, max_tokens: int) -> ExtraSection:
-    """The first of them that `most` tokens hold, whole: none is cut, and none is passed over for a later one."""
+    """Return the longest prefix of the lines that fits into `max_tokens`. No line is cut."""
     kept: list[TextBlock] = []
     for block in blocks:
         if block.tokens > max_tokens:
