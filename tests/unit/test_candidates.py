@@ -52,9 +52,9 @@ def test_each_memory_is_a_candidate_once_whatever_the_order_of_arrival(
     def at_hand(*orders: list[int]) -> dict[UUID, RetrievedMemory]:
         first, second, third = orders
         given = gathered(
-            recalled=recalled(*(found(n, relevance=0.5) for n in first)),
-            recent=RecentEvents(current_session=[found(n) for n in second]),
-            knowledge=InputMatches(entity_matches=EntityMatches(memories=[found(n) for n in third])),
+            recall_result=recalled(*(found(n, relevance=0.5) for n in first)),
+            recent_events=RecentEvents(current_session=[found(n) for n in second]),
+            input_matches=InputMatches(entity_matches=EntityMatches(memories=[found(n) for n in third])),
         )
         every = collect_candidates(given, "x", reach=FAR, frame="task").memories
         assert len(every) == len({f.memory_id for f in every})
@@ -78,7 +78,7 @@ def test_a_profile_takes_what_it_reaches_though_others_reach_further() -> None:
         distances={near.memory_id: 1, far.memory_id: 2},
     )
     late = RecentEvents(current_session=own, other_sessions=[[f] for f in other])
-    given = gathered(knowledge=InputMatches(entity_matches=who), recent=late)
+    given = gathered(input_matches=InputMatches(entity_matches=who), recent_events=late)
     usual = collect_candidates(given, "x", reach=GatherOptions(events=2), frame="task")
     assert set(usual.memories) == {named, near, *own[:2]}
     assert usual.recent_ids == {f.memory_id for f in own[:2]}
@@ -94,8 +94,8 @@ def test_a_profile_takes_what_it_reaches_though_others_reach_further() -> None:
 def test_kinds_that_are_not_wanted_are_no_candidates() -> None:
     # S001-5
     given = gathered(
-        recalled=recalled(found(1, "fact"), found(2, "decision")),
-        practice=[found(3, "procedure")],
+        recall_result=recalled(found(1, "fact"), found(2, "decision")),
+        procedures=[found(3, "procedure")],
         filters=ContextFilters(kinds=frozenset({"fact"})),
     )
     assert [f.kind for f in collect_candidates(given, "x", reach=FAR, frame="task").memories] == ["fact"]

@@ -212,7 +212,9 @@ def facts() -> list[RetrievedMemory]:
 
 
 FACTS = facts()
-MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread_id=SESSION, position=1)], tokens=381)
+MADE = bundle(
+    FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread_id=SESSION, position=1)], tokens=381
+)
 MEMORIES = known(*FACTS, *MADE.focus)
 WHOLE = stored(MADE)
 
