@@ -28,7 +28,8 @@ from newton.bench.scoring import (
     summarize_by_budget,
 )
 from newton.clock import ManualClock, monotonic_ms
-from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.gather import compute_search_limits
 from newton.memory import agents, store

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, monotonic_ms
-from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy, ArtifactSelector
+from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import (
     MAX_CONTEXT_TOKENS,
@@ -15,22 +15,28 @@ from newton.cognition.assembly.budget import (
     estimate_complexity,
     reserve_session_artifacts,
 )
-from newton.cognition.assembly.censor_section import select_censor_lines
-from newton.cognition.assembly.extra_section import ExtraSection, fit_extra_lines, render_extra_lines
-from newton.cognition.assembly.identity_section import compute_identity_tokens, select_identity_lines
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, render_frame_section
-from newton.cognition.assembly.task_section import TaskSection, build_task_section
+from newton.cognition.assembly.sections import (
+    ExtraSection,
+    TaskSection,
+    build_task_section,
+    compute_identity_tokens,
+    fit_extra_lines,
+    render_extra_lines,
+    select_censor_lines,
+    select_identity_lines,
+)
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.bundles.cache import CachedContext, ContextCache
+from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
-from newton.cognition.session_context.policy import DEFAULT_COVERAGE_THRESHOLDS, CoverageThresholds
 from newton.cognition.sources.gather import ContextSources, GatheredSources
+from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout
 from newton.content.frames import Frame, get_frame

@@ -11,12 +11,12 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.clock import Clock, SystemClock
 from newton.cognition.assembly.render import count_header_tokens
+from newton.cognition.bundles.cache import CoverageThresholds
 from newton.cognition.frames.selection import FrameChoice, choose_frame
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.greetings import strip_greeting
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.scoring.score import check_expression
-from newton.cognition.session_context.policy import CoverageThresholds
 from newton.concurrency import task_group
 from newton.content.package_data import data_folder
 from newton.content.packs import FrameSet, load_frame_set

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from newton.agent.loop.completion import TokenLimits
-from newton.cognition.assembly.artifact_selection import ArtifactPolicy
+from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.context_window import split_window
 from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError

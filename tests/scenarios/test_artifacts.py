@@ -8,11 +8,12 @@ from uuid import UUID
 import pytest
 
 from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
-from newton.cognition.assembly.artifact_selection import ArtifactPolicy
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles import bundle_store
-from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.replay import CurrentRules, replay_bundle
 from newton.cognition.request import ContextBuildRequest, SentMessages
+from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.cognition.sources.web import WebSource
 from newton.errors import InputError
 from newton.memory.forgetting import forget

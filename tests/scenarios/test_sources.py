@@ -11,8 +11,7 @@ import pytest
 
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.content.skills import Skill
 from newton.db.pool import Database
 from newton.errors import DatabaseError

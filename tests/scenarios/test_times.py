@@ -9,9 +9,9 @@ import pytest
 from newton.agent.loop.fallback import NOTHING_FOUND
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.bundles import BundleService
-from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
-from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.filters import ContextFilters
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.dialogue import sessions

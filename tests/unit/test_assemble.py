@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.identity_section import IdentitySection
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
+from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.memory import Kind

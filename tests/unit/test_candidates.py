@@ -6,9 +6,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.extra_section import fit_extra_lines, render_extra_lines
+from newton.cognition.assembly.sections import fit_extra_lines, render_extra_lines
+from newton.cognition.request import ContextFilters
 from newton.cognition.scoring.candidates import collect_candidates
-from newton.cognition.sources.filters import ContextFilters
 from newton.cognition.sources.gather import AlwaysOn, GatheredSources, InputMatches, SessionContextData
 from newton.cognition.sources.session_state import SessionState
 from newton.content.profiles import GatherOptions, merge_gather_options

@@ -7,19 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.artifact_selection import (
-    SESSION_LAYER,
-    ArtifactPolicy,
-    ArtifactSelector,
-    is_searchable,
-    select_artifacts,
-)
+from newton.cognition.assembly.artifact_selection import SESSION_LAYER, ArtifactSelector, select_artifacts
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import allocate_budget, reserve_session_artifacts
-from newton.cognition.assembly.identity_section import IdentitySection
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
+from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.sources.session_artifacts import ArtifactPolicy, is_searchable
 from newton.content.profiles import load_profiles
 from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.representations import make_short_forms

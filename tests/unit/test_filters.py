@@ -2,7 +2,7 @@
 
 import pytest
 
-from newton.cognition.sources.filters import ContextFilters
+from newton.cognition.request import ContextFilters
 from newton.memory.memory import Kind
 from tests.support import NOON
 

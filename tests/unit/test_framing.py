@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 import yaml
 
+from newton.cognition.content_words import is_follow_up
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import (
     DEFAULT_FRAME,
@@ -20,7 +21,6 @@ from newton.cognition.frames.selection import (
 )
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.greetings import says_resolved, strip_greeting
-from newton.cognition.session_context.policy import is_follow_up
 from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
 from newton.providers.embedding import Vector

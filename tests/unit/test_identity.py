@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.identity_section import select_identity_lines
 from newton.cognition.assembly.render import count_header_tokens, render
+from newton.cognition.assembly.sections import select_identity_lines
 from newton.heart.identity.tenets import (
     IDENTITY_PARTS,
     Identity,

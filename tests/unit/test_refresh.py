@@ -4,16 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from newton.cognition.session_context.policy import (
-    DEFAULT_COVERAGE_THRESHOLDS,
-    CoverageThresholds,
-    InputCoverage,
-    RefreshInput,
-    RefreshMethod,
-    decide_refresh,
-    extract_content_words,
-    is_follow_up,
-)
+from newton.cognition.bundles.bundle import RefreshMethod
+from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CoverageThresholds
+from newton.cognition.content_words import extract_content_words, is_follow_up
+from newton.cognition.session_context.policy import InputCoverage, RefreshInput, decide_refresh
 
 COVERED = InputCoverage(cosine=0.7, word_share=1.0, is_follow_up=False)
 CALM = RefreshInput(

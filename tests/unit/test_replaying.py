@@ -18,19 +18,17 @@ from hypothesis import strategies as st
 from newton.cognition.assembly import assembler as assembling
 from newton.cognition.assembly.assembler import AssemblyInput, assemble
 from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.censor_section import CensorLine
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, Placement
-from newton.cognition.assembly.identity_section import IdentitySection
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
+from newton.cognition.assembly.sections import CensorLine, IdentitySection
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import explain_bundle
 from newton.cognition.bundles.replay import CurrentRules, MemoryHistory, replay_bundle
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
 from newton.cognition.frames.selection import FrameEvidence, force_frame
-from newton.cognition.request import SentMessages
+from newton.cognition.request import ContextFilters, SentMessages
 from newton.cognition.scoring import score as scoring
 from newton.cognition.scoring.score import FEATURE_NAMES, Combine, create_combiner, create_scorer
-from newton.cognition.sources.filters import ContextFilters
 from newton.content.frames import load_frames
 from newton.content.profiles import FeatureWeights, Profile, load_profiles
 from newton.errors import ConflictError, InputError
@@ -335,8 +333,7 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
-    fields = {"word_count": "word_count"}  # column -> field
-    fixed = {fields.get(column, column) for column in FIXED["memory.memories"]} | {"kind"}
+    fixed = {*FIXED["memory.memories"], "kind"}
     assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | fixed
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from newton.cognition.assembly.artifact_selection import ArtifactPolicy
+from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError
 from newton.runtime.settings_mapping import build_artifact_policy, build_summary_sizes, check_settings

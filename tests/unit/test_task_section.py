@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.budget import TASK_LAYER_PERCENT, allocate_budget
 from newton.cognition.assembly.render import count_header_tokens, render
-from newton.cognition.assembly.task_section import NO_TASKS, TaskSection, build_task_section
+from newton.cognition.assembly.sections import NO_TASKS, TaskSection, build_task_section
 from newton.dialogue.task_tree import EMPTY_STACK, Task, TaskStack, TaskStatus
 from newton.providers import token_counter
 from tests.support import NOON

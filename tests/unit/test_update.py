@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.assembler import AssemblyInput, assemble
 from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.censor_section import select_censor_lines
-from newton.cognition.assembly.identity_section import compute_identity_tokens, select_identity_lines
 from newton.cognition.assembly.render import count_day_tokens, count_header_tokens, render_frame_section
+from newton.cognition.assembly.sections import compute_identity_tokens, select_censor_lines, select_identity_lines
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.cognition.session_context.incremental_update import (
     REASON_EVICTED,

@@ -1,7 +1,8 @@
 """Replies without a model: quotes of the memories in the context. Pure."""
 
 from newton.cognition.assembly.assembler import TIMELY_INDEX
-from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.memory.question_detection import summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.cognition.session_context.policy import extract_content_words
+from newton.cognition.content_words import extract_content_words
 from newton.content.skills import Skill, make_slug
 from newton.db.pool import Tx
 from newton.dialogue import extraction_queue as conversations

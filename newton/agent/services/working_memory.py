@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
-from newton.cognition.bundles import bundle_store
+from newton.cognition.sources import session_state
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.assembly import (
     SEPARATOR_TOKENS,
@@ -68,7 +68,7 @@ class WorkingMemory:
         if not 1 <= limit <= MAX_CONTEXT_TOKENS:
             raise InputError(f"A limit of {limit:,} tokens is not possible.", hint=f"Give 1 to {MAX_CONTEXT_TOKENS:,}.")
         async with self.scope.transaction() as tx:
-            seen = await bundle_store.find_session_frame(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            seen = await session_state.find_session_frame(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
             profile = select_profile(self.profiles, strategy, frame=seen)
             profile = profile if decay_hours is None else profile.with_time_constant(decay_hours)
             desk = await self._snapshot(tx, profile, seen)

@@ -8,42 +8,14 @@ from uuid import UUID
 
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.request import SentMessages
+from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy, LineRange
 from newton.memory.search_types import RetrievedMemory
 
 SESSION_LAYER = "session"
-MIN_INPUT_CHARS = 10  # a shorter input, such as "ok", says too little to look for anything by
 
 ALREADY_SENT = "in view: the conversation itself is sent"
 LEXICAL_WEIGHT = 1.0  # so much as its nearness counts it for an artifact that all the words of the input are in it
 LEXICAL_SIMILARITY_SCALE = 2 / 3  # and so much for how near it is: a table of numbers has no meaning, but it has names
-
-LineRange = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactPolicy:
-    """How artifacts are chosen: of `top_k` candidates in plain order, or of `rerank`, 0 for none, in an order in which
-    the words of the input count too, those from the `threshold` on, and of these the first `final`. They have `tokens`
-    together, with their heading."""
-
-    top_k: int = 5
-    min_similarity: float = 0.25
-    rerank_candidates: int = 20
-    max_selected: int = 3
-    max_tokens: int = 800
-
-    @property
-    def candidate_count(self) -> int:
-        """How many are looked at."""
-        return max(self.top_k, self.rerank_candidates)
-
-    @property
-    def order_description(self) -> str:
-        """What the order goes by, in words."""
-        return "by meaning and by its words" if self.rerank_candidates else "by meaning"
-
-
-DEFAULT_ARTIFACT_POLICY = ArtifactPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +39,6 @@ class ArtifactSelection(NamedTuple):
 
     selected: Mapping[UUID, str]
     rejected: Mapping[UUID, str]
-
-
-def is_searchable(text: str) -> bool:
-    """Whether an input says enough to look for anything by."""
-    return len(text.strip()) >= MIN_INPUT_CHARS
 
 
 def compute_similarity(found: RetrievedMemory, policy: ArtifactPolicy) -> float:

@@ -14,9 +14,7 @@ from newton.cognition.assembly.artifact_selection import (
     select_artifacts,
 )
 from newton.cognition.assembly.budget import ContextBudget
-from newton.cognition.assembly.censor_section import CensorLine
 from newton.cognition.assembly.fill import FillCandidate, Placement, fill
-from newton.cognition.assembly.identity_section import IdentitySection
 from newton.cognition.assembly.order import arrange
 from newton.cognition.assembly.render import (
     LAYERS_BY_DAY,
@@ -26,8 +24,8 @@ from newton.cognition.assembly.render import (
     render_day_heading,
     render_item,
 )
-from newton.cognition.assembly.task_section import NO_TASKS, TaskSection
-from newton.cognition.bundles.bundle import LayerUsage, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
+from newton.cognition.assembly.sections import NO_TASKS, CensorLine, IdentitySection, TaskSection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range

@@ -11,12 +11,11 @@ from types import ModuleType
 from typing import Literal
 from uuid import UUID
 
-from newton.cognition.assembly import assembler, fill, render
-from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.assembly import assembler, fill, render, scored_candidate, sections
+from newton.cognition.bundles.bundle import Bundle, RefreshMethod
 from newton.cognition.bundles.replay import MemoryHistory
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
 from newton.cognition.scoring import score
-from newton.cognition.session_context.policy import RefreshMethod
 from newton.content import profiles
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -30,7 +29,7 @@ SQL = load("newton.cognition.bundles", "bundle_store.sql")
 
 AnsweredBy = Literal["model", "memory", "censor"]
 LATEST, PREVIOUS = "latest", "previous"
-RULE_MODULES: Sequence[ModuleType] = (score, assembler, fill, render, profiles)
+RULE_MODULES: Sequence[ModuleType] = (score, assembler, fill, render, scored_candidate, sections, profiles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +93,6 @@ def compute_rules_hash() -> str:
         assert module.__file__
         told.update(Path(module.__file__).read_bytes())
     return told.hexdigest()[:8]
-
-
-async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
-    """The frame the session was last looked at in, or last by a moment."""
-    row = await SQL["get_session_frame"].fetch_one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
-    return row["frame"] if row else None
 
 
 async def insert_turn(tx: Tx, turn: TurnRecord) -> None:

@@ -7,14 +7,6 @@ insert into cognition.bundles (
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb)
 returning pg_current_xact_id()::text::bigint as writer;
 
--- name: get_session_frame(agent_id, session_id, moment)
--- Of the last bundle by a moment, or of all. Bundles rebuilt for a past moment are skipped.
-select frame
-from cognition.bundles
-where agent_id = $1 and session_id = $2 and as_of is null and ($3::timestamptz is null or created_at <= $3)
-order by created_at desc, bundle_id desc
-limit 1;
-
 -- name: insert_turn(agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 -- bundle_id becomes null if the bundle was deleted while the model was answering.
 insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)

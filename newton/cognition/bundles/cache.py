@@ -9,10 +9,21 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.content_words import extract_content_words
 from newton.cognition.request import ContextBuildRequest, SentMessages
-from newton.cognition.session_context.policy import extract_content_words
 from newton.cognition.sources.gather import SessionContextData
 from newton.memory.search_types import RecallQuery, RetrievedMemory
+
+
+class CoverageThresholds(NamedTuple):
+    """From which cosine on to what a context holds, and from which share of its words on, an input is covered."""
+
+    min_cosine: float = 0.5
+    min_word_share: float = 0.8
+
+
+DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
+
 
 MAX_ENTRIES = 32  # contexts in hand of either sort; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # so long the same request is given the same context

@@ -6,7 +6,8 @@ Pure.
 import json
 from collections.abc import Sequence
 
-from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.bundles.bundle import Bundle
 from newton.memory.representations import one_line
 
 MAX_TEXT_CHARS = 60  # characters of an item

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fill import NO_ROOM
-from newton.cognition.bundles.bundle import SOURCE_BY_KIND, format_list_line
+from newton.cognition.assembly.scored_candidate import format_list_line
+from newton.cognition.bundles.bundle import SOURCE_BY_KIND
 from newton.cognition.bundles.replay import MemoryHistory, align_features, restore_memory
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
 from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute_contributions

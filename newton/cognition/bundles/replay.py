@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.cognition.assembly.assembler import AssemblyResult, assemble, compose
 from newton.cognition.assembly.fill import DetailLevel, Placement
-from newton.cognition.bundles.bundle import ScoredCandidate
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate, compute_checksum
 from newton.cognition.scoring.score import FEATURE_NAMES, NEUTRAL_FEATURES, ScoredMemory, score_from_features
 from newton.content.profiles import Profile

@@ -17,10 +17,11 @@ from pydantic import TypeAdapter
 
 from newton.cognition.assembly.assembler import AssemblyInput
 from newton.cognition.assembly.fill import DetailLevel
-from newton.cognition.bundles.bundle import Bundle, ContextUpdate, LayerUsage
+from newton.cognition.assembly.scored_candidate import LayerUsage
+from newton.cognition.bundles.bundle import Bundle, ContextUpdate
 from newton.cognition.frames.selection import FrameChoice, FrameEvidence
+from newton.cognition.request import ContextFilters
 from newton.cognition.scoring.score import FEATURE_NAMES
-from newton.cognition.sources.filters import ContextFilters
 from newton.memory.search_types import RetrievedMemory
 
 COMPRESSION_LEVEL = 1  # of zlib: a bundle is packed while somebody waits

@@ -21,6 +21,6 @@ class FrameOutput(BaseModel):
 
 def build_tiebreak_prompt(text: str, frames: Sequence[Frame]) -> str:
     """Asks which of the frames the text wants. The text cannot close the fence it stands in."""
-    asked = (resources.files("newton.cognition") / "prompts" / "frame.md").read_text(encoding="utf-8")
+    asked = (resources.files("newton.cognition.frames") / "prompts" / "frame.md").read_text(encoding="utf-8")
     listed = "\n".join(f"- {frame.name}: {frame.description}" for frame in frames)
     return asked.format(frames=listed, text=one_line(text[:MAX_INPUT_CHARS]).replace("<", "‹").replace(">", "›"))

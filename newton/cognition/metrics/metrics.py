@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from newton.cognition.session_context.policy import RefreshMethod
+from newton.cognition.bundles.bundle import RefreshMethod
 
 MetricVerdict = Literal["ok", "low", "high", "too few"]
 

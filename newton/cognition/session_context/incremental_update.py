@@ -16,7 +16,7 @@ from newton.cognition.assembly.assembler import (
 )
 from newton.cognition.assembly.fill import Placement
 from newton.cognition.assembly.render import DayTokens
-from newton.cognition.bundles.bundle import ScoredCandidate
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 

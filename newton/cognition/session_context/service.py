@@ -9,19 +9,19 @@ from uuid import UUID
 from newton.clock import monotonic_ms
 from newton.cognition.assembly.assembler import AssemblyInput
 from newton.cognition.bundles import bundle_store
-from newton.cognition.bundles.bundle import Bundle, ContextUpdate
+from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
 from newton.cognition.bundles.cache import CachedContext
+from newton.cognition.content_words import extract_content_words, is_follow_up
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
 from newton.cognition.scoring.score import create_scorer
-from newton.cognition.session_context import policy, staleness
+from newton.cognition.session_context import staleness
 from newton.cognition.session_context.incremental_update import ContextAdditions, PreviousContext, update_context
 from newton.cognition.session_context.policy import (
     DECISION_FRAME,
     InputCoverage,
     RefreshInput,
-    RefreshMethod,
     RefreshVerdict,
     decide_refresh,
 )
@@ -242,9 +242,9 @@ def _create_refresh_input(
 
 
 def _compute_coverage(cached: CachedContext, text: str, cosine: float | None) -> InputCoverage:
-    own = policy.extract_content_words(text)
+    own = extract_content_words(text)
     share = len(own & cached.content_words) / len(own) if own else 1.0
-    return InputCoverage(cosine=cosine, word_share=share, is_follow_up=policy.is_follow_up(text))
+    return InputCoverage(cosine=cosine, word_share=share, is_follow_up=is_follow_up(text))
 
 
 def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:

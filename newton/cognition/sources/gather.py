@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
 from newton.cognition.greetings import strip_greeting
-from newton.cognition.request import NO_FILTERS, ContextBuildRequest
+from newton.cognition.request import NO_FILTERS, ContextBuildRequest, ContextFilters
 from newton.cognition.sources import filters
-from newton.cognition.sources.filters import ContextFilters
 from newton.cognition.sources.session_artifacts import (
+    DEFAULT_ARTIFACT_POLICY,
+    ArtifactPolicy,
     ArtifactSource,
     CachingEmbedder,
     FoundArtifacts,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from newton.cognition.assembly.artifact_selection import ArtifactPolicy, LineRange, is_searchable
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
 from newton.dialogue.artifacts import ArtifactQuery, find_matches
@@ -15,6 +14,36 @@ from newton.ids import derive_model_id
 from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
+
+MIN_INPUT_CHARS = 10  # a shorter input, such as "ok", says too little to look for anything by
+LineRange = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactPolicy:
+    """How artifacts are chosen: of `top_k` candidates in plain order, or of `rerank`, 0 for none, in an order in which
+    the words of the input count too, those from the `threshold` on, and of these the first `final`. They have `tokens`
+    together, with their heading."""
+
+    top_k: int = 5
+    min_similarity: float = 0.25
+    rerank_candidates: int = 20
+    max_selected: int = 3
+    max_tokens: int = 800
+
+    @property
+    def candidate_count(self) -> int:
+        """How many are looked at."""
+        return max(self.top_k, self.rerank_candidates)
+
+    @property
+    def order_description(self) -> str:
+        """What the order goes by, in words."""
+        return "by meaning and by its words" if self.rerank_candidates else "by meaning"
+
+
+DEFAULT_ARTIFACT_POLICY = ArtifactPolicy()
+
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -112,3 +141,8 @@ def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
         SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0))
     )
     return {"similarity": cosine, "lexical": share, "relevance": relevance}
+
+
+def is_searchable(text: str) -> bool:
+    """Whether an input says enough to look for anything by."""
+    return len(text.strip()) >= MIN_INPUT_CHARS

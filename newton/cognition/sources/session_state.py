@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from newton.brain.calibration import snapshots
 from newton.brain.calibration.snapshots import CalibrationNote
-from newton.cognition.bundles import bundle_store
-from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.db.pool import Tx
+from newton.db.queries import load
 from newton.memory.recall import fetch_pending_decisions, fetch_pending_decisions_as_of, fetch_preceding
 from newton.memory.search_types import RetrievedMemory
+
+SQL = load("newton.cognition.sources", "session_state.sql")
 
 MAX_FOCUS_LINES = 12
 OPEN_DECISION_AGE = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
@@ -42,7 +44,7 @@ async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datet
     agent_id, session_id = request.agent_id, request.session_id
     return SessionState(
         frame=session_id
-        and await bundle_store.find_session_frame(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
+        and await find_session_frame(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
         focus=await _read_focus(tx, request),
         open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
         calibration_note=await snapshots.read_note(tx, agent_id=agent_id, moment=request.as_of),
@@ -64,3 +66,9 @@ async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[Retrieve
     return await fetch_preceding(
         tx, agent_id=request.agent_id, thread_id=view.session_id, position=view.first_position, limit=MAX_FOCUS_LINES
     )
+
+
+async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
+    """The frame the session was last looked at in, or last by a moment."""
+    row = await SQL["get_session_frame"].fetch_one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
+    return row["frame"] if row else None

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from newton.cognition.assembly.artifact_selection import is_searchable
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.needs_web import find_news_questions
+from newton.cognition.sources.session_artifacts import is_searchable
 from newton.db.pool import Database, in_transaction
 from newton.dialogue.artifacts import Artifact, ArtifactWriter
 from newton.memory.hygiene import clean_model_text

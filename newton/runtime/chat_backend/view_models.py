@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from newton.agent.loop.turn import TurnResult
 from newton.cognition.assembly.fill import DetailLevel
-from newton.cognition.bundles.bundle import Bundle, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.debug import format_debug_lines
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
 from newton.cognition.frames.selection import FrameChoice

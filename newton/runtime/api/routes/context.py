@@ -10,8 +10,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
-from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.dialogue import sessions
 from newton.errors import InputError
 from newton.memory.memory import Kind

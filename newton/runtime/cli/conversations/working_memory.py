@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.services.working_memory import DEFAULT_STRATEGY, WorkingSetStats
-from newton.cognition.bundles.bundle import format_list_line
+from newton.cognition.assembly.scored_candidate import format_list_line
 from newton.cognition.scoring.score import FEATURE_NAMES, compute_contributions
 from newton.cognition.working_set.assembly import WorkingContext, WorkingSetVerdict
 from newton.content.profiles import Profile

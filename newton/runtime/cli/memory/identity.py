@@ -7,7 +7,7 @@ from uuid import UUID
 from cyclopts import Parameter
 
 from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.identity_section import (
+from newton.cognition.assembly.sections import (
     IdentitySection,
     compute_identity_tokens,
     select_identity_lines,

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.services.memories import FactDraft
-from newton.cognition.bundles.bundle import format_list_line
+from newton.cognition.assembly.scored_candidate import format_list_line
 from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.memory.memory import RECALLABLE_KINDS, Kind, past_reason

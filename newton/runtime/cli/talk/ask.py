@@ -7,8 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text

@@ -1,22 +1,87 @@
-"""The stack of tasks as a context tells it, each part within its share of the budget. Pure."""
+"""The sections of a context that are not scored: identity, censors, task stack and the caller's own lines. Pure."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.render import TextBlock, render_item
 from newton.dialogue.task_tree import Task, TaskStack
+from newton.heart.censors import Censor
+from newton.heart.identity.tenets import Identity, Tenet, render_tenet
 from newton.memory.memory import TokenCounter
-from newton.memory.representations import make_short_forms, one_line
+from newton.memory.representations import make_short_forms, one_line, to_bullet
 
-MAX_SIBLING_SHARE = 0.25  # what one result beside the current task may take of what there is for all
+
+class IdentitySection(NamedTuple):
+    """What of an identity a context shows, in order, and what its layer has no room for. That is for the person to be
+    told: a model that reads of lines which it is not shown can only wonder about them. `gone` are the words of lines
+    that hold no more: said again as somebody's words, they would hold again."""
+
+    version: int = 0
+    shown: tuple[Tenet, ...] = ()
+    omitted: tuple[Tenet, ...] = ()
+    removed_texts: frozenset[str] = frozenset()
+
+    @property
+    def blocks(self) -> list[TextBlock]:
+        return [TextBlock(render_tenet(tenet.part, tenet.text), tenet.tokens) for tenet in self.shown]
+
+    def as_json(self) -> dict[str, object]:
+        return {"version": self.version, "shown": _list_ids(self.shown), "unshown": _list_ids(self.omitted)}
+
+
+def compute_identity_tokens(layers: Mapping[str, int], header_tokens: Mapping[str, int]) -> int:
+    """Return the token budget of the identity lines, without the header."""
+    return layers["identity"] - header_tokens["identity"]
+
+
+def select_identity_lines(identity: Identity, *, max_tokens: int) -> IdentitySection:
+    """The lines that count most, whole, as far as `most` tokens go; it ends before the first one that does not fit.
+
+    A shorter one behind that would fit, but then a larger budget could lose a line that a smaller one has.
+    """
+    ranked = identity.by_priority
+    kept = 0
+    for tenet in ranked:
+        if tenet.tokens > max_tokens:
+            break
+        max_tokens -= tenet.tokens
+        kept += 1
+    return IdentitySection(identity.version, tuple(ranked[:kept]), tuple(ranked[kept:]), identity.removed_texts)
+
+
+def _list_ids(tenets: tuple[Tenet, ...]) -> list[str]:
+    return [str(tenet.tenet_id) for tenet in tenets]
+
+
+class CensorLine(NamedTuple):
+    """One rendered censor of a context."""
+
+    memory_id: UUID
+    block: TextBlock
+
+
+def select_censor_lines(censors: Sequence[Censor], *, domains: Collection[str], max_tokens: int) -> list[CensorLine]:
+    """Return the censors without a domain or of `domains`, strictest first, that fit into `max_tokens`."""
+    shown: list[CensorLine] = []
+    for censor in censors:
+        if censor.domain is not None and censor.domain not in domains:
+            continue
+        if censor.summary_tokens <= max_tokens:
+            max_tokens -= censor.summary_tokens
+            shown.append(CensorLine(censor.memory_id, render_item(censor.context_line, censor.summary_tokens)))
+    return shown
+
+
+MAX_SIBLING_SHARE = 0.25  # largest share of the sibling tokens for one sibling
 ROOT, PATH, SIBLINGS = "root", "path", "siblings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSection:
-    """Its lines by layer, and the tasks that they tell of; `left_out` counts those that had no room."""
+    """Lines of the task stack by layer, and the tasks they describe. `omitted_count` counts tasks without room."""
 
     root: tuple[TextBlock, ...] = ()
     path: tuple[TextBlock, ...] = ()
@@ -65,7 +130,7 @@ def build_task_section(
 def _render_path(
     path: Sequence[Task], stack: TaskStack, max_tokens: int, count_tokens: TokenCounter
 ) -> dict[UUID, TextBlock]:
-    """The current task may take half of the room, and what is left is shared by those above it alike."""
+    """Give the current task up to half of the tokens; its ancestors share the rest equally."""
     way: dict[UUID, TextBlock] = {}
     for left, task in zip(range(len(path), 0, -1), reversed(path), strict=True):
         current = task is path[-1]
@@ -111,3 +176,27 @@ def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounte
     form = make_short_forms(text, count_tokens=count_tokens, prefix=prefix, max_tokens=max_tokens)
     fits = form.summary_tokens <= max_tokens and len(form.summary) > len(prefix) + 1
     return render_item(form.summary, form.summary_tokens) if fits else None
+
+
+class ExtraSection(NamedTuple):
+    """The extra lines that fit, and the number of lines left out."""
+
+    blocks: tuple[TextBlock, ...]
+    omitted_count: int
+
+
+def render_extra_lines(text: str, *, count_tokens: TokenCounter) -> list[TextBlock]:
+    """Return each line of the text as one list item, so that no line can begin a section."""
+    folded = [one_line(line) for line in text.splitlines()]
+    return [render_item(line, count_tokens(to_bullet(line))) for line in folded if line]
+
+
+def fit_extra_lines(blocks: list[TextBlock], *, max_tokens: int) -> ExtraSection:
+    """Return the longest prefix of the lines that fits into `max_tokens`. No line is cut."""
+    kept: list[TextBlock] = []
+    for block in blocks:
+        if block.tokens > max_tokens:
+            break
+        max_tokens -= block.tokens
+        kept.append(block)
+    return ExtraSection(tuple(kept), len(blocks) - len(kept))

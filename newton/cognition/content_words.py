@@ -1,0 +1,71 @@
+"""Content words of a text, and follow-up detection."""
+
+import re
+from functools import lru_cache
+
+from newton.cognition.greetings import is_small_talk
+from newton.dialogue.sentence_centrality import STOP_WORDS
+from newton.heart.statements.lemmas import lemmatize
+
+FOLLOW_UP_WORDS = 1  # an input that points back and has no more content words than this is a follow-up
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+
+_MIN_LETTERS = 3
+
+# Frequent words of inputs that carry no topic, in addition to STOP_WORDS.
+_FREQUENT_WORDS = """
+again another around because between both could each else even explain far first give happen happened here how last
+least let long lot many maybe mean mind next often ok okay old other please possible right same second soon sure take
+taken takes tell these third those though too try understand use used where whether which while why yet
+"""
+
+_STOPWORDS = STOP_WORDS.union(_FREQUENT_WORDS.split())
+
+# Words that refer to an earlier message.
+_POINTING_WORDS = """
+it its it's that that's this these those them they their he him his she her hers one ones there then same such
+"""
+
+_POINTING_SET = frozenset(_POINTING_WORDS.split())
+
+
+@lru_cache(maxsize=64)
+def extract_content_words(text: str) -> frozenset[str]:
+    """Return the lemmas of the content words of a text, without stop words.
+
+    Cached, because a reused context is compared with the input at every turn.
+
+    >>> sorted(extract_content_words("Why did the deployments fail?"))
+    ['deploy', 'fail']
+    """
+    return frozenset(_lemmatize(word) for word in _filter_content_words(text))
+
+
+def is_follow_up(text: str) -> bool:
+    """Return True for an input with almost no content words: earlier messages decide its topic.
+
+    >>> [is_follow_up(text) for text in ("Why?", "When does it leave?", "Who is Ana?", "Is the ferry late?")]
+    [True, True, False, False]
+    """
+    own = {_lemmatize(word) for word in _filter_content_words(text)}
+    pointing = not _POINTING_SET.isdisjoint(_split_words(text))
+    return not own or (pointing and len(own) <= FOLLOW_UP_WORDS) or is_small_talk(text)
+
+
+def _filter_content_words(text: str) -> set[str]:
+    return {
+        word
+        for word in set(_split_words(text)) - _STOPWORDS
+        if len(word) >= _MIN_LETTERS or any(c.isdigit() for c in word)
+    }
+
+
+def _split_words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold().replace("’", "'"))
+
+
+@lru_cache(maxsize=20_000)
+def _lemmatize(word: str) -> str:
+    """Cached, because consecutive contexts share most of their words."""
+    return lemmatize(word.removesuffix("'s"))
