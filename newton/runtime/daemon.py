@@ -177,7 +177,9 @@ async def serve(
             server.should_exit = True
             await serving
             if app.state.running_turns:
-                await asyncio.wait(app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS)  # they keep what was said
+                await asyncio.wait(
+                    app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS
+                )  # they keep what was said
 
 
 def _request_stop(stop: asyncio.Event) -> None:

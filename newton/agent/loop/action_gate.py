@@ -108,7 +108,7 @@ class ActionGate:
                     f"{rule.trigger!r} was taken out of force for good.", hint="Forbid it in other words."
                 )
             for memory_id in changed:
-                self._publish("forbidden", memory_id)
+                self._publish("added", memory_id)
             return bool(changed)
 
     async def list_censors(self) -> list[CensorSummary]:
@@ -121,7 +121,7 @@ class ActionGate:
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, censor_ref, agent_id=self.scope.agent_id, kind="censor")
             await activations.record_result(tx, "censor", memory_id, "false_positive", ctx=self.scope.write_context())
-            self._publish("judged", memory_id)
+            self._publish("false_positive", memory_id)
 
     async def approve(self, censor_ref: str) -> bool:
         """A person puts a censor in force that an agent or a model proposed. False when it did not wait for that."""

@@ -80,7 +80,7 @@ class TurnRecorder:
             ended = [to_tool_line(call, INTERRUPTED, said_at=self.scope.now()) for call in left if call.id not in given]
             if ended or earlier:
                 placed, _ = await self._append_lines(tx, [*ended, *earlier])
-                about = {"session_id": str(self.session_id), "lines": len(placed)}
+                about = {"session_id": str(self.session_id), "messages": len(placed)}
                 self.scope.publish("session.appended", about)
             origins = await log.list_ancestors(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
             placed, memory_id = await self._append_lines(tx, [line]) if line else ((), None)
@@ -119,7 +119,7 @@ class TurnRecorder:
             if reply.input_position is not None and place is not None:
                 await bundle_store.insert_turn(tx, self._turn_record(reply, reply.input_position, place))
             about = {"session_id": str(self.session_id), "position": place, "answered_by": reply.answered_by}
-            self.scope.publish("turn.taken", about)
+            self.scope.publish("turn.completed", about)
         return True
 
     async def record_context(self, bundle: Bundle) -> None:
