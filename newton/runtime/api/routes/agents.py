@@ -49,5 +49,5 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
 async def get_token_info(request: Request, caller: ReadAccess) -> TokenInfo:
     """Return the agent and the scope of the token, and the chat model."""
     settings = caller.newton.settings
-    model = settings.openai_model if request.app.state.agents.model else None
+    model = settings.openai_model if request.app.state.agents.chat_model else None
     return TokenInfo(agent=settings.agent, scope=caller.scope, model=model)

@@ -192,7 +192,7 @@ async def create_chat_completion(
     match = await newton.following(ORIGIN).match(
         body.incoming_messages, session_ref=ref, explicit_ref=session is not None
     )
-    turns = newton.turn_runner(request.app.state.agents.model, origin=ORIGIN)
+    turns = newton.turn_runner(request.app.state.agents.chat_model, origin=ORIGIN)
     pieces = TurnStream[str | TurnResult]().read_pieces(turns.run(_to_turn_input(body, match)), caller, request)
     writer = ResponseWriter(body, created_at=newton.scope.now(), debug=bool(debug))
     if body.stream:

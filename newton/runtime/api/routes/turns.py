@@ -59,7 +59,7 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     name, text = clean_ref(session, what="session"), clean_text(body.input, what="message")
     if body.frame:
         get_frame(caller.newton.frames, body.frame)
-    model, turn = request.app.state.agents.model, TurnStream[str | TurnView | CompactionEvent]()
+    model, turn = request.app.state.agents.chat_model, TurnStream[str | TurnView | CompactionEvent]()
     agent = LocalAgent(
         newton=caller.newton,
         turn_runner=caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put),
