@@ -51,7 +51,7 @@ class ForbiddenError(NewtonError):
 
 
 class OriginNotAllowedError(NewtonError):
-    code = "elsewhere"
+    code = "origin_not_allowed"
 
 
 class TooLargeError(NewtonError):
@@ -59,11 +59,11 @@ class TooLargeError(NewtonError):
 
 
 class OverloadedError(NewtonError):
-    code = "busy"
+    code = "overloaded"
 
 
 class TimeoutExceededError(NewtonError):
-    code = "deadline"
+    code = "timeout"
 
 
 class NotFoundError(NewtonError):
@@ -75,15 +75,15 @@ class ConflictError(NewtonError):
 
 
 class InProgressError(ConflictError):
-    code = "at_work"
+    code = "in_progress"
 
 
 class CensorError(NewtonError):
-    code = "censored"
+    code = "censor_blocked"
 
 
 class GuardrailError(NewtonError):
-    code = "guarded"
+    code = "guardrail_blocked"
 
 
 class DatabaseError(NewtonError):
@@ -99,8 +99,8 @@ class ProviderError(NewtonError):
 
 
 class TokenQuotaError(ProviderError):
-    code = "spend_ceiling"
+    code = "token_limit_reached"
 
 
 class ContextWindowError(ProviderError):
-    code = "window_exceeded"
+    code = "context_window_exceeded"

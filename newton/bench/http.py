@@ -180,7 +180,7 @@ async def _run_daemon(environment: BenchEnvironment) -> AsyncGenerator[Client]:
         token = await tokens.create_token(tx, agent_id=agent_id, name="bench", scope="write", now=now)
     process = await asyncio.create_subprocess_exec(*words, cwd=home, stderr=PIPE)
     try:
-        async with Client(await _read_daemon_url(process), token=token, attempts=1) as client:
+        async with Client(await _read_daemon_url(process), token=token, max_attempts=1) as client:
             yield client
     finally:
         process.terminate()

@@ -1,4 +1,4 @@
-"""A client of the daemon: its verbs, typed."""
+"""Typed client of the HTTP API."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -16,21 +16,22 @@ from newton.client.connection import (
     expect_newton_response,
     retry_delay,
 )
+from newton.client.context import ContextResponse
 
 Outcome = Literal["success", "partial", "failure"]
 IdLike = UUID | str
 
 
 class RememberDict(TypedDict):
-    """What became of a fact that was told, and the memory that has it."""
+    """The memory of a fact, and whether it is new."""
 
     memory_id: str
-    learnt: Literal["new", "confirmed", "unchanged"]
-    at: str
+    status: Literal["new", "confirmed", "unchanged"]
+    started_at: str
 
 
 class RecallItemDict(TypedDict):
-    """A memory that may be meant, with what speaks for it."""
+    """A search result and its score."""
 
     memory_id: str
     kind: str
@@ -46,47 +47,15 @@ class RecallItemDict(TypedDict):
 
 
 class RecallDict(TypedDict):
-    found: list[RecallItemDict]
+    items: list[RecallItemDict]
     missing: dict[str, str]
-
-
-class ContextItemDict(TypedDict):
-    """A memory that stands in a context."""
-
-    memory_id: str
-    refs: list[str]
-    score: float
-    evidence: float
-    reason: str
-    kind: str
-    layer: str
-    detail: Literal["summary", "micro"]
-    tokens: int
-    text: str
-    source: str
-    features: dict[str, float]
-
-
-class ContextDict(TypedDict):
-    """A context with the reason for each memory that is in it, or is not; the daemon answers more than this."""
-
-    bundle_id: str
-    text: str
-    tokens: int
-    budget: int
-    frame: dict[str, Any]
-    layers: dict[str, dict[str, int]]
-    items: list[ContextItemDict]
-    dropped: list[dict[str, Any]]
-    missing: dict[str, str]
-    timings_ms: dict[str, float]
 
 
 class DecisionDict(TypedDict):
-    """A decision that is in the ledger, with what spoke for and against it."""
+    """A recorded decision with its precedents and guardrail results."""
 
     decision_id: str
-    new: bool
+    is_new: bool
     blocked: bool
     quality: float
     precedents: list[dict[str, Any]]
@@ -94,7 +63,7 @@ class DecisionDict(TypedDict):
 
 
 class MessageDict(TypedDict, total=False):
-    """A line of dialogue; role and content are needed."""
+    """A message; role and content are required."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: str
@@ -106,17 +75,17 @@ class MessageDict(TypedDict, total=False):
 
 
 class TaskChangeDict(TypedDict):
-    """The task that was worked on, and the number of the one that is current now."""
+    """The changed task, and the number of the current one."""
 
     task_id: str
     number: int
     depth: int
     status: Literal["active", "blocked", "complete", "failed"]
-    current: int | None
+    current_number: int | None
 
 
 class StreamedEvent(NamedTuple):
-    """An event; `number` takes the stream up again behind it."""
+    """An event; `Client.events(after=event_id)` resumes after it."""
 
     event_id: int
     type: str
@@ -124,15 +93,14 @@ class StreamedEvent(NamedTuple):
 
 
 class TurnEvent(NamedTuple):
-    """A part of a turn: a `piece` of the reply with its `text`, a `compaction` on the way, or the `answer`, which ends
-    it."""
+    """A part of a turn: a `delta` with the next `text` of the reply, a `compaction`, or the final `result`."""
 
     type: str
     data: dict[str, Any]
 
 
 class TokenInfoDict(TypedDict):
-    """For which agent a token speaks, how far it reaches, and the model that answers, if one is set."""
+    """The agent and the scope of a token, and the chat model, if one is configured."""
 
     agent: str
     scope: Literal["read", "write", "admin"]
@@ -140,83 +108,86 @@ class TokenInfoDict(TypedDict):
 
 
 class ChangedMemoryDict(TypedDict):
-    """A step of a memory's life that was taken, and its words in short."""
+    """A state transition, and the short text of the memory."""
 
     memory_id: str
     event: str
-    before: str
-    after: str
-    because: str
+    from_state: str
+    to_state: str
+    reason: str
     micro: str
 
 
 class Client(DaemonConnection):
-    """One agent's mind, over HTTP. It is closed at the end of `async with`.
+    """The memory of one agent over HTTP; close it with `async with`.
 
-    A verb raises what the daemon answers as the same failure that it is there, and BusyError or DatabaseError when it
-    is out of reach for longer than a few attempts take. `agent` is for the operator's token alone.
+    Methods raise the error of the daemon as the same class, and OverloadedError or DatabaseError when all attempts
+    failed. `agent` selects an agent and needs the operator's token.
     """
 
     async def remember(
-        self, content: str, *, key: str | None = None, **more: str | float | datetime | None
+        self, content: str, *, idempotency_key: str | None = None, **fields: str | float | datetime | None
     ) -> RememberDict:
-        """Keeps a fact; `more` may name subject, attribute, confidence, importance, at and until."""
-        return await self.post("/v1/memories", {"content": content, **more}, key=key)
+        """Store a fact; `fields` may contain subject, attribute, confidence, importance, at and until."""
+        return await self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
 
-    async def recall(self, text: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> RecallDict:
-        return await self.post("/v1/recall", {"text": text, "limit": limit, "kinds": kinds})
+    async def recall(self, query: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> RecallDict:
+        return await self.post("/v1/recall", {"query": query, "limit": limit, "kinds": kinds})
 
-    async def context(self, input_: str, *, tokens: int | None = None, **more: object) -> ContextDict:
-        """The context for an input; `more` are the other fields of `POST /v1/context`."""
-        return await self.post("/v1/context", {"input": input_, "tokens": tokens, **more})
+    async def context(self, input: str, *, tokens: int | None = None, **fields: object) -> ContextResponse:
+        """Build the context for an input; `fields` are the other fields of `POST /v1/context`."""
+        return await self.post("/v1/context", {"input": input, "tokens": tokens, **fields})
 
     async def expand(self, memory_id: IdLike) -> dict[str, Any]:
-        """A memory in full."""
+        """Return a memory in full."""
         return await self.get(f"/v1/memories/{memory_id}")
 
-    async def confirm(self, memory_id: IdLike, *, key: str | None = None) -> bool:
-        """Says that a fact is so; whether that counted."""
-        return (await self.post(f"/v1/memories/{memory_id}/confirm", key=key))["counted"]
+    async def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
+        """Confirm a fact; return whether it was counted."""
+        return (await self.post(f"/v1/memories/{memory_id}/confirm", idempotency_key=idempotency_key))["counted"]
 
-    async def supersede(self, memory_id: IdLike, content: str, *, key: str | None = None) -> str:
-        """Puts a statement in the place of a fact; the id of it."""
-        said = await self.post(f"/v1/memories/{memory_id}/supersede", {"content": content}, key=key)
-        return said["superseded_by"]
+    async def supersede(self, memory_id: IdLike, content: str, *, idempotency_key: str | None = None) -> str:
+        """Replace a fact; return the id of the new one."""
+        answer = await self.post(
+            f"/v1/memories/{memory_id}/supersede", {"content": content}, idempotency_key=idempotency_key
+        )
+        return answer["superseded_by"]
 
-    async def retract(self, memory_id: IdLike, *, key: str | None = None) -> None:
-        """Says that a fact was never so."""
-        await self.post(f"/v1/memories/{memory_id}/retract", key=key)
+    async def retract(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> None:
+        """Retract a fact that was never true."""
+        await self.post(f"/v1/memories/{memory_id}/retract", idempotency_key=idempotency_key)
 
-    async def forget(self, memory_id: IdLike, *, derived: bool = False, because: str = "asked for") -> list[str]:
-        """Forgets a memory for good; the ids of all that went."""
-        asked = {"confirm": "forget", "derived": derived, "because": because}
-        said = await self.request("DELETE", f"/v1/memories/{memory_id}", asked=asked, key=str(uuid4()))
-        return said.json()["forgotten"]
+    async def forget(self, memory_id: IdLike, *, include_derived: bool = False, reason: str = "asked for") -> list[str]:
+        """Permanently delete a memory; return the ids of all deleted memories."""
+        params = {"confirm": "forget", "include_derived": include_derived, "reason": reason}
+        path = f"/v1/memories/{memory_id}"
+        answer = await self.request("DELETE", path, params=params, idempotency_key=str(uuid4()))
+        return answer.json()["items"]
 
     async def append_messages(
-        self, session: str, messages: Sequence[MessageDict], *, key: str | None = None
+        self, session: str, messages: Sequence[MessageDict], *, idempotency_key: str | None = None
     ) -> list[int]:
-        """Adds lines to a session; the places of those that are new."""
+        """Append messages to a session; return the positions of the new ones."""
         path = f"{session_path(session)}/messages"
-        return (await self.post(path, {"messages": messages}, key=key))["positions"]
+        return (await self.post(path, {"messages": messages}, idempotency_key=idempotency_key))["positions"]
 
-    async def get_session_view(self, session: str, *, most: int | None = None) -> dict[str, Any]:
-        """What a model would be sent of a session now."""
-        return await self.get(f"{session_path(session)}/view", {"most": most} if most else None)
+    async def get_session_view(self, session: str, *, tokens: int | None = None) -> dict[str, Any]:
+        """Return what a model would be sent of a session now."""
+        return await self.get(f"{session_path(session)}/view", {"tokens": tokens} if tokens else None)
 
-    async def run_turn(self, session: str, text: str, **more: object) -> AsyncGenerator[TurnEvent]:
-        """Says something in a session, which begins with it if it is new: the reply in pieces, then the answer; `more`
-        are the other fields of `POST /v1/sessions/{session}/turns`.
+    async def run_turn(self, session: str, input: str, **fields: object) -> AsyncGenerator[TurnEvent]:
+        """Send a message in a session, which is created if needed: yield the deltas, then the result. `fields` are the
+        other fields of `POST /v1/sessions/{session}/turns`.
 
-        Closed early it keeps what had come until then. It is sent once, since what breaks off is in the session too.
+        If closed early, the text so far is stored. It is never retried, because the message is stored at once.
         """
         path, ended = f"{session_path(session)}/turns", False
         try:
-            async with self.stream("POST", path, body={"text": text, **more}) as steps:
+            async with self.stream("POST", path, body={"input": input, **fields}) as steps:
                 async for one in steps:
                     if one.type == "problem":
                         raise error_from_problem(one.data)
-                    ended = one.type == "answer"
+                    ended = one.type == "result"
                     yield TurnEvent(one.type, dict(one.data))
         except httpx2.ConnectError as error:
             raise self.unreachable_error(error) from error
@@ -226,81 +197,87 @@ class Client(DaemonConnection):
             raise CONNECTION_LOST
 
     async def close_session(self, session: str) -> None:
-        """Says that a conversation is over: what was said in it becomes an episode."""
+        """Close a conversation: it becomes an episode."""
         await self.post(f"{session_path(session)}/close")
 
     async def get_token_info(self) -> TokenInfoDict:
-        """For whom the token speaks."""
-        told = await self.get("/v1/agent")
+        """Return the agent and the scope of the token."""
+        info = await self.get("/v1/token")
         with expect_newton_response():
-            return TokenInfoDict(agent=told["agent"], scope=told["scope"], model=told["model"])
+            return TokenInfoDict(agent=info["agent"], scope=info["scope"], model=info["model"])
 
     async def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
-        """Has what was written seen to at once, which else follows by itself; what changed in memories since then."""
-        return await self.post("/v1/memories/settle", {"since": since})
+        """Index, embed and deduplicate what was written now; return the state transitions since then."""
+        changes = await self.post("/v1/memories/process", {"since": since})
+        with expect_newton_response():
+            return changes["items"]
 
     async def explain_memory(self, bundle_id: IdLike, item: str) -> dict[str, Any]:
-        """Why a memory is in a context, or is not: by its number there, its id, its ref or words of its text."""
-        return await self.get(f"/v1/bundles/{bundle_id}/why", {"item": item})
+        """Explain why a memory is in a context or not; `item` is its number, its id, its ref or words of its text."""
+        return await self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
-    async def accept_proposal(self, tenet_id: IdLike) -> list[str]:
-        """Says yes, as a person, to what is to hold always; the ids of the lines whose place it took."""
-        return (await self.post(f"/v1/identity/proposals/{tenet_id}/accept"))["instead_of"]
+    async def accept_proposal(self, line_id: IdLike) -> list[str]:
+        """Accept an identity proposal as a person; return the ids of the lines that it replaced."""
+        return (await self.post(f"/v1/identity/proposals/{line_id}/accept"))["replaced"]
 
-    async def reject_proposal(self, tenet_id: IdLike) -> None:
-        """Says no to it."""
-        await self.post(f"/v1/identity/proposals/{tenet_id}/reject")
+    async def reject_proposal(self, line_id: IdLike) -> None:
+        """Reject an identity proposal."""
+        await self.post(f"/v1/identity/proposals/{line_id}/reject")
 
-    async def push(self, goal: str, *, session: str | None = None, key: str | None = None) -> TaskChangeDict:
-        """Begins a task within the current one."""
-        return await self.post("/v1/tasks", {"goal": goal, "session": session}, key=key)
+    async def push(
+        self, goal: str, *, session: str | None = None, idempotency_key: str | None = None
+    ) -> TaskChangeDict:
+        """Start a task inside the current one."""
+        return await self.post("/v1/tasks", {"goal": goal, "session": session}, idempotency_key=idempotency_key)
 
-    async def pop(self, result: str = "", *, session: str | None = None, key: str | None = None) -> TaskChangeDict:
-        """Ends the current task with its result."""
-        return await self.post("/v1/tasks/pop", {"result": result, "session": session}, key=key)
+    async def pop(
+        self, result: str = "", *, session: str | None = None, idempotency_key: str | None = None
+    ) -> TaskChangeDict:
+        """Finish the current task with its result."""
+        return await self.post("/v1/tasks/pop", {"result": result, "session": session}, idempotency_key=idempotency_key)
 
     async def decide(
-        self, description: str, *, confidence: float, key: str | None = None, **more: object
+        self, description: str, *, confidence: float, idempotency_key: str | None = None, **fields: object
     ) -> DecisionDict:
-        """Records a decision before it is carried out; `more` are the other fields of `POST /v1/decisions`."""
-        given = {"description": description, "confidence": confidence, **more}
-        return await self.post("/v1/decisions", given, key=key)
+        """Record a decision before it is carried out; `fields` are the other fields of `POST /v1/decisions`."""
+        body = {"description": description, "confidence": confidence, **fields}
+        return await self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
     async def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
-        """Gives a decision its outcome, once."""
+        """Record the outcome of a decision, once."""
         await self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
     async def calibration(self) -> dict[str, Any]:
-        """How far stated confidence can be trusted."""
+        """Return the calibration report."""
         return await self.get("/v1/calibration")
 
-    async def iter_pages(self, path: str, **asked: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
-        """Everything of a list that comes in pages, such as `/v1/decisions`."""
+    async def iter_pages(self, path: str, **params: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the items of all pages of a list such as `/v1/decisions`."""
         cursor: str | None = None
         while True:
-            page = await self.get(path, {**asked, **({"cursor": cursor} if cursor else {})})
+            page = await self.get(path, {**params, **({"cursor": cursor} if cursor else {})})
             for item in page["items"]:
                 yield item
             if (cursor := page["next"]) is None:
                 return
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[StreamedEvent]:
-        """What happens, from now on or behind an event. A connection that breaks is taken up where it was."""
+        """Stream events, from now on or after an event. A broken connection is resumed."""
         failures = 0
         while True:
             try:
-                shown = {} if after is None else {"Last-Event-ID": str(after)}
-                async with self.stream("GET", "/v1/events", shown=shown) as told:
-                    async for one in told:
-                        after, failures = int(one.id), 0
-                        yield StreamedEvent(after, one.type, one.data)
+                headers = {} if after is None else {"Last-Event-ID": str(after)}
+                async with self.stream("GET", "/v1/events", headers=headers) as stream:
+                    async for event in stream:
+                        after, failures = int(event.id), 0
+                        yield StreamedEvent(after, event.type, event.data)
             except httpx2.TransportError as error:
                 failures += 1
-                if failures >= self.attempts:
+                if failures >= self.max_attempts:
                     raise self.unreachable_error(error) from error
             await asyncio.sleep(retry_delay(failures, None))
 
 
 def session_path(session: str) -> str:
-    """Where the session of that name is."""
+    """Return the path of a session."""
     return f"/v1/sessions/{quote(session, safe='')}"

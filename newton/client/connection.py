@@ -1,4 +1,4 @@
-"""How requests reach the daemon: what fails on the way is sent again under the same Idempotency-Key."""
+"""HTTP connection to the daemon; failed requests are retried with the same Idempotency-Key."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ import httpx2
 from newton.errors import DatabaseError, NewtonError, OverloadedError
 
 MAX_ATTEMPTS = 5
-TIMEOUT_SECONDS = 65  # a little longer than the daemon lets anything take
+TIMEOUT_SECONDS = 65  # longer than the time limit of the daemon
 FIRST_RETRY_SECONDS = 0.2  # seconds after the first failure, doubled with each
 MAX_RETRY_SECONDS = 10.0
 RETRY_STATUSES = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
@@ -23,13 +23,13 @@ RETRY_STATUSES = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 JSON_HEADERS = {"Content-Type": "application/json"}
 CONNECTION_LOST = DatabaseError(
-    "The daemon went away in the middle of the answer.",
-    hint="What came until then is kept as far as it could be. See that `newton serve` runs, and say it again.",
+    "The connection to the daemon was lost during the reply.",
+    hint="The text so far is stored if possible. Check that `newton serve` runs, and send the message again.",
 )
 
 
 class ServerSentEvent(NamedTuple):
-    """An event of a stream as it comes; of some `id` is empty."""
+    """An event of a stream; `id` may be empty."""
 
     id: str
     type: str
@@ -37,16 +37,21 @@ class ServerSentEvent(NamedTuple):
 
 
 class DaemonConnection:
-    """How requests are sent, and sent again."""
+    """Sends requests with retries and exponential backoff."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8700", *, token: str, agent: str | None = None, attempts: int = MAX_ATTEMPTS
+        self,
+        url: str = "http://127.0.0.1:8700",
+        *,
+        token: str,
+        agent: str | None = None,
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
-        shown = {"Authorization": f"Bearer {token}", **({"X-Newton-Agent": agent} if agent else {})}
-        # a proxy of the environment would be given the token, and would look for this machine on its own
+        headers = {"Authorization": f"Bearer {token}", **({"X-Newton-Agent": agent} if agent else {})}
+        # a proxy from the environment would see the token and cannot reach the loopback address
         near = httpx2.URL(url).host in LOOPBACK_HOSTS
-        self._http = httpx2.AsyncClient(base_url=url, headers=shown, timeout=TIMEOUT_SECONDS, trust_env=not near)
-        self.attempts = attempts
+        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=not near)
+        self.max_attempts = max_attempts
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,14 +61,17 @@ class DaemonConnection:
     ) -> None:
         await self._http.aclose()
 
-    async def get(self, path: str, asked: Mapping[str, str | int | bool] | None = None) -> Any:
-        """What the daemon answers there."""
-        return _decode_json(await self.request("GET", path, asked=asked))
+    async def get(self, path: str, params: Mapping[str, str | int | bool] | None = None) -> Any:
+        """Return the JSON of a GET request."""
+        return _decode_json(await self.request("GET", path, params=params))
 
-    async def post(self, path: str, body: Mapping[str, object] | None = None, *, key: str | None = None) -> Any:
-        """What the daemon answers there, done once however often it had to be sent."""
-        given = {name: _to_json_value(value) for name, value in (body or {}).items() if value is not None}
-        return _decode_json(await self.request("POST", path, body=given, key=key or str(uuid4())))
+    async def post(
+        self, path: str, body: Mapping[str, object] | None = None, *, idempotency_key: str | None = None
+    ) -> Any:
+        """Return the JSON of a POST request, which takes effect once however often it is retried."""
+        fields = {name: _to_json_value(value) for name, value in (body or {}).items() if value is not None}
+        key = idempotency_key or str(uuid4())
+        return _decode_json(await self.request("POST", path, body=fields, idempotency_key=key))
 
     @asynccontextmanager
     async def stream(
@@ -72,11 +80,11 @@ class DaemonConnection:
         path: str,
         *,
         body: Mapping[str, object] | None = None,
-        shown: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[AsyncGenerator[ServerSentEvent]]:
-        """The events that the daemon answers there, as they come; asked for once."""
+        """Open an event stream; it is not retried."""
         async with self._http.stream(
-            method, path, content=_encode_body(body), headers={**JSON_HEADERS, **(shown or {})}
+            method, path, content=_encode_body(body), headers={**JSON_HEADERS, **(headers or {})}
         ) as answer:
             if answer.is_error:
                 await answer.aread()
@@ -89,23 +97,24 @@ class DaemonConnection:
         path: str,
         *,
         body: Mapping[str, object] | None = None,
-        asked: Mapping[str, str | int | bool] | None = None,
-        key: str | None = None,
+        params: Mapping[str, str | int | bool] | None = None,
+        idempotency_key: str | None = None,
     ) -> httpx2.Response:
-        """The answer, after as many attempts as it took."""
-        content, shown = _encode_body(body), {**JSON_HEADERS, **({"Idempotency-Key": key} if key else {})}
-        for attempt in range(1, self.attempts + 1):
+        """Send a request, with retries. Raises the error of the daemon."""
+        content = _encode_body(body)
+        headers = {**JSON_HEADERS, **({"Idempotency-Key": idempotency_key} if idempotency_key else {})}
+        for attempt in range(1, self.max_attempts + 1):
             try:
-                answer = await self._http.request(method, path, content=content, params=asked, headers=shown)
+                answer = await self._http.request(method, path, content=content, params=params, headers=headers)
             except httpx2.TransportError as error:
-                if attempt == self.attempts:
+                if attempt == self.max_attempts:
                     raise self.unreachable_error(error) from error
                 await asyncio.sleep(retry_delay(attempt, None))
                 continue
             later = answer.headers.get("retry-after")
             if not answer.is_error:
                 return answer
-            if attempt == self.attempts or not (
+            if attempt == self.max_attempts or not (
                 answer.status_code in RETRY_STATUSES or (answer.status_code == 409 and later)
             ):
                 raise _to_error(answer)
@@ -113,10 +122,10 @@ class DaemonConnection:
         raise AssertionError("unreachable")
 
     def unreachable_error(self, error: httpx2.TransportError) -> DatabaseError:
-        """That nothing answers there."""
+        """Return the error for a daemon that does not respond."""
         return DatabaseError(
             f"The daemon at {_base(self._http.base_url)} cannot be reached: {str(error) or type(error).__name__}.",
-            hint="See that `newton serve` runs, and on which port.",
+            hint="Check that `newton serve` runs, and on which port.",
         )
 
 
@@ -134,7 +143,7 @@ async def _parse_events(response: httpx2.Response) -> AsyncGenerator[ServerSentE
 
 
 def _encode_body(body: Mapping[str, object] | None) -> bytes | None:
-    """ASCII: half a character is for the daemon to refuse."""
+    """Encode as ASCII JSON, so that lone surrogates reach the daemon, which rejects them."""
     return None if body is None else json.dumps(body).encode()
 
 
@@ -143,7 +152,7 @@ def _to_json_value(value: object) -> object:
 
 
 def retry_delay(attempt: int, retry_after: str | None) -> float:
-    """Seconds: as long as the daemon asked for, else longer with each failure, and never the same for two clients."""
+    """Return the seconds to wait: `Retry-After`, or exponential backoff with jitter."""
     if retry_after and retry_after.isdecimal():
         return min(float(retry_after), MAX_RETRY_SECONDS)
     return min(FIRST_RETRY_SECONDS * 2**attempt, MAX_RETRY_SECONDS) * random.uniform(0.5, 1.0)
@@ -157,16 +166,16 @@ def _error_types(base: type[NewtonError]) -> dict[str, type[NewtonError]]:
 
 
 def _to_error(response: httpx2.Response) -> NewtonError:
-    """The failure that a problem document tells of."""
+    """Return the error of a problem document."""
     try:
         error = error_from_problem(_decode_json(response))
     except OverloadedError:
-        return _unexpected_response_error(f"It was answered with {response.status_code}.")
+        return _unexpected_response_error(f"The server responded with status {response.status_code}.")
     if not isinstance(error, DatabaseError):
         return error
-    return DatabaseError(  # its remedy is for the machine of the daemon
-        f"The daemon at {_base(response.request.url)} answers, but not its database: {error.what}",
-        hint=f"Ask again later; `newton doctor` says more where the daemon runs. {error.hint}",
+    return DatabaseError(  # its hint is about the host of the daemon
+        f"The daemon at {_base(response.request.url)} cannot reach its database: {error.what}",
+        hint=f"Retry later; run `newton doctor` on the host of the daemon. {error.hint}",
     )
 
 
@@ -175,7 +184,7 @@ def _base(url: httpx2.URL) -> str:
 
 
 def error_from_problem(problem: Mapping[str, str]) -> NewtonError:
-    """The failure of a problem document. Raises BusyError for what is none."""
+    """Return the error of a problem document. Raises OverloadedError for any other JSON."""
     with expect_newton_response():
         kind = _error_types(NewtonError).get(str(problem["type"]).rpartition(":")[2], NewtonError)
         return kind(str(problem["detail"]), hint=str(problem["hint"]))
@@ -188,12 +197,12 @@ def _decode_json(response: httpx2.Response) -> Any:
 
 @contextmanager
 def expect_newton_response() -> Generator[None]:
-    """What cannot be read as Newton writes it is a BusyError: something else answers there, or another version."""
+    """Raise OverloadedError when the block cannot read the response: another program or version responds."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _unexpected_response_error("It was answered otherwise than Newton answers.") from None
+        raise _unexpected_response_error("The response is not one of Newton.") from None
 
 
 def _unexpected_response_error(detail: str) -> OverloadedError:
-    return OverloadedError(detail, hint="See whether Newton is what answers there.")
+    return OverloadedError(detail, hint="Check that the address is that of a Newton daemon of the same version.")

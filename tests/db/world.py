@@ -114,7 +114,7 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     """What a daemon keeps: who may call it, what it answered, what it told, and what is due."""
     await tokens.create_token(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
     await kept.save_response(tx, IdempotentRequest(agent_id, "k1", bytes(32)), StoredResponse(201, "{}"), now=NOON)
-    publish("memory.remembered", {"learnt": "new"}, agent_id=agent_id, now=NOON)
+    publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
     await queue.enqueue(tx, "embed", agent_id=agent_id)
 
 

@@ -175,6 +175,6 @@ async def behind(mind: Mind, model: ChatModel | None) -> AsyncGenerator[ChatBack
     with capture_logs():  # what a person sees is looked at
         async with (
             serving(create_app(minds, operator_token=OPERATOR)) as url,
-            Client(url, token=OPERATOR, attempts=1) as client,
+            Client(url, token=OPERATOR, max_attempts=1) as client,
         ):
             yield RemoteAgent(client=client, token_info=await client.get_token_info())

@@ -191,7 +191,7 @@ async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
     async def ends(wire: Wire) -> None:
         await wire.begin_stream()
         await wire.event("{}")
-        wire.writer.write(b'event: piece\ndata: {"text": "It is"}\n\n')
+        wire.writer.write(b'event: delta\ndata: {"text": "It is"}\n\n')
 
     async def breaks(wire: Wire) -> None:
         await ends(wire)
@@ -205,4 +205,4 @@ async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
         there = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "write", "model": None})
         await conversation(mind, there, "Which ferry?", "And the other?").run()
     out, err = capsys.readouterr()
-    assert (out, err.count("went away in the middle of the answer")) == ("It isIt is", 2)
+    assert (out, err.count("was lost during the reply")) == ("It isIt is", 2)

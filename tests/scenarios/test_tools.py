@@ -45,7 +45,7 @@ async def test_what_a_model_keeps_is_in_the_log_with_its_call_and_believed_as_an
     assert await answered(mind, able(mind, model, notes), "Ana reviews them.") == "I shall remember."
     (fact,) = await facts(mind)
     assert (fact["summary"], fact["trust"], fact["origin"]) == ("Ana reviews migrations.", "agent", "agent")
-    assert model.told["learnt"] == "new"
+    assert model.told["status"] == "new"
     roles = [role for role, _ in await log(mind, await mind.session())]
     assert roles == ["user", "assistant", "tool", "assistant"]
 
@@ -102,7 +102,7 @@ async def test_what_a_censor_forbids_is_not_kept_whoever_asks_for_it(mind: Mind,
     )
     assert await answered(mind, able(mind, model, notes), "Keep that for me.") == "I may not."
     told = [heard[-1].text for heard in model.received[1:]]
-    assert all('"code": "censored"' in words for words in told)
+    assert all('"code": "censor_blocked"' in words for words in told)
     assert await facts(mind) == []
     async with mind.db.transaction(mind.agent_id) as tx:
         assert await tx.fetchval("select count(*) from brain.decision_records") == 0
@@ -112,7 +112,7 @@ async def test_what_a_censor_forbids_is_not_kept_whoever_asks_for_it(mind: Mind,
 async def test_a_guardrail_stops_a_decision_and_the_model_hears_what_to_mend(mind: Mind, notes: ChainHeadFiles) -> None:
     model = Handy([call("decide", description="Drop the table.", confidence=0.9)], "Not yet.")
     await answered(mind, able(mind, model, notes), "Drop it.")
-    assert model.told["code"] == "guarded"
+    assert model.told["code"] == "guardrail_blocked"
     assert "reason" in str(model.told["error"])
 
 

@@ -106,7 +106,7 @@ async def serving(app: FastAPI) -> AsyncGenerator[str]:
     door = daemon.bind_socket(listen)
     server = daemon.UvicornServer(daemon.build_uvicorn_config(app, listen))
     serving = asyncio.create_task(server.serve(sockets=[door]))
-    hearing = asyncio.create_task(app.state.broadcaster.listen(app.state.agents.first.scope.db))
+    hearing = asyncio.create_task(app.state.broadcaster.listen(app.state.agents.default.scope.db))
 
     async def started() -> bool:
         return server.started

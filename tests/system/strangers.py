@@ -54,7 +54,7 @@ REST = [
     Asked("POST /v1/context", {"input": "what of agentword? WORD", "tokens": 500}, "bundle_id"),
     Asked("GET /v1/KIND/ID"),
     Asked("GET /v1/KIND/ID"),
-    Asked("POST /v1/recall", {"text": "agentword 7", "limit": 50}),
+    Asked("POST /v1/recall", {"query": "agentword 7", "limit": 50}),
     Asked("POST /v1/sessions/same-name/messages", {"messages": [{"role": "user", "content": "WORD"}]}),
     Asked("GET /v1/sessions/same-name/view"),
     Asked("POST /v1/tasks", {"goal": "WORD", "session": "same-name"}),
@@ -64,11 +64,11 @@ REST = [
     Asked("POST /v1/memories/ID/confirm"),
     Asked("POST /v1/memories/ID/supersede", {"content": "WORD"}),
     Asked("POST /v1/memories/ID/retract"),
-    Asked("DELETE /v1/memories/ID?confirm=forget&derived=true"),
+    Asked("DELETE /v1/memories/ID?confirm=forget&include_derived=true"),
     Asked("POST /v1/decisions/ID/review", {"outcome": "success"}),
     Asked("POST /v1/bundles/ID/replay"),
-    Asked("GET /v1/bundles/ID/why?item=1"),
-    Asked("POST /v1/sessions/same-name/turns", {"text": "From now on say WORD.", "whole": True}),
+    Asked("GET /v1/bundles/ID/explain?item=1"),
+    Asked("POST /v1/sessions/same-name/turns", {"input": "From now on say WORD.", "include_context": True}),
     Asked("POST /v1/sessions/same-name/close"),
     Asked("GET /v1/identity/proposals"),
     Asked("POST /v1/identity/proposals/ID/accept"),
@@ -80,10 +80,10 @@ TOOLS: list[tuple[str, Mapping[str, Any]]] = [
     ("expand", {"memory_id": "ID"}),
     ("decide", {"description": "WORD", "confidence": 0.5, "reasons": [{"kind": "analysis", "text": "WORD"}]}),
     ("review", {"decision_id": "ID", "outcome": "success"}),
-    ("forget", {"memory_id": "ID", "because": "a trial"}),
+    ("forget", {"memory_id": "ID", "reason": "a trial"}),
 ]
 SHUT: list[tuple[str, Mapping[str, Any] | None]] = [
-    ("POST /v1/recall", {"text": "agentword 7"}),
+    ("POST /v1/recall", {"query": "agentword 7"}),
     ("POST /v1/chat/completions", {"messages": [{"role": "user", "content": "agentword"}]}),
     ("POST /mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}),
     ("GET /v1/events", None),
@@ -237,7 +237,7 @@ class Stranger:
         last = False
         async with self.http.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"}, timeout=60) as stream:
             async for line in stream.aiter_lines():
-                last = last or "session.begun" in line
+                last = last or "session.created" in line
                 if line.startswith("data"):
                     self.street.judge("events", self.word, line, about="events")
                     if last:

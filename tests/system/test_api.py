@@ -26,11 +26,11 @@ BODIES = {
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
     "/v1/decisions/{decision_id}/review": {"outcome": "success"},
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
-    "/v1/sessions/{session}/turns": {"text": "hi"},
+    "/v1/sessions/{session}/turns": {"input": "hi"},
     "/v1/sessions/{session}/compact": {},
-    "/v1/sessions/{session}/restore": {"entry_id": str(uuid4())},
-    "/v1/sessions/{session}/checkpoint": {"name": "tea"},
-    "/v1/sessions/{session}/branch": {"session": "other"},
+    "/v1/sessions/{session}/restore": {"compaction_id": str(uuid4())},
+    "/v1/sessions/{session}/checkpoints": {"name": "tea"},
+    "/v1/sessions/{session}/branches": {"session": "other"},
 }
 
 
@@ -54,7 +54,7 @@ async def remembered(client: httpx2.AsyncClient, content: str = "Ana lives in Po
 
 async def test_a_fact_lives_over_http(ana: httpx2.AsyncClient) -> None:
     first = await remembered(ana, subject="Ana", attribute="lives in")
-    found = (await ana.post("/v1/recall", json={"text": "where does Ana live?"})).json()["found"]
+    found = (await ana.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"]
     assert [hit["memory_id"] for hit in found] == [first]
     assert (await ana.post(f"/v1/memories/{first}/confirm")).json() == {"memory_id": first, "counted": True}
     answer = await ana.post(f"/v1/memories/{first}/supersede", json={"content": "Ana lives in Bergen."})
@@ -70,7 +70,7 @@ async def test_forgetting_wants_to_be_confirmed(ana: httpx2.AsyncClient) -> None
     first = await remembered(ana)
     assert (await ana.delete(f"/v1/memories/{first}")).status_code == 422
     gone = await ana.delete(f"/v1/memories/{first}", params={"confirm": "forget"})
-    assert gone.json() == {"forgotten": [first]}
+    assert gone.json() == {"items": [first]}
     assert (await ana.get(f"/v1/memories/{first}")).status_code == 404
 
 
@@ -115,25 +115,25 @@ async def test_a_conversation_is_kept_shown_and_branched(ana: httpx2.AsyncClient
     assert (await ana.post(f"{talk}/messages", json={"messages": said})).json() == {"positions": [0, 1]}
     view = (await ana.get(f"{talk}/view")).json()
     assert [one["content"] for one in view["messages"]] == ["hello", "yes?"]
-    assert (await ana.post(f"{talk}/checkpoint", json={"name": "tea"})).json() == {"position": 1}
-    assert (await ana.post(f"{talk}/branch", json={"session": "other", "at": "tea"})).status_code == 201
+    assert (await ana.post(f"{talk}/checkpoints", json={"name": "tea"})).json() == {"position": 1}
+    assert (await ana.post(f"{talk}/branches", json={"session": "other", "from_position": "tea"})).status_code == 201
     assert len((await ana.get("/v1/sessions/other/messages")).json()["items"]) == 2
-    assert (await ana.get(f"{talk}/entries")).json() == []
-    assert (await ana.post(f"{talk}/restore", json={"entry_id": str(uuid4())})).status_code == 404
+    assert (await ana.get(f"{talk}/compactions")).json() == {"items": []}
+    assert (await ana.post(f"{talk}/restore", json={"compaction_id": str(uuid4())})).status_code == 404
     lone = {"messages": [{"role": "user", "content": "", "answers": "x"}]}
     assert (await ana.post(f"{talk}/messages", json=lone)).status_code == 422
 
 
 async def test_tasks_are_worked_on(ana: httpx2.AsyncClient) -> None:
-    assert (await ana.post("/v1/tasks", json={"goal": "ship", "session": "work"})).json()["current"] == 1
+    assert (await ana.post("/v1/tasks", json={"goal": "ship", "session": "work"})).json()["current_number"] == 1
     assert (await ana.post("/v1/tasks", json={"goal": "test"})).json()["depth"] == 1
-    assert (await ana.post("/v1/tasks/block", json={"reason": "no key"})).json()["current"] == 1
+    assert (await ana.post("/v1/tasks/block", json={"reason": "no key"})).json()["current_number"] == 1
     assert (await ana.post("/v1/tasks/resume", json={"number": 2})).json()["status"] == "active"
-    failed = await ana.post("/v1/tasks/fail", json={"reason": "too slow", "instead": "profile"})
-    assert (failed.json()["status"], failed.json()["current"]) == ("failed", 3)
+    failed = await ana.post("/v1/tasks/fail", json={"reason": "too slow", "replacement_goal": "profile"})
+    assert (failed.json()["status"], failed.json()["current_number"]) == ("failed", 3)
     assert (await ana.post("/v1/tasks/pop", json={"result": "done"})).json()["status"] == "complete"
     tree = (await ana.get("/v1/tasks", params={"session": "work"})).json()
-    assert [(task["goal"], task["status"]) for task in tree] == [
+    assert [(task["goal"], task["status"]) for task in tree["items"]] == [
         ("ship", "active"),
         ("test", "failed"),
         ("profile", "complete"),
@@ -141,10 +141,10 @@ async def test_tasks_are_worked_on(ana: httpx2.AsyncClient) -> None:
 
 
 async def test_a_decision_is_recorded_and_judged(ana: httpx2.AsyncClient) -> None:
-    looked = (await ana.post("/v1/decisions/look", json={**REDIS, "reasons": []})).json()
+    looked = (await ana.post("/v1/decisions/preview", json={**REDIS, "reasons": []})).json()
     assert looked["blocked"] is True
     refused = await ana.post("/v1/decisions", json={**REDIS, "reasons": []})
-    assert (refused.status_code, refused.json()["type"]) == (403, "urn:newton:guarded")
+    assert (refused.status_code, refused.json()["type"]) == (403, "urn:newton:guardrail_blocked")
     made = (await ana.post("/v1/decisions", json=REDIS)).json()
     one = f"/v1/decisions/{made['decision_id']}"
     assert (await ana.get(one)).json()["description"] == REDIS["description"]
@@ -152,18 +152,18 @@ async def test_a_decision_is_recorded_and_judged(ana: httpx2.AsyncClient) -> Non
     assert (await ana.post(f"{one}/review", json={"outcome": "failure"})).status_code == 409
     assert (await ana.get("/v1/calibration")).json()["n"] == 1
     assert (await ana.get("/v1/calibration", params={"category": "nothing"})).status_code == 422
-    names = {rule["name"] for rule in (await ana.get("/v1/guardrails")).json()}
+    names = {rule["name"] for rule in (await ana.get("/v1/guardrails")).json()["items"]}
     checked = (await ana.post("/v1/guardrails/check", json={**REDIS, "reasons": []})).json()
     assert {rule["name"] for rule in checked["guardrails"] if rule["verdict"] == "blocked"} <= names
-    assert "debug" in {frame["name"] for frame in (await ana.get("/v1/frames")).json()}
+    assert "debug" in {frame["name"] for frame in (await ana.get("/v1/frames")).json()["items"]}
 
 
 async def test_lines_are_imported_once(ana: httpx2.AsyncClient) -> None:
     nd = {"content-type": "application/x-ndjson"}
     first = (await ana.post("/v1/import", content=TOLD, headers=nd)).json()
     again = (await ana.post("/v1/import", content=TOLD, headers=nd)).json()
-    assert (first["new"], [refused["line"] for refused in first["refused"]]) == (1, [2])
-    assert (again["new"], again["known"]) == (0, 1)
+    assert (first["new"], [rejected["line"] for rejected in first["rejected"]]) == (1, [2])
+    assert (again["new"], again["unchanged"]) == (0, 1)
 
 
 DOORS = (
@@ -191,7 +191,7 @@ async def test_only_a_token_in_force_opens(api: Api) -> None:
 )
 async def test_a_token_does_what_its_scope_says(api: Api, scope: TokenScope, remember: int, forget: int) -> None:
     async with api.http(await api.token("ana", scope)) as http:
-        assert (await http.post("/v1/recall", json={"text": "kettle"})).status_code == 200
+        assert (await http.post("/v1/recall", json={"query": "kettle"})).status_code == 200
         assert (await http.post("/v1/memories", json={"content": "The kettle is blue."})).status_code == remember
         gone = await http.delete(f"/v1/memories/{uuid4()}", params={"confirm": "forget"})
         assert gone.status_code == forget
@@ -200,7 +200,7 @@ async def test_a_token_does_what_its_scope_says(api: Api, scope: TokenScope, rem
 
 async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.AsyncClient) -> None:
     # S1, S9
-    made = {"memory_id": await remembered(ana), "session": "talk", "name": "nothing", "tenet_id": str(uuid4())}
+    made = {"memory_id": await remembered(ana), "session": "talk", "name": "nothing", "line_id": str(uuid4())}
     made["decision_id"] = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
     made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
     await ana.post("/v1/sessions/talk/messages", json={"messages": [{"role": "user", "content": "hi"}]})
@@ -213,7 +213,7 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
             where, body = path.format_map(made), BODIES.get(path) if way == "POST" else None
             answer = await ben.request(way, where, params={"confirm": "forget", "item": "1"}, json=body)
             assert answer.status_code == BEGINS.get((way, path), 404), (way, where, answer.text)
-        assert (await ben.post("/v1/recall", json={"text": "where does Ana live?"})).json()["found"] == []
+        assert (await ben.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"] == []
         assert (await ben.get("/v1/decisions")).json()["items"] == []
         assert (await ben.get("/v1/frames", headers={"X-Newton-Agent": "ana"})).status_code == 403
     same = [line for line in (await ana.get("/v1/export")).text.splitlines() if made["memory_id"] in line]
@@ -236,8 +236,8 @@ async def test_the_log_and_the_figures_hold_no_words(api: Api) -> None:
     async with api.http() as http:
         page = (await http.get("/metrics")).text
     assert 'newton_http_requests_total{method="POST",route="/v1/memories",status="201"} 1.0' in page
-    assert 'newton_served{agent="ana",figure="memories a day",unit="count"}' in page
-    assert 'newton_spent_tokens{agent="ana"} 0.0' in page
+    assert 'newton_agent_quality{agent="ana",metric="memories a day",unit="count"}' in page
+    assert 'newton_llm_tokens_today{agent="ana"} 0.0' in page
     said = f"{noted}{page}"
     assert not [word for word in ("wine", "cellar", "secret-plan", token) if word in said]
     assert all(line["agent_id"] == str(derive_agent_id("ana")) for line in noted)

@@ -173,7 +173,7 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
     async def hear(client: Client) -> None:
         async for told in client.events(after=0):
             heard.append((told.type, told.data))
-            if told.type == "job.ended":
+            if told.type == "job.completed":
                 return
 
     try:
@@ -190,12 +190,12 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
 
 EVENTS = [
     *("memory.remembered", "memory.superseded", "memory.retracted", "memory.forgotten"),
-    *("attribute.declared", "censor.forbidden", "censor.judged", "procedure.used", "procedure.judged"),
-    *("identity.added", "session.begun", "task.pushed", "task.failed", "task.pushed"),
-    *("session.begun", "session.appended", "session.checkpointed", "session.closed"),
+    *("attribute.declared", "censor.added", "censor.false_positive", "procedure.used", "procedure.outcome_recorded"),
+    *("identity.added", "session.created", "task.pushed", "task.failed", "task.pushed"),
+    *("session.created", "session.appended", "session.checkpointed", "session.closed"),
     *("memory.remembered", "decision.recorded"),
-    *("session.begun", "session.appended", "turn.taken", "session.branched", "turn.taken"),
-    *("import.kept", "import.finished", "job.ended"),
+    *("session.created", "session.appended", "turn.completed", "session.branched", "turn.completed"),
+    *("import.batch_committed", "import.completed", "job.completed"),
 ]
 
 
@@ -305,7 +305,7 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
         first = (await client.remember("Ana lives in Porto.", subject="Ana", confidence=0.9))["memory_id"]
         assert await client.confirm(first) is True
         assert (await client.expand(first))["full_text"] == "Ana lives in Porto."
-        assert [hit["memory_id"] for hit in (await client.recall("where does Ana live?"))["found"]] == [first]
+        assert [hit["memory_id"] for hit in (await client.recall("where does Ana live?"))["items"]] == [first]
         assert (await client.context("where does Ana live?", tokens=300))["tokens"] <= 300
         second = await client.supersede(first, "Ana lives in Bergen.")
         await client.retract(second)
@@ -326,7 +326,7 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
     async with api.client(await api.token("ana", "read")) as reader:
         with pytest.raises(ForbiddenError, match="scope write"):
             await reader.remember("x")
-    async with Client("http://127.0.0.1:1", token="x", attempts=1) as nobody:
+    async with Client("http://127.0.0.1:1", token="x", max_attempts=1) as nobody:
         with pytest.raises(DatabaseError, match=r"http://127\.0\.0\.1:1 cannot be reached: All connection"):
             await nobody.calibration()
 
@@ -336,10 +336,10 @@ async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> N
         problem = json.loads(bytes(error_response(DatabaseError("It is away.", hint="Start it."), wire.path).body))
         await wire.send(503, problem)
 
-    async with endpoint(respond) as there, Client(there.url.removesuffix("/v1"), token="x", attempts=1) as client:
+    async with endpoint(respond) as there, Client(there.url.removesuffix("/v1"), token="x", max_attempts=1) as client:
         with pytest.raises(DatabaseError) as failed:
             await client.calibration()
-    assert failed.value.what == f"The daemon at {there.url[:-3]} answers, but not its database: It is away."
+    assert failed.value.what == f"The daemon at {there.url[:-3]} cannot reach its database: It is away."
     assert "`newton doctor` says more where the daemon runs" in failed.value.hint
 
 
@@ -355,14 +355,14 @@ async def test_a_stranger_at_the_address_of_a_daemon_is_named_as_one(said: str) 
 
     async with (
         endpoint(respond, respond, told) as there,
-        Client(there.url.removesuffix("/v1"), token="x", attempts=1) as client,
+        Client(there.url.removesuffix("/v1"), token="x", max_attempts=1) as client,
     ):
         partner = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "read", "model": None})
-        with pytest.raises(OverloadedError, match="otherwise than Newton answers"):
+        with pytest.raises(OverloadedError, match="not one of Newton"):
             await client.get_token_info()
         with pytest.raises(OverloadedError, match="404"):
             await client.calibration()
-        with pytest.raises(OverloadedError, match="otherwise than Newton answers"):
+        with pytest.raises(OverloadedError, match="not one of Newton"):
             assert [piece async for piece in partner.run_turn("s", "hi")] == []
 
 

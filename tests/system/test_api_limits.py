@@ -103,7 +103,7 @@ async def test_clients_of_openai_read_failures_in_its_shape_whoever_refuses(
     api: Api, way: str, status: int, kind: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if status == 429:
-        monkeypatch.setitem(LONG_LIVED_LIMITS, "talk", (0, 0))
+        monkeypatch.setitem(LONG_LIVED_LIMITS, "turns", (0, 0))
     method, _, path = way.partition(" ")
     async with api.http() as http:
         answer = await http.request(method, path, headers=headers)

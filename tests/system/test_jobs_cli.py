@@ -80,9 +80,9 @@ def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home:
         assert client.post("/v1/jobs/verify/run").status_code == 202
 
         def went() -> bool:
-            jobs = {one["name"]: one for one in client.get("/v1/jobs").json()["jobs"]}
+            jobs = {one["name"]: one for one in client.get("/v1/jobs").json()["items"]}
             assert set(jobs) == set(JOBS)
-            return jobs["verify"]["state"] == "done" and jobs["verify"]["because"] == "no decision was made yet"
+            return jobs["verify"]["state"] == "done" and jobs["verify"]["reason"] == "no decision was made yet"
 
         wait(went)
         assert client.post("/v1/jobs/nothing/run").status_code == 404

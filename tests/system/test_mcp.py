@@ -68,19 +68,19 @@ async def lived(client: Client) -> None:
     assert [name for name, hint in hints.items() if hint.destructive_hint] == ["forget"]
     kept = await told(client, "remember", content="The lighthouse is painted red.", subject="lighthouse")
     found = await told(client, "recall", query="What is painted red?")
-    assert kept["memory_id"] in [one["memory_id"] for one in found["found"]]
-    assert "lighthouse" in (await told(client, "context", input="Which colour has the lighthouse?", budget=500))["text"]
+    assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
+    assert "lighthouse" in (await told(client, "context", input="Which colour has the lighthouse?", tokens=500))["text"]
     whole = await told(client, "expand", memory_id=kept["memory_id"])
     assert (whole["kind"], whole["trust"]) == ("fact", "agent")  # a model told it
     choice: Any = {"description": "Paint it white.", "confidence": 0.8, "category": "paint"}
-    assert (await refused(client, "decide", **choice))["code"] == "guarded"
+    assert (await refused(client, "decide", **choice))["code"] == "guardrail_blocked"
     made = await told(client, "decide", **choice, reasons=[{"kind": "empirical", "text": "White is seen from afar."}])
     await told(client, "review", decision_id=made["decision_id"], outcome="success")
     assert (await told(client, "calibration", category="paint"))["n"] == 1
     assert "once" in (await refused(client, "review", decision_id=made["decision_id"], outcome="failure"))["hint"]
     assert "confidence" in (await refused(client, "decide", description="x", confidence=7))["error"]
     assert (await refused(client, "decide", description="x", confidence=0.5, trust="operator"))["hint"]
-    assert (await told(client, "forget", memory_id=kept["memory_id"], because="it was a test"))["forgotten"]
+    assert (await told(client, "forget", memory_id=kept["memory_id"], reason="it was a test"))["items"]
 
 
 async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
@@ -154,7 +154,7 @@ def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, house: Path)
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with served.client(**{"X-Newton-Agent": "guarded", "Accept": "application/json, text/event-stream"}) as client:
         result = client.post("/mcp", json=body).json()["result"]
-    assert result["isError"] and result["structuredContent"]["code"] == "censored"
+    assert result["isError"] and result["structuredContent"]["code"] == "censor_blocked"
     assert "passphrase" not in ok(typed(house, "recall", "words long", "--agent", "guarded", "--json"))
 
 

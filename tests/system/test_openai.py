@@ -210,7 +210,7 @@ async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> Non
     talk.plays(*[fails(500)] * 2)
     answer = await said(talk, user("What is the ferry called?"), session=f"down-{uuid4().hex[:6]}")
     assert "Artemis" in answer.choices[0].message.content
-    assert answer.newton["quoted"] and "500" in answer.newton["degraded"]
+    assert answer.newton["from_memory"] and "500" in answer.newton["degraded"]
 
 
 async def test_a_conversation_over_http_is_stopped_as_one_in_this_process_is(talk: Talk, home: Path) -> None:
@@ -231,11 +231,11 @@ async def test_one_question_over_http_is_answered_with_its_context(talk: Talk, h
 
     done = await ask("What is the ferry called?")
     answer = json.loads(ok(done))
-    assert (answer["answer"], answer["refresh"]["how"]) == ("It is Artemis.", "built")
+    assert (answer["answer"], answer["context_source"]) == ("It is Artemis.", "built")
     assert "The ferry is called Artemis" in answer["context"]["text"]
     assert done.stderr.startswith(": MEMORY_DEBUG {")
     done = await ask("What is the ferry called?")
-    assert (done.returncode, json.loads(done.stdout)["quoted"]) == (1, True)
+    assert (done.returncode, json.loads(done.stdout)["from_memory"]) == (1, True)
     assert '"provider_error"' in done.stderr
 
 

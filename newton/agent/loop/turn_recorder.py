@@ -83,7 +83,7 @@ class TurnRecorder:
             ]
             if interrupted or earlier:
                 stored, _ = await self._append_lines(tx, [*interrupted, *earlier])
-                payload = {"session_id": str(self.session_id), "lines": len(stored)}
+                payload = {"session_id": str(self.session_id), "messages": len(stored)}
                 self.scope.publish("session.appended", payload)
             ancestors = await log.list_ancestors(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
             stored, memory_id = await self._append_lines(tx, [line]) if line else ((), None)
@@ -124,7 +124,7 @@ class TurnRecorder:
             if reply.input_position is not None and position is not None:
                 await bundle_store.insert_turn(tx, self._turn_record(reply, reply.input_position, position))
             payload = {"session_id": str(self.session_id), "position": position, "answered_by": reply.answered_by}
-            self.scope.publish("turn.taken", payload)
+            self.scope.publish("turn.completed", payload)
         return True
 
     async def record_context(self, bundle: Bundle) -> None:

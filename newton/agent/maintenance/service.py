@@ -107,8 +107,8 @@ class MaintenanceService:
         async with self.scope.transaction() as tx:
             changed = await list_applied_since(tx, began, agent_id=self.scope.agent_id, origin=self.scope.origin)
             if changed:
-                about = {"job": "lifecycle", "did": Counter(change.transition.event for change in changed)}
-                self.scope.publish("job.ended", about)
+                about = {"job": "lifecycle", "result": Counter(change.transition.event for change in changed)}
+                self.scope.publish("job.completed", about)
         return LifecycleReport([change.transition for change in changed], released.contexts)
 
     async def generalize_facts(self) -> int:

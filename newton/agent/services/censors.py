@@ -28,7 +28,7 @@ class CensorService:
                     f"The censor {rule.trigger!r} is retired permanently.", hint="Add a rule with a different trigger."
                 )
             for memory_id in changed:
-                self._publish("forbidden", memory_id)
+                self._publish("added", memory_id)
             return bool(changed)
 
     async def list_censors(self) -> list[CensorSummary]:
@@ -41,7 +41,7 @@ class CensorService:
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, censor_ref, agent_id=self.scope.agent_id, kind="censor")
             await activations.record_result(tx, "censor", memory_id, "false_positive", ctx=self.scope.write_context())
-            self._publish("judged", memory_id)
+            self._publish("false_positive", memory_id)
 
     async def approve(self, censor_ref: str) -> bool:
         """Put a proposed censor in force. Return False if it was not waiting for approval."""

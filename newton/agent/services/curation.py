@@ -66,7 +66,7 @@ class CurationService:
             memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=self.scope.write_context())
             await fact_store.mark_core(tx, memory_id, ctx=self.scope.write_context())
-            self._publish("memory.marked", memory_id)
+            self._publish("memory.marked_core", memory_id)
 
     async def supersede(self, memory_ref: str, content: str, *, at: datetime | None = None) -> UUID:
         """Supersede a fact with a new statement of the same subject and attribute; return the new id."""
@@ -114,7 +114,7 @@ class CurationService:
         async with self.scope.transaction() as tx:
             named = clean_name(attribute, what="attribute")
             await attributes.set_cardinality(tx, named, agent_id=self.scope.agent_id, single=single_valued)
-            self.scope.publish("attribute.declared", {"single": single_valued})
+            self.scope.publish("attribute.declared", {"single_valued": single_valued})
 
     async def forget(self, memory_refs: Sequence[str], *, include_derived: bool, reason: str) -> list[UUID]:
         """Permanently delete memories; return the ids of all that were deleted."""

@@ -110,7 +110,7 @@ class IngestService:
     def _publish(self, result: IngestResult) -> None:
         if result.new or result.replaced:
             about = {"new": result.new, "kept": result.kept, "replaced": result.replaced}
-            self.scope.publish("document.taken", about)
+            self.scope.publish("document.ingested", about)
 
 
 def _missing_refs(folder: Path, refs: Sequence[str]) -> list[str]:

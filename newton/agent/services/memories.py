@@ -139,7 +139,7 @@ class MemoryService:
             await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
 
     def _publish(self, result: RememberResult, kind: Kind) -> RememberResult:
-        about = {"memory_id": str(result.memory_id), "kind": kind, "learnt": result.status}
+        about = {"memory_id": str(result.memory_id), "kind": kind, "status": result.status}
         self.scope.publish("memory.remembered", about)
         return result
 

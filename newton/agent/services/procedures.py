@@ -53,7 +53,7 @@ class ProcedureService:
             await activations.record_result(
                 tx, "procedure", procedure.memory_id, result, ctx=self.scope.write_context()
             )
-            self._publish("judged", procedure, result)
+            self._publish("outcome_recorded", procedure, result)
 
     def _publish(self, event: str, procedure: ProcedureVersion, result: ActivationResult | None) -> None:
         about = {"memory_id": str(procedure.memory_id), "result": result}

@@ -91,7 +91,7 @@ class SessionService:
                 tx, _number_duplicates(lines), session_id=session_id, ctx=self.scope.write_context()
             )
             if placed:
-                self._publish("appended", session_id, lines=len(placed))
+                self._publish("appended", session_id, messages=len(placed))
             return placed
 
     async def read_log(self, ref: str, *, first: int = 0, last: int = log.MAX_POSITION) -> Sequence[StoredMessage]:
@@ -163,7 +163,7 @@ class SessionService:
             dropped = len(
                 await entry_store.restore(tx, entry_id, session_id=session_id, ctx=self.scope.write_context())
             )
-            self._publish("restored", session_id, entry_id=str(entry_id), dropped=dropped)
+            self._publish("restored", session_id, compaction_id=str(entry_id), restored=dropped)
             return dropped
 
     async def create_checkpoint(self, ref: str, name: str) -> SessionCheckpoint:
@@ -248,7 +248,7 @@ async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: dateti
     """Return the session of that name; create it and publish an event if it is new."""
     session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
     if new:
-        publish("session.begun", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
+        publish("session.created", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
     return session_id
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from newton.cognition.assembly.assembler import AssemblyInput
@@ -19,6 +19,8 @@ from newton.memory.search_types import RetrievedMemory
 
 RefreshMethod = Literal["built", "updated", "evicted", "stood"]
 
+if TYPE_CHECKING:
+    from newton.client.context import ContextItem, ContextResponse, DroppedCandidate
 
 # What gave it, where that was no search.
 SOURCE_BY_KIND: Mapping[str, str] = {
@@ -125,32 +127,20 @@ class Bundle:
         """Where it came from: recent, entity, relation, pattern, or semantic for what was searched."""
         return "recent" if c.memory_id in self.recent_ids else SOURCE_BY_KIND.get(c.kind, "semantic")
 
-    def as_json(self) -> dict[str, Any]:
-        """The public form: what every door answers."""
-        return {
+    def as_json(self) -> "ContextResponse":
+        """Return the context as all interfaces publish it."""
+        plain: ContextResponse = {
             "bundle_id": str(self.bundle_id),
             "as_of": self.as_of and self.as_of.isoformat(),
             "input": self.input,
             "text": self.text,
             "tokens": self.tokens,
             "truncated": self.is_truncated,
-            **self._summary_json(),
-            "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
-            "items": [
-                {**_verdict_json(c), **_detail_json(c), "source": self.find_source(c), "features": _features_json(c)}
-                for c in self.items
-            ],
-            "dropped": [_verdict_json(c) for c in self.rejected_candidates],
-        }
-
-    def _summary_json(self) -> dict[str, Any]:
-        return {
             "budget": self.budget,
             "frame": self.frame_choice.as_json(),
             "profile": {"name": self.profile.name, "weights": self.profile.weights.nonzero},
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
-            **({"filters": given, "left_nothing": self.unmatched_filters} if (given := self.filters.as_json()) else {}),
             "times": {
                 "asked": [span.phrase for span in self.assembly_input.time_ranges],
                 "blank": bool(self.empty_time_ranges),
@@ -158,21 +148,37 @@ class Bundle:
             "missing": dict(self.missing),
             "update": self.update and self.update.as_json(),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
+            "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
+            "items": [_item_json(c, source=self.find_source(c)) for c in self.items],
+            "dropped": [_verdict_json(c) for c in self.rejected_candidates],
         }
+        if given := self.filters.as_json():
+            plain["filters"] = given
+            plain["left_nothing"] = dict(self.unmatched_filters)
+        return plain
 
 
-def _verdict_json(c: ScoredCandidate) -> dict[str, Any]:
+def _verdict_json(c: ScoredCandidate) -> "DroppedCandidate":
     return {
         "memory_id": str(c.memory_id),
-        "refs": c.refs,
+        "refs": list(c.refs),
         "score": round(c.score, 6),
         "evidence": round(c.scored.found.evidence_score, 4),
         "reason": c.reason,
     }
 
 
-def _detail_json(c: ScoredCandidate) -> dict[str, Any]:
-    return {"kind": c.kind, "layer": c.layer, "detail": c.detail, "tokens": c.tokens, "text": c.text}
+def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
+    return {
+        **_verdict_json(c),
+        "kind": c.kind,
+        "layer": c.layer,
+        "detail": c.detail,
+        "tokens": c.tokens,
+        "text": c.text,
+        "source": source,
+        "features": _features_json(c),
+    }
 
 
 def _features_json(c: ScoredCandidate) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.greetings import says_resolved, strip_greeting
 from newton.content.frames import Frame
+
+if TYPE_CHECKING:
+    from newton.client.context import FrameSelection
 
 Vector: TypeAlias = NDArray[np.float32]
 
@@ -57,7 +60,7 @@ class FrameChoice:
         """The frames with the most evidence, best first."""
         return _rank_frames(self.evidence)[:TIEBREAK_FRAMES]
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "FrameSelection":
         """The public form: what every door answers, and what is stored."""
         return {
             "name": self.frame,

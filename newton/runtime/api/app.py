@@ -1,4 +1,4 @@
-"""The application: its routes, who may call them, and what every answer has in common."""
+"""The FastAPI application: routes and middleware."""
 
 from collections.abc import Set
 from typing import Any
@@ -14,15 +14,19 @@ from newton.runtime.api.event_broadcaster import EventBroadcaster
 from newton.runtime.api.middleware.admission import AdmissionMiddleware, FairLimiter
 from newton.runtime.api.middleware.request_limits import BodyMiddleware, OriginCheckMiddleware
 from newton.runtime.api.middleware.request_log import RequestLogMiddleware
+from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
     bundles,
+    calibration,
     context,
     decisions,
     events,
     exports,
+    frames,
     guardrails,
     health,
+    identity,
     imports,
     jobs,
     memories,
@@ -33,7 +37,6 @@ from newton.runtime.api.routes import (
     tasks,
     turns,
 )
-from newton.runtime.api.routes.metrics import PrometheusMetrics
 
 ROUTERS = (
     health.router,
@@ -45,10 +48,12 @@ ROUTERS = (
     recall.router,
     turns.router,
     sessions.router,
+    identity.router,
     tasks.router,
     decisions.router,
     guardrails.router,
-    guardrails.frames_router,
+    calibration.router,
+    frames.router,
     imports.router,
     exports.router,
     jobs.router,
@@ -58,22 +63,20 @@ ROUTERS = (
 
 
 def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] = LOOPBACK_HOSTS) -> FastAPI:
-    """The whole API, for the agents of one process, under these names."""
+    """Create the API for the agents of one process; `hosts` are the accepted host names."""
     app = FastAPI(
         title="Newton",
         version=__version__,
         summary="A mind your agent can keep.",
         docs_url=None,
         redoc_url=None,
-        responses={
-            "default": {"model": problems.ProblemDetails, "description": "A problem, with what to do about it."}
-        },
+        responses={"default": {"model": problems.ProblemDetails, "description": "A problem document with a hint."}},
         generate_unique_id_function=_operation_id,
     )
     app.state.agents = registry
     app.state.operator_token = operator_token
     app.state.broadcaster = EventBroadcaster()
-    app.state.running_turns = set()  # turns that are still to be ended when nobody reads them any more
+    app.state.running_turns = set()  # the daemon waits for them on shutdown
     app.state.metrics = PrometheusMetrics(registry)
     problems.install_error_handlers(app)
     for router in ROUTERS:
@@ -83,18 +86,18 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """The API as OpenAPI; that failures are problem documents is said of each endpoint."""
+    """Return the OpenAPI description, with problem documents as the default response."""
     schema = FastAPI.openapi(app)
     for path in schema["paths"].values():
         for operation in path.values():
             content = operation["responses"]["default"]["content"]
-            if "openai" not in operation["tags"] and "application/json" in content:  # its clients read another shape
+            if "openai" not in operation["tags"] and "application/json" in content:  # OpenAI has its own error shape
                 content[problems.PROBLEM_MEDIA_TYPE] = content.pop("application/json")
     return schema
 
 
 def _add_middleware(app: FastAPI, hosts: Set[str]) -> None:
-    """What a request passes on its way in; the last one that is added is the first it meets."""
+    """Add the middleware; the last one added is the outermost."""
     app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())
     app.add_middleware(BodyMiddleware)
     app.add_middleware(OriginCheckMiddleware, hosts=hosts)
@@ -103,5 +106,5 @@ def _add_middleware(app: FastAPI, hosts: Set[str]) -> None:
 
 
 def _operation_id(route: APIRoute) -> str:
-    """The name of an endpoint in clients that are made from the description."""
-    return f"{route.tags[0]}_{route.name.rstrip('_')}"
+    """Return the operationId: the name of the function."""
+    return route.name

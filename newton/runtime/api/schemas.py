@@ -1,5 +1,6 @@
-"""What the bodies of requests and answers have in common."""
+"""Base models of requests and responses, and the parameters of lists."""
 
+from collections.abc import Sequence
 from typing import Annotated, Generic, TypeVar
 
 from fastapi import Query
@@ -7,29 +8,36 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Item = TypeVar("Item")
 
+ORIGIN = "http"  # of everything that is written over HTTP
 MAX_PAGE_SIZE = 200
 
 
 class RequestModel(BaseModel):
-    """A request: what it does not know, it refuses."""
+    """Base of request bodies; unknown fields are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ResponseModel(BaseModel):
-    """What is answered."""
+    """Base of response bodies."""
 
     model_config = ConfigDict(frozen=True)
 
 
+class ItemList(ResponseModel, Generic[Item]):
+    """A complete list."""
+
+    items: Sequence[Item]
+
+
 class CursorPage(ResponseModel, Generic[Item]):
-    """A part of a list. `next` is the cursor of the part behind it; null when this is the last one."""
+    """One page of a list. `next` is the cursor of the next page, null on the last one."""
 
     items: list[Item]
     next: str | None = Field(None, examples=["MDE5YTlmN2M"])
 
 
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="The most to be listed.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 Cursor = Annotated[
-    str | None, Query(max_length=500, description="`next` of the page before; without it, the beginning.")
+    str | None, Query(max_length=500, description="`next` of the previous page; omitted, the first page.")
 ]

@@ -1,1 +1,1 @@
-"""Talking with an agent as a person does, wherever it is: in this process, or behind a daemon."""
+"""The backend of a chat: an agent in this process or behind a daemon."""

@@ -1,4 +1,4 @@
-"""An agent in this process, as a conversation needs it."""
+"""Chat backend for an agent in this process."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -30,7 +30,7 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(slots=True, kw_only=True)
 class LocalAgent:
-    """`origin` names the door."""
+    """`origin` is recorded with everything that is written."""
 
     newton: AgentServices
     turn_runner: TurnRunner
@@ -45,10 +45,10 @@ class LocalAgent:
         return self.newton.settings.openai_model if self.turn_runner.model else None
 
     async def run_turn(
-        self, session: str, text: str, *, frame: str | None = None, include_context: bool = False
+        self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:
-        said = TurnInput(session_id=await self.newton.sessions(self.origin).begin(session), text=text, frame=frame)
-        async with aclosing(self.turn_runner.run(said)) as pieces:  # kept when nobody reads it any more, too
+        said = TurnInput(session_id=await self.newton.sessions(self.origin).begin(session), text=input, frame=frame)
+        async with aclosing(self.turn_runner.run(said)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 yield to_turn_view(piece, include_context=include_context) if isinstance(piece, TurnResult) else piece
 
@@ -68,14 +68,14 @@ class LocalAgent:
         return get_frame(self.newton.frames, name).name
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        account = await self.newton.bundles().explain(str(bundle_id))
-        return to_explanation_view(account, account.find_item(item_ref))
+        explanation = await self.newton.bundles().explain(str(bundle_id))
+        return to_explanation_view(explanation, explanation.find_item(item_ref))
 
-    async def remember(self, text: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
-        began = self.newton.scope.now()
-        kept = await self.newton.memories(self.origin).remember(FactDraft(content=text))
+    async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
+        started_at = self.newton.scope.now()
+        result = await self.newton.memories(self.origin).remember(FactDraft(content=content))
         await self.process_pending()
-        return kept, await self.newton.curation(self.origin).list_changes(began)
+        return result, await self.newton.curation(self.origin).list_changes(started_at)
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return self.newton.tasks(self.origin).for_session(await self.newton.sessions(self.origin).begin(session))
@@ -92,11 +92,11 @@ class LocalAgent:
     async def list_proposals(self) -> Sequence[ProposalView]:
         return await find_proposals(self.newton.identity(self.origin))
 
-    async def accept_proposal(self, tenet_id: UUID) -> ProposalView:
-        return to_proposal_view(await self.newton.identity(self.origin).accept(str(tenet_id)))
+    async def accept_proposal(self, line_id: UUID) -> ProposalView:
+        return to_proposal_view(await self.newton.identity(self.origin).accept(str(line_id)))
 
-    async def reject_proposal(self, tenet_id: UUID) -> None:
-        await self.newton.identity(self.origin).reject(str(tenet_id))
+    async def reject_proposal(self, line_id: UUID) -> None:
+        await self.newton.identity(self.origin).reject(str(line_id))
 
     @property
     def _sessions(self) -> SessionService:
@@ -104,14 +104,14 @@ class LocalAgent:
 
 
 async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:
-    """What waits for a person's yes, and what stands against it now."""
+    """Return the proposed lines, each with the active lines that it contradicts."""
     proposed, now = await identity.list_proposals(), await identity.get()
     return [
         ProposalView(
-            tenet_id=one.tenet_id,
+            line_id=one.tenet_id,
             text=one.words or "",
-            part=one.part,
-            instead_of=[to_line_view(tenet) for tenet in find_conflicts(now, one.words or "")],
+            section=one.part,
+            conflicts_with=[to_line_view(tenet) for tenet in find_conflicts(now, one.words or "")],
         )
         for one in proposed
     ]

@@ -1,4 +1,4 @@
-"""What a conversation needs of whom it is held with."""
+"""The interface between a chat and an agent."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from newton.runtime.chat_backend.view_models import ExplanationView, ProposalVie
 
 
 class TaskCommands(Protocol):
-    """The stack of tasks of one session. What cannot be done raises InputError and changes nothing."""
+    """The task stack of one session. Invalid changes raise InputError."""
 
     async def tree(self) -> TaskTree: ...
     async def push(self, goal: str) -> object: ...
@@ -23,51 +23,51 @@ class TaskCommands(Protocol):
 
 
 class ChatBackend(Protocol):
-    """One agent, whether it is in this process or behind a daemon. Sessions go by their names.
+    """One agent, in this process or behind a daemon. Sessions are addressed by name.
 
-    Everything raises NewtonError, and then the conversation may go on.
+    Every method may raise NewtonError; the chat continues after it.
     """
 
     @property
     def agent(self) -> str:
-        """What the agent is called."""
+        """The name of the agent."""
         ...
 
     @property
     def model(self) -> str | None:
-        """The model that answers; None when none is set, and memory is quoted."""
+        """The chat model; None when none is configured."""
         ...
 
     def run_turn(
-        self, session: str, text: str, *, frame: str | None = None, include_context: bool = False
+        self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:
-        """Pieces of the reply as they come, then how the turn ended. Closed early, what had come until then is kept."""
+        """Yield the pieces of the reply, then the result. If closed early, the text so far is stored."""
         ...
 
     async def process_pending(self, limit: int | None = ...) -> None:
-        """Sees to what was written: names, vectors, what facts are to each other; so many of each, or all."""
+        """Index, embed and deduplicate what was written: up to `limit` of each, or all."""
         ...
 
     async def create_session(self, session: str) -> None:
-        """Begins the session of that name; one that there is goes on."""
+        """Create the session, unless it exists."""
         ...
 
     async def has_session(self, session: str) -> bool: ...
 
     async def close_session(self, session: str) -> None:
-        """The conversation is over: what was said becomes an episode."""
+        """Close the conversation: it becomes an episode."""
         ...
 
     async def resolve_frame(self, name: str) -> str:
-        """The frame of that name. Raises NotFoundError naming the nearest one."""
+        """Return the name of a frame. Raises NotFoundError that names the nearest one."""
         ...
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        """Why a memory is in that context, or is not. Raises InputError and ConflictError for what is not one of it."""
+        """Explain why a memory is in a context or not. Raises InputError and ConflictError for an unknown item."""
         ...
 
-    async def remember(self, text: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
-        """Keeps a fact; what became of it, and of others through it."""
+    async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
+        """Store a fact; return the result and the transitions that it caused."""
         ...
 
     async def open_tasks(self, session: str) -> TaskCommands: ...
@@ -77,15 +77,15 @@ class ChatBackend(Protocol):
     async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint: ...
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
-        """Begins the session `new`, which goes on from this one's end, or from a checkpoint or a line of it."""
+        """Create the session `new` from the end of this one, or from a checkpoint or a message."""
         ...
 
     async def list_proposals(self) -> Sequence[ProposalView]:
-        """What waits for a person's yes, the first one first."""
+        """List the identity proposals, oldest first."""
         ...
 
-    async def accept_proposal(self, tenet_id: UUID) -> ProposalView:
-        """With what stood and went against it: it has taken the place of that."""
+    async def accept_proposal(self, line_id: UUID) -> ProposalView:
+        """Accept a proposal; return it with the lines that it replaced."""
         ...
 
-    async def reject_proposal(self, tenet_id: UUID) -> None: ...
+    async def reject_proposal(self, line_id: UUID) -> None: ...

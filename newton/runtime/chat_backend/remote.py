@@ -1,4 +1,4 @@
-"""An agent behind a daemon, as a conversation needs it: nothing of it is in this process."""
+"""Chat backend for an agent behind a daemon."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -8,10 +8,9 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from newton import client as wire
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.memories import RememberResult
-from newton.client import Client, TokenInfoDict, session_path
+from newton.client import ChangedMemoryDict, Client, TokenInfoDict, TurnEvent, session_path
 from newton.client.connection import expect_newton_response
 from newton.content.yaml_models import get_by_name
 from newton.dialogue.branches import SessionCheckpoint
@@ -25,14 +24,23 @@ from newton.runtime.chat_backend.view_models import ExplanationView, ProposalVie
 
 T = TypeVar("T")
 
+PROPOSALS = TypeAdapter(list[ProposalView])
 TASKS = TypeAdapter(list[Task])
 CHECKPOINTS = TypeAdapter(list[SessionCheckpoint])
-PROPOSALS = TypeAdapter(list[ProposalView])
+
+
+# fields of TaskInfo by the names of `Task`
+TASK_FIELDS = {
+    "replaces_task_id": "instead_of",
+    "note": "words",
+    "first_position": "first",
+    "last_position": "last",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteAgent:
-    """`who` is what the daemon said of whom the client speaks for; `tell` hears of compactions."""
+    """`on_compaction` is called with the progress of compactions."""
 
     client: Client
     token_info: TokenInfoDict
@@ -47,11 +55,11 @@ class RemoteAgent:
         return self.token_info["model"]
 
     async def run_turn(
-        self, session: str, text: str, *, frame: str | None = None, include_context: bool = False
+        self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:
-        said = clean_text(text, what="message")
-        asked = {"whole": include_context} if frame is None else {"whole": include_context, "frame": frame}
-        async with aclosing(self.client.run_turn(session, said, **asked)) as steps:  # else the daemon would speak on
+        text = clean_text(input, what="message")
+        fields = {"include_context": include_context, **({} if frame is None else {"frame": frame})}
+        async with aclosing(self.client.run_turn(session, text, **fields)) as steps:  # closing it stops the daemon
             async for step in steps:
                 if step.type == "compaction":
                     if event := _to_compaction_event(step.data):
@@ -60,7 +68,7 @@ class RemoteAgent:
                     yield piece
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
-        """A daemon sees to it by itself."""
+        """Do nothing: the jobs of the daemon do it."""
 
     async def create_session(self, session: str) -> None:
         await self.client.post("/v1/sessions", {"session": session})
@@ -78,50 +86,57 @@ class RemoteAgent:
     async def resolve_frame(self, name: str) -> str:
         known = await self.client.get("/v1/frames")
         with expect_newton_response():
-            names = {one["name"]: one["name"] for one in known}
+            names = {one["name"]: one["name"] for one in known["items"]}
         return get_by_name(names, name, "frame")
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        told = await self.client.explain_memory(bundle_id, item_ref)
+        explanation = await self.client.explain_memory(bundle_id, item_ref)
         with expect_newton_response():
-            return ExplanationView.model_validate(told)
+            return ExplanationView.model_validate(explanation)
 
-    async def remember(self, text: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
-        told = await self.client.remember(text)
+    async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
+        answer = await self.client.remember(content)
         with expect_newton_response():
-            kept, at = RememberResult(told["learnt"], UUID(told["memory_id"])), told["at"]
+            result, started_at = RememberResult(answer["status"], UUID(answer["memory_id"])), answer["started_at"]
         try:
-            changed = await self.client.process_pending(at)
-        except NewtonError:  # it is kept; what it changes in others follows by itself
-            return kept, []
+            changes = await self.client.process_pending(started_at)
+        except NewtonError:  # the fact is stored; the jobs apply the transitions later
+            return result, []
         with expect_newton_response():
-            return kept, [_to_transition(one) for one in changed]
+            return result, [_to_transition(change) for change in changes]
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return RemoteTasks(self.client, session)
 
     async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]:
-        return _parse(CHECKPOINTS, await self.client.get(f"{session_path(session)}/checkpoints"))
+        found = await self.client.get(f"{session_path(session)}/checkpoints")
+        with expect_newton_response():
+            rows = [
+                {"name": one["name"], "position": one["position"], "at": one["created_at"]} for one in found["items"]
+            ]
+        return _parse(CHECKPOINTS, rows)
 
     async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint:
-        called = clean_ref(name, what="checkpoint")
-        await self.client.post(f"{session_path(session)}/checkpoint", {"name": called})
-        return next(one for one in await self.list_checkpoints(session) if one.name == called)
+        clean = clean_ref(name, what="checkpoint")
+        await self.client.post(f"{session_path(session)}/checkpoints", {"name": clean})
+        return next(one for one in await self.list_checkpoints(session) if one.name == clean)
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
-        await self.client.post(f"{session_path(session)}/branch", {"session": new, "at": position})
+        await self.client.post(f"{session_path(session)}/branches", {"session": new, "from_position": position})
 
     async def list_proposals(self) -> Sequence[ProposalView]:
-        return _parse(PROPOSALS, await self.client.get("/v1/identity/proposals"))
+        found = await self.client.get("/v1/identity/proposals")
+        with expect_newton_response():
+            return PROPOSALS.validate_python(found["items"])
 
-    async def accept_proposal(self, tenet_id: UUID) -> ProposalView:
-        known = {one.tenet_id: one for one in await self.list_proposals()}
-        gone = await self.client.accept_proposal(tenet_id)  # it answers ids; what they say is known by now
-        standing = [one for one in known[tenet_id].instead_of if str(one.tenet_id) in gone]
-        return known[tenet_id].model_copy(update={"instead_of": standing})
+    async def accept_proposal(self, line_id: UUID) -> ProposalView:
+        known = {one.line_id: one for one in await self.list_proposals()}
+        replaced_ids = await self.client.accept_proposal(line_id)  # the answer has no texts
+        replaced = [one for one in known[line_id].conflicts_with if str(one.line_id) in replaced_ids]
+        return known[line_id].model_copy(update={"conflicts_with": replaced})
 
-    async def reject_proposal(self, tenet_id: UUID) -> None:
-        await self.client.reject_proposal(tenet_id)
+    async def reject_proposal(self, line_id: UUID) -> None:
+        await self.client.reject_proposal(line_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +147,10 @@ class RemoteTasks:
     session: str
 
     async def tree(self) -> TaskTree:
-        return TaskTree(_parse(TASKS, await self.client.get("/v1/tasks", {"session": self.session})))
+        found = await self.client.get("/v1/tasks", {"session": self.session})
+        with expect_newton_response():
+            rows = [{TASK_FIELDS.get(name, name): value for name, value in one.items()} for one in found["items"]]
+        return TaskTree(_parse(TASKS, rows))
 
     async def push(self, goal: str) -> object:
         return await self.client.push(goal, session=self.session)
@@ -153,13 +171,13 @@ class RemoteTasks:
         return await self.client.post(f"/v1/tasks/{action}", {"session": self.session, **fields})
 
 
-def _to_piece(step: wire.TurnEvent) -> str | TurnView | None:
-    """What another version of Newton says beside these is left out."""
+def _to_piece(step: TurnEvent) -> str | TurnView | None:
+    """Return a piece of the reply or the result; None for unknown events."""
     with expect_newton_response():
         match step.type:
-            case "piece":
+            case "delta":
                 return str(step.data["text"])
-            case "answer":
+            case "result":
                 return TurnView.model_validate(step.data)
             case _:
                 return None
@@ -176,8 +194,8 @@ def _parse(adapter: TypeAdapter[T], data: object) -> T:
         return adapter.validate_python(data)
 
 
-def _to_transition(change: wire.ChangedMemoryDict) -> AppliedTransition:
+def _to_transition(change: ChangedMemoryDict) -> AppliedTransition:
     step = PlannedTransition(
-        UUID(change["memory_id"]), change["event"], change["before"], change["after"], change["because"]
+        UUID(change["memory_id"]), change["event"], change["from_state"], change["to_state"], change["reason"]
     )
     return AppliedTransition(step, change["micro"])

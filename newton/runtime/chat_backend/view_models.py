@@ -1,48 +1,29 @@
-"""What a conversation tells a person of a turn, of its context, and of a memory in it, from whatever process."""
+"""View models of a turn, its context and its memories, for the terminal and for HTTP."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from newton.agent.loop.turn import TurnResult
+from newton.client.context import ContextResponse, FrameSelection, LayerTokens
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.debug import format_debug_lines
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
-from newton.cognition.frames.selection import FrameChoice
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, Tenet, format_tenet
 
-MAX_NEAR_MISSES = 3  # of what was left out, so many are told
+MAX_NEAR_MISSES = 3
 
 
 class ViewModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class FrameView(ViewModel):
-    """How the input was looked at, how surely, and why."""
-
-    name: str = Field(examples=["debug"])
-    confidence: float
-    runner_up: str | None
-    forced: bool
-    unsure: bool
-    reason: str
-
-
-class LayerView(ViewModel):
-    """Tokens that a layer was given, and those that it used."""
-
-    budget: int
-    used: int
-
-
 class ItemView(ViewModel):
-    """A memory in a list. `evidence` is how near it is to the input by itself; null for what was looked up."""
+    """A memory in a list. `evidence` is its match with the input; null for one that was not searched for."""
 
     layer: str
     score: float
@@ -52,86 +33,86 @@ class ItemView(ViewModel):
 
 
 class IdentityView(ViewModel):
-    """The lines of the identity that stand in the context, and how many had no room."""
+    """The identity lines in the context, and the number of those that did not fit."""
 
     version: int
     lines: list[str]
-    unshown: int
+    omitted: int
 
 
 class ContinuationView(ViewModel):
-    """The context that it continues, how many memories entered, and how many gave way."""
+    """The context that it continues, and the number of memories added and evicted."""
 
     bundle_id: UUID
-    entered: int
-    gave_way: int
+    added: int
+    evicted: int
 
 
 class ContextView(ViewModel):
-    """What a context holds, as a list shows it: `nearly` are the best left out, `nearest` is the best evidence, and
-    `blank` the times asked for of which nothing is known."""
+    """A summary of a context. `near_misses` are the best dropped candidates, `empty_time_ranges` the requested times
+    without any memory."""
 
     bundle_id: UUID
-    frame: FrameView
+    frame: FrameSelection
     profile: str
     tokens: int
     budget: int
-    nearest: float | None
-    layers: dict[str, LayerView]
+    best_evidence: float | None
+    layers: dict[str, LayerTokens]
     items: list[ItemView]
     dropped: int
-    nearly: list[ItemView]
+    near_misses: list[ItemView]
     identity: IdentityView
     missing: dict[str, str]
-    blank: list[str]
-    continued: ContinuationView | None
+    empty_time_ranges: list[str]
+    continued_from: ContinuationView | None
 
 
 class IdentityLineView(ViewModel):
     """A line of the identity."""
 
-    tenet_id: UUID
+    line_id: UUID
     text: str
 
 
 class ProposalView(IdentityLineView):
-    """A line that waits for a person's yes, and those that stand and go against it: it would take their place."""
+    """A line that waits for a person's approval, and the active lines that it contradicts and would replace."""
 
-    part: IdentityPart
-    instead_of: list[IdentityLineView]
+    section: IdentityPart
+    conflicts_with: list[IdentityLineView]
 
 
 class TurnView(ViewModel):
-    """How a turn ended: the answer, what is to be known of it besides its words, and what it was given.
+    """The result of a turn.
 
-    `degraded` says why no model answered to the end, `failed` whether one was set and should have, and `caveat` says
-    both in words; `proposed` waits for a yes. `how` and `because` say whether the context was made for this input.
-    `context` and `debug` are there when they were asked for.
+    `degraded` is why no model completed the reply, `failed` is whether a configured model failed, and `warning` states
+    both for a person. `context_source` and `context_reason` say how the context was made. `context` and `debug_lines`
+    are filled on request.
     """
 
     text: str
     degraded: str | None
-    quoted: bool
+    from_memory: bool
     failed: bool
-    caveat: str | None
-    shortcoming: str
-    proposed: list[ProposalView]
-    how: str
-    because: str
-    contents: ContextView
-    context: dict[str, Any] | None = Field(None, description="The whole context, as `POST /v1/context` answers it.")
-    debug: list[str] = Field([], description="What was injected, as comment lines of an event stream.")
+    warning: str | None
+    missing_model_note: str
+    proposals: list[ProposalView]
+    context_source: str
+    context_reason: str
+    context_summary: ContextView
+    context: ContextResponse | None = Field(None, description="The full context.")
+    debug_lines: list[str] = Field([], description="The injected memories, as comment lines of an event stream.")
 
 
 class NearMiss(ViewModel):
-    """The best memory of the layer that would have been in, had there been room."""
+    """The best memory of the layer that did not fit."""
 
     score: float
     text: str
 
 
 class ExplanationView(ViewModel):
-    """Why a memory is in a context, or is not: its features, what each gave to the score, and what they weigh."""
+    """Why a memory is in a context or not: its features, their weights and their contributions to the score."""
 
     memory_id: UUID
     text: str
@@ -140,7 +121,7 @@ class ExplanationView(ViewModel):
     trust: str
     quarantined: bool
     ref: str | None
-    of_the_time: str | None
+    time_note: str | None
     sources: list[UUID]
     layer: str
     detail: DetailLevel | None
@@ -150,69 +131,67 @@ class ExplanationView(ViewModel):
     features: dict[str, float]
     contributions: dict[str, float]
     weights: dict[str, float]
-    missed: NearMiss | None
+    near_miss: NearMiss | None
 
 
 def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
-    """The end of a turn; `whole` with all of its context."""
-    own = {name: getattr(result, name) for name in ("text", "degraded", "quoted", "failed", "caveat", "shortcoming")}
     return TurnView(
-        **own,
-        proposed=[to_proposal_view(one) for one in result.proposed],
-        how=result.context.method,
-        because=result.context.reason,
-        contents=to_context_view(result.bundle),
+        text=result.text,
+        degraded=result.degraded,
+        from_memory=result.quoted,
+        failed=result.failed,
+        warning=result.caveat,
+        missing_model_note=result.shortcoming,
+        proposals=[to_proposal_view(one) for one in result.proposed],
+        context_source=result.context.method,
+        context_reason=result.context.reason,
+        context_summary=to_context_view(result.bundle),
         context=result.bundle.as_json() if include_context else None,
-        debug=format_debug_lines(result.bundle) if include_context else [],
+        debug_lines=format_debug_lines(result.bundle) if include_context else [],
     )
 
 
 def to_context_view(bundle: Bundle) -> ContextView:
-    known = [near for c in bundle.items if (near := item_evidence(bundle, c)) is not None]
+    evidence = [value for c in bundle.items if (value := item_evidence(bundle, c)) is not None]
     return ContextView(
         bundle_id=bundle.bundle_id,
-        frame=to_frame_view(bundle.frame_choice),
+        frame=bundle.frame_choice.as_json(),
         profile=bundle.profile.name,
         tokens=bundle.tokens,
         budget=bundle.budget,
-        nearest=max(known, default=None),
-        layers={name: LayerView(budget=layer.budget, used=layer.used) for name, layer in bundle.layers.items()},
+        best_evidence=max(evidence, default=None),
+        layers={name: {"budget": layer.budget, "used": layer.used} for name, layer in bundle.layers.items()},
         items=[_to_item_view(bundle, c) for c in bundle.items],
         dropped=len(bundle.rejected_candidates),
-        nearly=[_to_item_view(bundle, c) for c in bundle.rejected_candidates[:MAX_NEAR_MISSES]],
+        near_misses=[_to_item_view(bundle, c) for c in bundle.rejected_candidates[:MAX_NEAR_MISSES]],
         identity=IdentityView(
             version=bundle.identity.version,
             lines=[format_tenet(tenet.part, tenet.text) for tenet in bundle.identity.shown],
-            unshown=len(bundle.identity.omitted),
+            omitted=len(bundle.identity.omitted),
         ),
         missing=dict(bundle.missing),
-        blank=list(bundle.empty_time_ranges),
-        continued=_to_continuation_view(bundle),
+        empty_time_ranges=list(bundle.empty_time_ranges),
+        continued_from=_to_continuation_view(bundle),
     )
 
 
 def item_evidence(bundle: Bundle, candidate: ScoredCandidate) -> float | None:
-    """How near it is to the input by itself; None for what was looked up and not searched for."""
+    """Return the match with the input; None for a memory that was not searched for."""
     return None if candidate.memory_id in bundle.assembly_input.unranked else candidate.scored.found.evidence_score
-
-
-def to_frame_view(choice: FrameChoice) -> FrameView:
-    own = {name: getattr(choice, name) for name in FrameView.model_fields if name != "name"}
-    return FrameView(name=choice.frame, **own)
 
 
 def to_proposal_view(proposal: TenetProposal) -> ProposalView:
     tenet = proposal.tenet
-    standing = [to_line_view(one) for one in proposal.instead_of]
-    return ProposalView(tenet_id=tenet.tenet_id, text=tenet.text, part=tenet.part, instead_of=standing)
+    replaced = [to_line_view(one) for one in proposal.instead_of]
+    return ProposalView(line_id=tenet.tenet_id, text=tenet.text, section=tenet.part, conflicts_with=replaced)
 
 
 def to_line_view(tenet: Tenet) -> IdentityLineView:
-    return IdentityLineView(tenet_id=tenet.tenet_id, text=tenet.text)
+    return IdentityLineView(line_id=tenet.tenet_id, text=tenet.text)
 
 
 def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanation) -> ExplanationView:
-    """One memory of a stored context."""
+    """Explain one memory of a stored context."""
     kept, found = item.stored_candidate, item.found
     missed = explanation.near_misses.get(item.layer)
     weights: Mapping[str, float] = explanation.stored.trace.assembly_input.profile.weights.nonzero
@@ -220,14 +199,14 @@ def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanati
         **{name: getattr(kept, name) for name in ("memory_id", "state", "quarantined", "detail", "reason", "tokens")},
         **{name: getattr(found, name) for name in ("kind", "trust", "ref")},
         text=item.list_line,
-        of_the_time=item.timely_reason,
+        time_note=item.timely_reason,
         sources=list(item.sources),
         layer=item.layer,
         score=kept.score,
         features=dict(item.features),
         contributions=dict(item.contributions),
         weights=dict(weights),
-        missed=missed and NearMiss(score=missed.stored_candidate.score, text=missed.list_line),
+        near_miss=missed and NearMiss(score=missed.stored_candidate.score, text=missed.list_line),
     )
 
 
@@ -245,6 +224,4 @@ def _to_continuation_view(bundle: Bundle) -> ContinuationView | None:
     update = bundle.update
     if update is None:
         return None
-    return ContinuationView(
-        bundle_id=update.previous_bundle_id, entered=len(update.added), gave_way=len(update.evicted)
-    )
+    return ContinuationView(bundle_id=update.previous_bundle_id, added=len(update.added), evicted=len(update.evicted))

@@ -52,7 +52,7 @@ async def open_chat_backend(
     shown = _find_token(settings, url, token_file)
     operators = shown.startswith(operator_token.PREFIX) and "agent" in settings.model_fields_set
     async with Client(
-        url, token=shown, agent=settings.agent if is_agent_explicit or operators else None, attempts=MAX_ATTEMPTS
+        url, token=shown, agent=settings.agent if is_agent_explicit or operators else None, max_attempts=MAX_ATTEMPTS
     ) as client:
         try:
             who = await client.get_token_info()

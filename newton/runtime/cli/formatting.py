@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from newton.agent.services.memories import RememberResult
+from newton.client.context import FrameSelection
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
 from newton.cognition.bundles.replay import format_verdict
@@ -18,12 +19,10 @@ from newton.memory.transitions import AppliedTransition
 from newton.runtime.chat_backend.view_models import (
     ContextView,
     ExplanationView,
-    FrameView,
     IdentityLineView,
     ItemView,
     ProposalView,
     TurnView,
-    to_frame_view,
 )
 from newton.runtime.cli.printing import json_of, say
 
@@ -108,11 +107,11 @@ def print_missing_sources(sources: Mapping[str, str]) -> None:
         )
 
 
-def format_frame(choice: FrameView) -> str:
+def format_frame(choice: FrameSelection) -> str:
     """The frame, and how surely it was chosen."""
-    next_one = f", then {choice.runner_up}" if choice.runner_up else ""
-    sure = "unsure" if choice.unsure else f"{choice.confidence:.0%} sure"
-    return f"frame {choice.name} ({'forced' if choice.forced else sure + next_one})"
+    next_one = f", then {choice['runner_up']}" if choice["runner_up"] else ""
+    sure = "unsure" if choice["unsure"] else f"{choice['confidence']:.0%} sure"
+    return f"frame {choice['name']} ({'forced' if choice['forced'] else sure + next_one})"
 
 
 def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> None:
@@ -140,7 +139,7 @@ def print_proposals(proposals: Sequence[ProposalView]) -> None:
 
 def format_proposal(proposal: ProposalView) -> str:
     """What is wanted, and what it takes the place of."""
-    return f"{proposal.text}{format_replaced_lines(proposal.instead_of)}"
+    return f"{proposal.text}{format_replaced_lines(proposal.conflicts_with)}"
 
 
 def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
@@ -148,14 +147,14 @@ def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
     if not proposals:
         return "Nothing waits for a yes anywhere."
     listed = [
-        f"{n}. {one.text}: `newton identity accept {short_id(one.tenet_id)}`" for n, one in enumerate(proposals, 1)
+        f"{n}. {one.text}: `newton identity accept {short_id(one.line_id)}`" for n, one in enumerate(proposals, 1)
     ]
     return "\n  ".join(["What waits was proposed before; `newton identity reject` drops it:", *listed])
 
 
 def format_bundle_line(context: ContextView) -> str:
     """A context in a line: frame, profile, tokens, and how near the nearest of it is to the input."""
-    nearest = "" if context.nearest is None else f" · best evidence {context.nearest:.2f}"
+    nearest = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
     tokens = f"{context.tokens} of {context.budget} tokens"
     return f"{format_frame(context.frame)} · profile {context.profile} · {tokens}{nearest}"
 
@@ -177,20 +176,20 @@ def format_bundle(context: ContextView) -> str:
     """What the model was given, by layer, each item with its score and its evidence."""
     lines = [
         format_bundle_line(context),
-        f"because {context.frame.reason}",
+        f"because {context.frame['reason']}",
         f"bundle {context.bundle_id}",
         "each item: its score by the profile, and its evidence: 0 for none, about 1 for plain; - was looked up",
     ]
     for name, layer in context.layers.items():
         items = [(n, c) for n, c in enumerate(context.items, 1) if c.layer == name]
-        if layer.used:
-            lines.append(f"\n{name}  {layer.used} tokens used, {layer.budget} allotted")
+        if layer["used"]:
+            lines.append(f"\n{name}  {layer['used']} tokens used, {layer['budget']} allotted")
             lines += [f"  {n:>3}. {_format_item(c)}" for n, c in items]
             if name == "identity":
                 lines += [f"       always {line}" for line in context.identity.lines]
     if context.dropped:
         lines.append(f"\n{context.dropped} looked at and left out; the best of them:")
-        lines += [f"       {_format_item(c)}  ({c.reason})" for c in context.nearly]
+        lines += [f"       {_format_item(c)}  ({c.reason})" for c in context.near_misses]
     return "\n".join(lines)
 
 
@@ -200,9 +199,9 @@ def _format_item(item: ItemView) -> str:
 
 def format_refresh(turn: TurnView) -> str:
     """Whether the context was made for this input, and why; and what became of that which it continues."""
-    lines = [f"{turn.how}: {turn.because}"]
-    if before := turn.contents.continued:
-        lines.append(f"continues {short_id(before.bundle_id)}: {before.entered} entered, {before.gave_way} gave way")
+    lines = [f"{turn.context_source}: {turn.context_reason}"]
+    if before := turn.context_summary.continued_from:
+        lines.append(f"continues {short_id(before.bundle_id)}: {before.added} added, {before.evicted} evicted")
     return "\n".join(lines)
 
 
@@ -225,7 +224,7 @@ def format_bundle_explanation(explanation: BundleExplanation) -> str:
         f"bundle {stored.bundle_id}",
         f"{stored.created_at:%Y-%m-%d %H:%M}{moment}{session} · {stored.tokens} of {stored.budget} tokens",
         f"input: {truncate(stored.input, 200)}",
-        format_frame(to_frame_view(choice)),
+        format_frame(choice.as_json()),
         f"  because {choice.reason}",
         *(f"  {name}: {_format_evidence(choice.evidence[name])}" for name in _leading_frames(choice)),
         f"profile {stored.profile}: {_format_weights(trace.assembly_input.profile)}",
@@ -284,7 +283,7 @@ def format_candidate_explanation(item: ExplanationView) -> str:
         item.text,
         f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
         f"{item.state}{', quarantined' if item.quarantined else ''} · on the word of the {item.trust}",
-        *([item.of_the_time] if item.of_the_time else []),
+        *([item.time_note] if item.time_note else []),
         *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
         *(
@@ -293,6 +292,6 @@ def format_candidate_explanation(item: ExplanationView) -> str:
         ),
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
-    if item.missed:
-        lines.append(f"just missed in {item.layer}: {item.missed.score:.4f}  {item.missed.text}")
+    if item.near_miss:
+        lines.append(f"just missed in {item.layer}: {item.near_miss.score:.4f}  {item.near_miss.text}")
     return "\n".join(lines)

@@ -112,8 +112,8 @@ async def finish(
             raise LeaseLostError(f"{claimed.name} was taken over by another.", hint=CONTINUES_ELSEWHERE)
         await SQL["delete_idle_runs"].execute(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
         if outcome.result is not None:
-            about = {"job": claimed.name, "did": outcome.result}
-            publish("job.ended", about, agent_id=claimed.agent_id, now=row["finished_at"])
+            about = {"job": claimed.name, "result": outcome.result}
+            publish("job.completed", about, agent_id=claimed.agent_id, now=row["finished_at"])
     return outcome
 
 

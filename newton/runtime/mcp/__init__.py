@@ -1,1 +1,1 @@
-"""MCP: the verbs of the memory for any program that speaks it, over its own pipes or over HTTP."""
+"""MCP server over stdio and HTTP."""

@@ -1,4 +1,4 @@
-"""MCP over HTTP as the daemon serves it at /mcp, with the same tokens."""
+"""MCP over HTTP at /mcp, with the tokens of the HTTP API."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATH = "/mcp"
-CALLER_KEY = "newton.caller"  # under which a request says who makes it
+CALLER_KEY = "newton.caller"  # the AuthenticatedCaller in the scope of a request
 
 
 class HttpTransport:
-    """An ASGI application. The protocol is loaded with the first request: that takes a second or two."""
+    """ASGI application; the SDK is imported with the first request, because that takes a second or two."""
 
     def __init__(self) -> None:
         self._open_lock = asyncio.Lock()
@@ -39,7 +39,7 @@ class HttpTransport:
         await (await self._get_manager()).handle_request(scope, receive, send)
 
     async def close(self) -> None:
-        """Ends what it has begun."""
+        """Stop the session manager."""
         if self._manager_task:
             self._manager_task.cancel()
             with suppress(asyncio.CancelledError):
@@ -59,14 +59,14 @@ class HttpTransport:
 
 @asynccontextmanager
 async def mount_mcp(app: FastAPI) -> AsyncGenerator[None]:
-    """The application serves MCP too, until the end of the block."""
-    door = HttpTransport()
-    # without sessions there is nothing to listen to or to end: who tries is answered 405, as the protocol has it
-    app.router.routes.append(Route(PATH, door, methods=["POST"], include_in_schema=False))
+    """Serve MCP at /mcp until the end of the block."""
+    transport = HttpTransport()
+    # a stateless server has no GET stream and no DELETE: the specification wants 405
+    app.router.routes.append(Route(PATH, transport, methods=["POST"], include_in_schema=False))
     try:
         yield
     finally:
-        await door.close()
+        await transport.close()
 
 
 async def _run_manager(manager: "StreamableHTTPSessionManager", ready: asyncio.Event) -> None:

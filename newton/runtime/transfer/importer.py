@@ -97,7 +97,7 @@ class NdjsonImporter:
                 )
             if report.new or report.episodes:
                 about = {"new": report.new, "known": report.unchanged, "refused": len(report.rejections)}
-                self.scope.publish("import.finished", about)
+                self.scope.publish("import.completed", about)
         signal.is_finished = True
         signal.work_available.set()
 
@@ -131,7 +131,7 @@ class NdjsonImporter:
         ctx = self.scope.at(ORIGIN).write_context("user")
         new = await write_items(tx, items, ctx=ctx, sizes=self.sizes)
         if new:
-            self.scope.publish("import.kept", {"new": new, "known": len(items) - new})
+            self.scope.publish("import.batch_committed", {"new": new, "unchanged": len(items) - new})
         return new
 
     async def _close_sessions(self, session_refs: set[str], report: ImportReport, progress: ProgressCallback) -> None:

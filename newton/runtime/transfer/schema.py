@@ -1,13 +1,10 @@
 """What each line of an import file may say, and the thing it asks Newton to keep."""
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeVar, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -32,13 +29,12 @@ from newton.heart.episodes import NewEpisode
 from newton.heart.events.event_types import EventData, validate_event
 from newton.heart.facts.fact_store import NewFact
 from newton.memory import hygiene
+from newton.memory.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
 from newton.memory.importance import normalize_importance
 from newton.memory.memory import Outcome
 from newton.providers.chat import ToolCall
 
 T = TypeVar("T")
-
-_DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class MessageItem(NamedTuple):
@@ -79,55 +75,8 @@ ImportItem = (
 )
 
 
-def _check_name(text: str) -> str:
-    return _as_validation_error(lambda: hygiene.clean_name(text, what="text"))
-
-
-def _check_ref(text: str) -> str:
-    return _as_validation_error(lambda: hygiene.clean_ref(text, what="text"))
-
-
-def _check_text(text: str) -> str:
-    return _as_validation_error(lambda: hygiene.clean_text(text, what="text"))
-
-
-def _check_message(text: str) -> str:
-    return (
-        _as_validation_error(lambda: hygiene.clean_text(text, what="text", max_chars=hygiene.MAX_MESSAGE_CHARACTERS))
-        if text
-        else text
-    )
-
-
 def _arguments_to_json(arguments: object) -> object:
     return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
-
-
-def _require_timestamp(value: object) -> object:
-    """Of numbers, and of texts of digits alone, pydantic would make times in 1970."""
-    if not (isinstance(value, str) and _DATED.match(value)):
-        raise PydanticCustomError("time", "must be a time such as 2023-05-08T13:56:00Z")
-    return value
-
-
-def _check_moment(value: datetime) -> datetime:
-    return _as_validation_error(lambda: hygiene.validate_time(value))
-
-
-def _as_validation_error(rule: Callable[[], T]) -> T:
-    """What the rule says, as pydantic wants to hear it: then it names the field."""
-    try:
-        return rule()
-    except InputError as error:
-        raise PydanticCustomError("refused", "{what}", {"what": error.what.rstrip(".")}) from None
-
-
-Name = Annotated[str, AfterValidator(_check_name)]
-Ref = Annotated[str, AfterValidator(_check_ref)]
-CleanText = Annotated[str, AfterValidator(_check_text)]
-MessageContent = Annotated[str, AfterValidator(_check_message)]
-Timestamp = Annotated[datetime, Field(strict=False), BeforeValidator(_require_timestamp), AfterValidator(_check_moment)]
-Importance = Annotated[float, Field(ge=0, le=10)]
 
 
 class ImportLine(BaseModel):
@@ -143,7 +92,7 @@ class ToolCallInput(BaseModel):
 
     id: Ref
     name: Name
-    arguments: Annotated[str, BeforeValidator(_arguments_to_json), AfterValidator(_check_text)] = "{}"
+    arguments: Annotated[CleanText, BeforeValidator(_arguments_to_json)] = "{}"
 
     @property
     def tool_call(self) -> ToolCall:
@@ -344,7 +293,8 @@ class EntityImportLine(ImportLine):
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
         properties: Mapping[str, str | int | float | bool] = {
-            key: _check_text(value) if isinstance(value, str) else value for key, value in self.properties.items()
+            key: hygiene.clean_text(value) if isinstance(value, str) else value
+            for key, value in self.properties.items()
         }
         return EntityDeclaration(
             name=self.name,

@@ -19,7 +19,7 @@ RESPONSE_SECONDS = 60.0  # until the answer begins
 
 # A chat waits for a model, a listener stands for hours and does next to nothing, an agent as a file takes as long as it
 # is large: they take no place at work, and have a number of their own, of all callers and of one.
-LONG_LIVED_LIMITS = {"talk": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
+LONG_LIVED_LIMITS = {"turns": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
 # These must answer when nothing else does.
 UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
@@ -160,7 +160,7 @@ class AdmissionMiddleware:
 
 def _limit_key(path: str) -> str:
     turn = path.startswith("/v1/sessions/") and path.endswith("/turns")
-    return "talk" if turn or path == "/v1/chat/completions" else path
+    return "turns" if turn or path == "/v1/chat/completions" else path
 
 
 def caller_key(scope: Scope) -> str:

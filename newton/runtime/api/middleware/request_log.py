@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newton.clock import monotonic_ms
 from newton.ids import new_id
-from newton.runtime.api.routes.metrics import PrometheusMetrics
+from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.telemetry import span
 
 SECURITY_HEADERS = {

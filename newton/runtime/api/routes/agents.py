@@ -1,4 +1,4 @@
-"""Agents, begun on purpose."""
+"""Routes of agents and tokens."""
 
 from uuid import UUID
 
@@ -6,32 +6,48 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from newton.memory import hygiene
+from newton.memory.field_types import Name
+from newton.runtime.access.tokens import TokenScope
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.auth import AdminAccess
+from newton.runtime.api.auth import AdminAccess, ReadAccess
 from newton.runtime.api.schemas import RequestModel, ResponseModel
-from newton.runtime.transfer.schema import Name
 
-router = APIRouter(prefix="/v1/agents", tags=["agents"])
+router = APIRouter(prefix="/v1", tags=["agents"])
 
 
 class CreateAgentRequest(RequestModel):
-    """What the agent is called."""
+    """The name of the agent."""
 
     name: Name = Field(examples=["work"])
 
 
 class AgentInfo(ResponseModel):
-    """An agent that is there."""
+    """An agent."""
 
     agent_id: UUID
     name: str = Field(examples=["work"])
 
 
-@router.post("", status_code=201)
+class TokenInfo(ResponseModel):
+    """The agent and the scope of the token, and the chat model; null when none is configured."""
+
+    agent: str
+    scope: TokenScope
+    model: str | None
+
+
+@router.post("/agents", status_code=201)
 async def create_agent(body: CreateAgentRequest, request: Request, caller: AdminAccess) -> AgentInfo:
-    """Begin an agent, whom `X-Newton-Agent` may name from then on; one that is there already stays as it is. For the
-    operator's token alone."""
-    caller.require_operator("Agents are begun by the operator.")
-    minds: AgentRegistry = request.app.state.agents
-    newton = await minds.create(hygiene.clean_ref(body.name, what="agent"))
+    """Create an agent that `X-Newton-Agent` can select. An existing one is unchanged. Needs the operator's token."""
+    caller.require_operator("Only the operator creates agents.")
+    agents: AgentRegistry = request.app.state.agents
+    newton = await agents.create(hygiene.clean_ref(body.name, what="agent"))
     return AgentInfo(agent_id=newton.scope.agent_id, name=newton.settings.agent)
+
+
+@router.get("/token")
+async def get_token_info(request: Request, caller: ReadAccess) -> TokenInfo:
+    """Return the agent and the scope of the token, and the chat model."""
+    settings = caller.newton.settings
+    model = settings.openai_model if request.app.state.agents.chat_model else None
+    return TokenInfo(agent=settings.agent, scope=caller.scope, model=model)

@@ -1,22 +1,23 @@
-"""Contexts that were made: listed, explained, and made once more."""
+"""Routes of bundles: the stored contexts."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from newton.cognition.bundles.bundle_store import BundleSummary
 from newton.cognition.bundles.replay import ReplayResult
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.schemas import Cursor, CursorPage, Limit, ResponseModel
+from newton.runtime.chat_backend.view_models import ExplanationView, to_explanation_view
 
-router = APIRouter(prefix="/v1/bundles", tags=["context"])
+router = APIRouter(prefix="/v1/bundles", tags=["bundles"])
 
 
 class BundleInfo(ResponseModel):
-    """A context as a list shows it."""
+    """A bundle in a list."""
 
     bundle_id: UUID
     created_at: datetime
@@ -29,14 +30,14 @@ class BundleInfo(ResponseModel):
 
 
 class ReplayDifference(ResponseModel):
-    """What did not come out as it is stored."""
+    """A field that differs from the stored bundle, and the reason."""
 
-    what: str
-    why: str
+    field: str
+    reason: str
 
 
 class ReplayResponse(ResponseModel):
-    """A context made once more. `since` is what has changed since and does not matter to it."""
+    """A rebuilt bundle. `changes_since` lists later changes that do not affect it."""
 
     bundle_id: UUID
     created_at: datetime
@@ -45,13 +46,13 @@ class ReplayResponse(ResponseModel):
     items: int
     identical: bool
     differences: list[ReplayDifference]
-    since: list[str]
+    changes_since: list[str]
     text: str
 
 
 @router.get("")
 async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = None) -> CursorPage[BundleInfo]:
-    """The contexts that were made, the last first."""
+    """List bundles, newest first."""
     before = pagination.decode_id_cursor(cursor)
     found = await caller.newton.bundles().list_recent(limit + 1, before=before)
     return pagination.build_page(found, limit, _to_bundle_info, lambda one: one.bundle_id)
@@ -59,14 +60,26 @@ async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = N
 
 @router.get("/{bundle_id}")
 async def get_bundle(bundle_id: UUID, caller: ReadAccess) -> dict[str, Any]:
-    """A context with all its candidates as they were then, and why each is in or out."""
-    account = await caller.newton.bundles().explain(bundle_id.hex)
-    return account.as_json()
+    """Return a bundle with all its candidates and the reason why each was selected or rejected."""
+    return (await caller.newton.bundles().explain(bundle_id.hex)).as_json()
+
+
+@router.get("/{bundle_id}/explain")
+async def explain_bundle(
+    bundle_id: UUID,
+    caller: ReadAccess,
+    item: Annotated[
+        str, Query(max_length=1_000, description="Its number in the context, its id, its ref, or words of its text.")
+    ],
+) -> ExplanationView:
+    """Explain why one memory is in a context or not."""
+    explanation = await caller.newton.bundles().explain(bundle_id.hex)
+    return to_explanation_view(explanation, explanation.find_item(item))
 
 
 @router.post("/{bundle_id}/replay")
 async def replay_bundle(bundle_id: UUID, caller: ReadAccess) -> ReplayResponse:
-    """Make a context once more from what is stored of it, and compare. Nothing is kept of this."""
+    """Rebuild a bundle from its stored inputs and compare the two. Stores nothing."""
     return _to_replay_response(await caller.newton.bundles().replay(bundle_id.hex))
 
 
@@ -74,9 +87,11 @@ def _to_bundle_info(summary: BundleSummary) -> BundleInfo:
     return BundleInfo(**{name: getattr(summary, name) for name in BundleInfo.model_fields})
 
 
-def _to_replay_response(replayed: ReplayResult) -> ReplayResponse:
+def _to_replay_response(result: ReplayResult) -> ReplayResponse:
     own = {
-        name: getattr(replayed, name) for name in ReplayResponse.model_fields if name not in ("differences", "since")
+        name: getattr(result, name)
+        for name in ReplayResponse.model_fields
+        if name not in ("differences", "changes_since")
     }
-    differences = [ReplayDifference(what=one.what, why=one.why) for one in replayed.differences]
-    return ReplayResponse(**own, differences=differences, since=list(replayed.since))
+    differences = [ReplayDifference(field=one.what, reason=one.why) for one in result.differences]
+    return ReplayResponse(**own, differences=differences, changes_since=list(result.since))

@@ -1,4 +1,4 @@
-"""Events as they happen: a stream that a reader takes up again where it was left."""
+"""Route of the event stream, which a client resumes with Last-Event-ID."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from newton.runtime.api.event_broadcaster import EventBroadcaster
 
 router = APIRouter(prefix="/v1", tags=["events"])
 
-HEARTBEAT_SECONDS = 5  # who has left is noticed by it; and what was told while nobody heard the database
+HEARTBEAT_SECONDS = 5  # also how soon a disconnect or a missed notification is noticed
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `id` counts up, `event` is the type, `data` is JSON.",
@@ -28,7 +28,7 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
                     "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
                     "required": ["data"],
                 },
-                "example": 'id: 7\nevent: memory.remembered\ndata: {"at": "2026-03-01T09:00:00+00:00"}\n\n',
+                "example": 'id: 7\nevent: memory.remembered\ndata: {"occurred_at": "2026-03-01T09:00:00+00:00"}\n\n',
             }
         },
     }
@@ -36,10 +36,15 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 LastEventId = Annotated[
     int | None,
-    Header(alias="Last-Event-ID", ge=0, lt=2**63, description="The last event that was read; without it, from now on."),
+    Header(
+        alias="Last-Event-ID",
+        ge=0,
+        lt=2**63,
+        description="The last event that was read; omitted, only new events are sent.",
+    ),
 ]
 AfterQuery = Annotated[
-    int | None, Query(alias="from", ge=0, lt=2**63, description="The same, for who cannot send a header.")
+    int | None, Query(ge=0, lt=2**63, description="The same as Last-Event-ID, for clients that cannot send a header.")
 ]
 
 
@@ -47,8 +52,8 @@ AfterQuery = Annotated[
 async def stream_events(
     request: Request, caller: ReadAccess, last_event_id: LastEventId = None, after: AfterQuery = None
 ) -> StreamingResponse:
-    """What happens to the agent, for as long as the connection stands. Events are kept for seven days."""
-    newton, board = caller.newton, request.app.state.broadcaster
+    """Stream the events of the agent until the client disconnects. Events are kept for seven days."""
+    newton, broadcaster = caller.newton, request.app.state.broadcaster
     number = last_event_id if last_event_id is not None else after
     async with newton.scope.transaction() as tx:
         latest = await events.get_last_number(tx, agent_id=newton.scope.agent_id)
@@ -56,10 +61,10 @@ async def stream_events(
         number = latest
     if number > latest:
         raise ConflictError(
-            f"There was no event {number} yet; the last one is {latest}.",
-            hint="Listen without Last-Event-ID: a backup may have been restored, and much may have changed.",
+            f"Event {number} does not exist; the last one is {latest}.",
+            hint="Connect without Last-Event-ID and reload your data: a backup may have been restored.",
         )
-    return StreamingResponse(_stream(caller, board, number), media_type="text/event-stream")
+    return StreamingResponse(_stream(caller, broadcaster, number), media_type="text/event-stream")
 
 
 async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, number: int) -> AsyncGenerator[str]:
@@ -67,20 +72,20 @@ async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, nu
     yield ": newton\n\n"
     while not broadcaster.is_closed:
         with broadcaster.subscribe(agent_id) as waiting:
-            # a reader may leave at any moment, and a unit of work is not to be left in the middle
+            # a disconnect must not cancel an open transaction
             found = await asyncio.shield(asyncio.ensure_future(_read_events_after(caller, number)))
             woken = bool(found) or found is None or await broadcaster.wait_for_event(waiting, seconds=HEARTBEAT_SECONDS)
         if found is None:
             return
-        for told in found:
-            yield _format_event(told)
-            number = told.number
+        for event in found:
+            yield _format_event(event)
+            number = event.number
         if not woken:
             yield ": beat\n\n"
 
 
 async def _read_events_after(caller: AuthenticatedCaller, number: int) -> list[AgentEvent] | None:
-    """What was told behind that number; None when the token is valid no more."""
+    """Return the events after `number`; None when the token has become invalid."""
     newton = caller.newton
     async with newton.scope.transaction() as tx:
         if not await caller.is_token_valid(tx):
@@ -89,5 +94,5 @@ async def _read_events_after(caller: AuthenticatedCaller, number: int) -> list[A
 
 
 def _format_event(event: AgentEvent) -> str:
-    said = json.dumps({"at": event.created_at.isoformat(), **event.payload}, ensure_ascii=False)
-    return f"id: {event.number}\nevent: {event.type}\ndata: {said}\n\n"
+    data = json.dumps({"occurred_at": event.created_at.isoformat(), **event.payload}, ensure_ascii=False)
+    return f"id: {event.number}\nevent: {event.type}\ndata: {data}\n\n"

@@ -1,4 +1,4 @@
-"""Everything that an agent is, as a file."""
+"""Route of the export of an agent."""
 
 import tempfile
 from collections.abc import Generator
@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from newton.runtime.api.auth import AdminAccess
 from newton.runtime.api.middleware.admission import stall_timeout
 
-router = APIRouter(prefix="/v1", tags=["export"])
+router = APIRouter(prefix="/v1", tags=["transfer"])
 
 NDJSON_MEDIA_TYPE = "application/x-ndjson"
 CHUNK_BYTES = 256 * 1024
@@ -22,22 +22,25 @@ CHUNK_BYTES = 256 * 1024
     "/export",
     response_class=StreamingResponse,
     responses={
-        200: {"content": {NDJSON_MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "One JSON object a line."}
+        200: {
+            "content": {NDJSON_MEDIA_TYPE: {"schema": {"type": "string"}}},
+            "description": "One JSON object per line.",
+        }
     },
 )
 async def export_agent(caller: AdminAccess) -> StreamingResponse:
-    """The agent as it stands at this moment; `POST /v1/import` takes it in, and `newton import`.
+    """Export the agent; `POST /v1/import` and `newton import` read the result.
 
-    It is written down before it is sent, so that a slow reader keeps no transaction open.
+    It is written to a temporary file first, so that a slow client keeps no transaction open.
     """
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())
         async with stall_timeout() as moved:
             header = await caller.newton.carrier().export(file, progress=moved)
-        stack.pop_all()  # it goes with the last who reads it
-    named = f"{caller.newton.scope.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
-    told = {"Content-Disposition": f'attachment; filename="{named}"', "Content-Length": str(file.tell())}
-    return StreamingResponse(_read_chunks(file), media_type=NDJSON_MEDIA_TYPE, headers=told)
+        stack.pop_all()  # _read_chunks closes the file
+    filename = f"{caller.newton.scope.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
+    headers = {"Content-Disposition": f'attachment; filename="{filename}"', "Content-Length": str(file.tell())}
+    return StreamingResponse(_read_chunks(file), media_type=NDJSON_MEDIA_TYPE, headers=headers)
 
 
 def _read_chunks(file: IO[bytes]) -> Generator[bytes]:

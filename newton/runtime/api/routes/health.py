@@ -20,5 +20,5 @@ async def get_liveness() -> HealthResponse:
 @router.get("/ready", responses={503: {"model": HealthResponse}})
 async def get_readiness(request: Request) -> JSONResponse:
     """The database answers too, and nobody is waiting for the end."""
-    up = await request.app.state.agents.ready()
+    up = await request.app.state.agents.is_ready()
     return JSONResponse({"status": "ready" if up else "not ready"}, 200 if up else 503)

@@ -1,4 +1,4 @@
-"""Import: lines of NDJSON become memories, each once; or an agent that was exported is taken in as a whole."""
+"""Route of imports: NDJSON lines, or a whole exported agent."""
 
 import tempfile
 from collections.abc import Callable
@@ -26,33 +26,33 @@ EXAMPLE_LINE = (
 REQUEST_BODY = {
     "requestBody": {
         "required": True,
-        "description": "An object a line; `newton import --help` shows every type. The same line again changes nothing,"
-        " so that a file may be sent in parts, and a part again. Or the whole of what `GET /v1/export` answered.",
+        "description": "One JSON object per line; `newton import --help` shows every type. A repeated line changes nothing,"
+        " so a file can be sent in parts and a part can be retried. Or the output of `GET /v1/export`.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}}},
     }
 }
 
 
 class RejectedLine(ResponseModel):
-    """A line that was not taken, and why."""
+    """A rejected line and the reason."""
 
     line: int
     reason: str
 
 
 class ImportResponse(ResponseModel):
-    """What an import did. `embedder_down` is why vectors could not be made."""
+    """The result of an import. `embedder_error` is why texts could not be embedded."""
 
     new: int
-    known: int
+    unchanged: int
     episodes: int
     embedded: int
-    refused: list[RejectedLine]
-    embedder_down: str | None
+    rejected: list[RejectedLine]
+    embedder_error: str | None
 
 
 class ImportedAgent(ResponseModel):
-    """What an export brought in: so many memories, as they stood when it was made."""
+    """An imported agent: its number of memories, and the time of the export."""
 
     memories: int
     exported_at: datetime
@@ -60,12 +60,12 @@ class ImportedAgent(ResponseModel):
 
 @router.post("/import", openapi_extra=REQUEST_BODY)
 async def import_memories(request: Request, caller: AdminAccess) -> ImportResponse | ImportedAgent:
-    """Take every valid line once. One that is refused is named with its number; the others go in.
+    """Import every valid line once. Rejected lines are reported by number; the others are imported.
 
-    An export is taken in whole or not at all, and only into an agent that has not begun.
+    An export is imported completely or not at all, and only into an empty agent.
     """
     with tempfile.TemporaryDirectory(prefix="newton-") as folder:
-        path = Path(folder) / "given.ndjson"
+        path = Path(folder) / "upload.ndjson"
         with path.open("w+b") as file:
             await request_limits.save_to_file(request, file)
             file.seek(0)
@@ -73,10 +73,10 @@ async def import_memories(request: Request, caller: AdminAccess) -> ImportRespon
         async with stall_timeout() as moved:
             if not whole:
                 return _to_import_response(await caller.newton.importer().run(path, progress=moved))
-            taken = await _restore_archive(caller.newton, path, moved)
-    minds: AgentRegistry = request.app.state.agents
-    await minds.reload(caller.newton)  # the model by which its memories are found came with it
-    return taken
+            imported = await _restore_archive(caller.newton, path, moved)
+    agents: AgentRegistry = request.app.state.agents
+    await agents.reload(caller.newton)  # the export also holds the frame classifier and the scoring weights
+    return imported
 
 
 async def _restore_archive(newton: AgentServices, path: Path, on_progress: Callable[[object], None]) -> ImportedAgent:
@@ -90,9 +90,9 @@ async def _restore_archive(newton: AgentServices, path: Path, on_progress: Calla
 def _to_import_response(report: ImportReport) -> ImportResponse:
     return ImportResponse(
         new=report.new,
-        known=report.unchanged,
+        unchanged=report.unchanged,
         episodes=report.episodes,
         embedded=report.embedded,
-        refused=[RejectedLine(line=one.line, reason=one.reason) for one in report.rejections],
-        embedder_down=report.embedder_error,
+        rejected=[RejectedLine(line=one.line, reason=one.reason) for one in report.rejections],
+        embedder_error=report.embedder_error,
     )

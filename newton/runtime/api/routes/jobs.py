@@ -1,60 +1,63 @@
-"""What is done by itself: when, how it went last, and asking for it now."""
+"""Routes of scheduled jobs."""
 
-from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field
 
 from newton.runtime.api.auth import AdminAccess, ReadAccess
+from newton.runtime.api.schemas import ItemList, ResponseModel
 from newton.runtime.jobs.status import JobStatus, list_job_statuses, request_run
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
-class JobInfo(BaseModel):
-    """A job, and its last run; `because` says why it did what it did, `next_at` when it is due again."""
+class JobInfo(ResponseModel):
+    """A job and its last run; `reason` explains the result, `next_run_at` is when it is due."""
 
     name: str = Field(examples=["embed"])
-    does: str
+    description: str
     schedule: str = Field(examples=["every 2 minutes"])
-    next_at: datetime
+    next_run_at: datetime
     state: str | None = Field(examples=["done"])
-    last_at: datetime | None
-    seconds: float | None
-    did: JsonValue
-    because: str | None = Field(examples=["nothing waited for a vector"])
+    last_started_at: datetime | None
+    duration_seconds: float | None
+    result: Any
+    reason: str | None = Field(examples=["nothing waited for a vector"])
     error: str | None
 
 
-class JobListResponse(BaseModel):
-    jobs: Sequence[JobInfo]
-
-
-class JobRunResponse(BaseModel):
-    """The run that was asked for, or that was waiting or at work already."""
+class JobRunResponse(ResponseModel):
+    """The queued run, or the one that was already queued or running."""
 
     job_id: UUID
 
 
 @router.get("")
-async def list_jobs(caller: ReadAccess) -> JobListResponse:
-    """Every job with its schedule and its last run."""
-    return JobListResponse(jobs=[_to_job_info(one) for one in await list_job_statuses(caller.newton)])
+async def list_jobs(caller: ReadAccess) -> ItemList[JobInfo]:
+    """List the jobs with their schedule and their last run."""
+    return ItemList(items=[_to_job_info(one) for one in await list_job_statuses(caller.newton)])
 
 
 @router.post("/{name}/run", status_code=202)
 async def run_job(name: str, caller: AdminAccess) -> JobRunResponse:
-    """Have a job done now. It is queued; `GET /v1/jobs` says what came of it."""
+    """Queue a run of a job now. `GET /v1/jobs` shows its result."""
     return JobRunResponse(job_id=await request_run(caller.newton, name))
 
 
 def _to_job_info(status: JobStatus) -> JobInfo:
+    last = status.last_run
     return JobInfo(
         name=status.job.name,
-        does=status.job.description,
+        description=status.job.description,
         schedule=status.job.schedule.description,
-        next_at=status.next_at,
-        **status.last_run_fields,
+        next_run_at=status.next_at,
+        state=last and last.state,
+        last_started_at=last and last.started_at,
+        duration_seconds=last.duration.total_seconds() if last and last.duration else None,
+        result=last and last.result,
+        reason=last and last.reason,
+        error=last and last.error,
     )

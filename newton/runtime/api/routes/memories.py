@@ -1,4 +1,4 @@
-"""Memories, one at a time: remembered, looked at, confirmed, superseded, retracted, forgotten."""
+"""Routes of single memories."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -6,66 +6,69 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
+from newton.memory.field_types import CleanText, Importance, Timestamp
 from newton.memory.lookup import MemoryDetail, RelatedMemory
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.memory.transitions import TransitionRecord
-from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.idempotency import AdminAction, WriteAction
-from newton.runtime.api.schemas import RequestModel, ResponseModel
-from newton.runtime.transfer.schema import CleanText, Name, Timestamp
+from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
-ORIGIN = "http"
 
+class RememberRequest(RememberInput):
+    """A fact."""
 
-class RememberRequest(RequestModel):
-    """A fact as it is told."""
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"content": "Ana lives in Porto.", "subject": "Ana", "attribute": "lives in", "confidence": 0.9}
+            ]
+        }
+    )
 
-    content: CleanText = Field(examples=["Ana lives in Porto."])
-    subject: Name | None = Field(None, examples=["Ana"])
-    attribute: Name | None = Field(None, description="What of the subject it tells.", examples=["lives in"])
-    confidence: float | None = Field(None, ge=0, le=1, examples=[0.9])
-    importance: float | None = Field(None, ge=0, le=10, examples=[7])
-    at: Timestamp | None = Field(None, description="When it became true, with a zone; without it, now.")
-    until: Timestamp | None = Field(None, description="When it ends, if that is known.")
+    importance: Importance | None = Field(None, examples=[7])
+    at: Timestamp | None = Field(None, description="When it became true; omitted, now.")
+    until: Timestamp | None = Field(None, description="When it ends, if known.")
 
 
 class RememberResponse(ResponseModel):
-    """What became of it, and the memory that has it."""
+    """The memory of the fact, and whether it is new."""
 
     memory_id: UUID
-    learnt: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
-    at: datetime = Field(description="When it was begun with.")
+    status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
+    started_at: datetime = Field(description="When the request began; `POST /v1/memories/process` takes it as `since`.")
 
 
 class MemoryLinkInfo(ResponseModel):
-    """What a memory is to another one."""
+    """A link to another memory."""
 
-    link: str = Field(examples=["supersedes"])
-    other_id: UUID
+    type: str = Field(examples=["supersedes"])
+    memory_id: UUID
     kind: Kind
     state: str
     micro: str
 
 
 class StateChangeInfo(ResponseModel):
-    """A change of a memory's state."""
+    """A state transition of a memory."""
 
-    at: datetime
+    changed_at: datetime
     from_state: str
     to_state: str
     event: str
-    because: str
+    reason: str
     origin: str
 
 
 class MemoryResponse(ResponseModel):
-    """A memory in full: its words, where it comes from, what it is to others, and what became of it."""
+    """A memory with its full text, source, links and state transitions."""
 
     memory_id: UUID
     kind: Kind
@@ -85,61 +88,96 @@ class MemoryResponse(ResponseModel):
     trust: Trust
     quarantined: bool
     ref: str | None
-    told: dict[str, str] = Field(description="What else a fact tells: subject, attribute, when it is true.")
+    fact: dict[str, str] = Field(description="Of a fact: subject, attribute, and when it is true.")
     links: list[MemoryLinkInfo]
     changes: list[StateChangeInfo]
 
 
 class SupersedeRequest(RequestModel):
-    """What is true instead."""
+    """The fact that is true instead."""
 
     content: CleanText = Field(examples=["Ana lives in Bergen."])
-    at: Timestamp | None = Field(None, description="When it became true, with a zone; without it, now.")
+    at: Timestamp | None = Field(None, description="When it became true; omitted, now.")
 
 
 class ConfirmResponse(ResponseModel):
-    """Whether it counted: the same door confirms a fact once a day."""
+    """`counted` is false for a repetition: each origin confirms a fact at most once a day."""
 
     memory_id: UUID
     counted: bool
 
 
 class SupersedeResponse(ResponseModel):
-    """The fact that stands in its place."""
+    """The old and the new fact."""
 
     memory_id: UUID
     superseded_by: UUID
 
 
 class RetractResponse(ResponseModel):
-    """The fact that was never so."""
+    """The retracted fact."""
 
     memory_id: UUID
 
 
 class ForgetResponse(ResponseModel):
-    """All that went."""
+    """The ids of all deleted memories."""
 
-    forgotten: list[UUID]
+    items: list[UUID]
+
+
+class ProcessPendingRequest(RequestModel):
+    since: Timestamp = Field(description="`started_at` of the response to what was written.")
+
+
+class ChangedMemory(ResponseModel):
+    """A state transition, and the short text of the memory."""
+
+    memory_id: UUID
+    event: str
+    from_state: str
+    to_state: str
+    reason: str
+    micro: str
 
 
 @router.post("", status_code=201, response_model=RememberResponse)
 async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
-    """Keep a fact, or confirm it when it is known. Its vector follows; until then it is found by its words."""
+    """Store a fact, or confirm it if it is known. It is embedded soon; until then search finds it by its words."""
 
     async def work(newton: AgentServices) -> RememberResponse:
-        began = newton.scope.now()
-        kept = await newton.memories(ORIGIN).remember(FactDraft(**body.model_dump()))
-        return RememberResponse(memory_id=kept.memory_id, learnt=kept.status, at=began)
+        started_at = newton.scope.now()
+        result = await newton.memories(ORIGIN).remember(FactDraft(**body.model_dump()))
+        return RememberResponse(memory_id=result.memory_id, status=result.status, started_at=started_at)
 
     return await act.run_once(work)
 
 
+@router.post("/process")
+async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> ItemList[ChangedMemory]:
+    """Index, embed and deduplicate what was written now; the jobs do it anyway. Returns the transitions since then."""
+    await caller.newton.maintenance(ORIGIN).process_pending()
+    changes = await caller.newton.curation(ORIGIN).list_changes(body.since)
+    return ItemList(
+        items=[
+            ChangedMemory(
+                memory_id=step.memory_id,
+                event=step.event,
+                from_state=step.from_state,
+                to_state=step.to_state,
+                reason=step.reason,
+                micro=micro,
+            )
+            for step, micro in changes
+        ]
+    )
+
+
 @router.get("/{memory_id}")
 async def get_memory(memory_id: UUID, caller: ReadAccess) -> MemoryResponse:
-    """The whole memory, wherever its full text is kept: what a context shows in short is expanded by this."""
-    record, changes, told = await caller.newton.curation(ORIGIN).get(memory_id.hex)
-    return _to_memory_response(record, changes, told)
+    """Return a memory with its full text."""
+    detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
+    return _to_memory_response(detail, changes, fact)
 
 
 @router.delete("/{memory_id}", response_model=ForgetResponse)
@@ -147,22 +185,22 @@ async def forget_memory(
     memory_id: UUID,
     act: AdminAction,
     *,
-    confirm: Annotated[Literal["forget"], Query(description="There is no way back: say `forget`.")],
-    derived: Annotated[bool, Query(description="Also what was made from it.")] = False,
-    because: Annotated[str, Query(max_length=500, description="Why; it is kept beside the id.")] = "asked for",
+    confirm: Annotated[Literal["forget"], Query(description="Must be `forget`, because it cannot be undone.")],
+    include_derived: Annotated[bool, Query(description="Also delete what was derived from it.")] = False,
+    reason: Annotated[str, Query(max_length=500, description="Why; it is kept with the id.")] = "asked for",
 ) -> Response:
-    """Forget a memory for good: its words go, a note of when and why stays."""
+    """Permanently delete a memory. Its id, the time and the reason are kept."""
 
     async def work(newton: AgentServices) -> ForgetResponse:
-        gone = await newton.curation(ORIGIN).forget([memory_id.hex], include_derived=derived, reason=because)
-        return ForgetResponse(forgotten=gone)
+        deleted = await newton.curation(ORIGIN).forget([memory_id.hex], include_derived=include_derived, reason=reason)
+        return ForgetResponse(items=deleted)
 
     return await act.run_once(work)
 
 
 @router.post("/{memory_id}/confirm", response_model=ConfirmResponse)
 async def confirm_memory(memory_id: UUID, act: WriteAction) -> Response:
-    """Say that a fact is so."""
+    """Confirm that a fact is true."""
 
     async def work(newton: AgentServices) -> ConfirmResponse:
         counted = await newton.curation(ORIGIN).confirm(memory_id.hex)
@@ -173,7 +211,7 @@ async def confirm_memory(memory_id: UUID, act: WriteAction) -> Response:
 
 @router.post("/{memory_id}/supersede", status_code=201, response_model=SupersedeResponse)
 async def supersede_memory(memory_id: UUID, body: SupersedeRequest, act: WriteAction) -> Response:
-    """Put a new statement in the place of a fact that was true until now."""
+    """Replace a fact that was true until now by a new one."""
 
     async def work(newton: AgentServices) -> SupersedeResponse:
         new = await newton.curation(ORIGIN).supersede(memory_id.hex, body.content, at=body.at)
@@ -184,7 +222,7 @@ async def supersede_memory(memory_id: UUID, body: SupersedeRequest, act: WriteAc
 
 @router.post("/{memory_id}/retract", response_model=RetractResponse)
 async def retract_memory(memory_id: UUID, act: WriteAction) -> Response:
-    """Say that a fact was never so. What it had superseded holds again."""
+    """Retract a fact that was never true. The fact that it had superseded becomes active again."""
 
     async def work(newton: AgentServices) -> RetractResponse:
         await newton.curation(ORIGIN).retract(memory_id.hex)
@@ -193,21 +231,24 @@ async def retract_memory(memory_id: UUID, act: WriteAction) -> Response:
     return await act.run_once(work)
 
 
-def _to_memory_response(
-    record: MemoryDetail, changes: list[TransitionRecord], fact_fields: dict[str, str]
-) -> MemoryResponse:
-    own = {name: getattr(record, name) for name in MemoryResponse.model_fields if hasattr(record, name)}
-    return MemoryResponse(
-        **own,
-        told=fact_fields,
-        links=[_to_link_info(relative) for relative in record.relatives],
-        changes=[_to_state_change(change) for change in changes],
+def _to_memory_response(detail: MemoryDetail, changes: list[TransitionRecord], fact: dict[str, str]) -> MemoryResponse:
+    own = {name: getattr(detail, name) for name in MemoryResponse.model_fields if hasattr(detail, name)}
+    links = [_to_link_info(relative) for relative in detail.relatives]
+    return MemoryResponse(**own, fact=fact, links=links, changes=[_to_state_change(change) for change in changes])
+
+
+def _to_link_info(related: RelatedMemory) -> MemoryLinkInfo:
+    return MemoryLinkInfo(
+        type=related.link, memory_id=related.other_id, kind=related.kind, state=related.state, micro=related.micro
     )
 
 
-def _to_link_info(relative: RelatedMemory) -> MemoryLinkInfo:
-    return MemoryLinkInfo(**relative._asdict())
-
-
 def _to_state_change(change: TransitionRecord) -> StateChangeInfo:
-    return StateChangeInfo(**{name: getattr(change, name) for name in StateChangeInfo.model_fields})
+    return StateChangeInfo(
+        changed_at=change.at,
+        from_state=change.from_state,
+        to_state=change.to_state,
+        event=change.event,
+        reason=change.because,
+        origin=change.origin,
+    )

@@ -1,4 +1,4 @@
-"""The chat protocol of OpenAI: whoever speaks it talks to an agent that remembers."""
+"""OpenAI-compatible routes: chat completions with memory."""
 
 import hashlib
 import json
@@ -26,8 +26,8 @@ from newton.runtime.wiring import AgentServices
 
 ORIGIN = "http"
 OWN_MODEL = "newton"
-SESSION_PREFIX = "openai"  # how the session of a token is called, with a part of its hash
-# What is not done, with what may be said of it all the same: it asks for nothing.
+SESSION_PREFIX = "openai"  # of the session name of a token, before a part of its hash
+# Unsupported options, with the values that are accepted because they are the defaults.
 UNSUPPORTED: Mapping[str, tuple[object, ...]] = {
     "n": (None, 1),
     "logprobs": (None, False),
@@ -41,7 +41,7 @@ UNSUPPORTED: Mapping[str, tuple[object, ...]] = {
     "function_call": (None, "none"),
     "web_search_options": (None,),
 }
-CLIENT_CLOSED_REQUEST = 499  # in the log: who asked has left, and is answered nothing
+CLIENT_CLOSED_REQUEST = 499  # for the log: the client has disconnected
 SAMPLING_OPTIONS = (
     "temperature",
     "top_p",
@@ -56,12 +56,12 @@ SAMPLING_OPTIONS = (
 router = APIRouter(
     prefix="/v1",
     tags=["openai"],
-    responses={"default": {"model": problems.OpenAIErrorResponse, "description": "A failure, as OpenAI tells of one."}},
+    responses={"default": {"model": problems.OpenAIErrorResponse, "description": "An error in the format of OpenAI."}},
 )
 
 
 class OpenAIRequestModel(BaseModel):
-    """What clients send: what is not used here is theirs."""
+    """Base of request models; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -90,16 +90,16 @@ class ChatMessageParam(OpenAIRequestModel):
 
     @property
     def text(self) -> str:
-        """Raises InputError for what is no text."""
+        """Return the text parts. Raises InputError for images and files."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         if any(part.type not in ("text", "refusal") for part in self.content):
-            raise InputError("A message holds what is no text.", hint="Send text alone: Newton reads nothing else.")
+            raise InputError("Images and files are not supported.", hint="Send text parts only.")
         return "\n".join(part.text or "" for part in self.content)
 
 
 class ToolFunction(BaseModel):
-    """A tool as it is passed on."""
+    """The definition of a tool, which is passed to the model unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -116,7 +116,7 @@ class StreamOptions(OpenAIRequestModel):
 
 
 class ChatCompletionRequest(OpenAIRequestModel):
-    """A whole conversation; the answer is to its last message. What would ask for more than Newton does is refused."""
+    """A conversation; the reply is to its last message. Unsupported options are rejected."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -139,9 +139,9 @@ class ChatCompletionRequest(OpenAIRequestModel):
     parallel_tool_calls: bool | None = None
 
     def require_supported_options(self) -> None:
-        """Raises InputError for what cannot be done as it is wished."""
-        for name, plain in UNSUPPORTED.items():
-            if (self.model_extra or {}).get(name) not in plain:
+        """Raise InputError for unsupported options."""
+        for name, defaults in UNSUPPORTED.items():
+            if (self.model_extra or {}).get(name) not in defaults:
                 raise InputError(f"{name} is not supported.", hint="Leave it out.")
 
     @property
@@ -165,7 +165,7 @@ class ChatCompletionRequest(OpenAIRequestModel):
 
 @router.get("/models")
 async def list_models(caller: ReadAccess) -> dict[str, object]:
-    """The names that `model` may have."""
+    """List the accepted values of `model`."""
     return {"object": "list", "data": [_model_object(name) for name in _model_names(caller.newton)]}
 
 
@@ -175,32 +175,35 @@ async def create_chat_completion(
     request: Request,
     caller: WriteAccess,
     session: Annotated[
-        str | None, Header(alias="X-Newton-Session", description="Which conversation; else one of the token's own.")
+        str | None,
+        Header(alias="X-Newton-Session", description="The session; omitted, the default session of the token."),
     ] = None,
     debug: Annotated[
-        bool | None, Header(alias="X-Newton-Debug", description="Say in comment lines of the stream what was injected.")
+        bool | None,
+        Header(alias="X-Newton-Debug", description="List the injected memories in comment lines of the stream."),
     ] = None,
 ) -> Response:
-    """Answer a conversation as OpenAI does, with the memory added; what is new in it is remembered."""
+    """Complete a conversation with the memory added. New messages are stored."""
     newton = caller.newton
     body.require_supported_options()
     if body.model not in _model_names(newton):
         raise NotFoundError(f"There is no model {body.model!r}.", hint=f"There are: {', '.join(_model_names(newton))}.")
     ref = hygiene.clean_ref(session, what="session") if session else _default_session_name(request)
-    following = newton.following(ORIGIN)
-    followed = await following.match(body.incoming_messages, session_ref=ref, explicit_ref=session is not None)
-    turns = newton.turn_runner(request.app.state.agents.model, origin=ORIGIN)
-    pieces = TurnStream[str | TurnResult]().read_pieces(turns.run(_to_turn_input(body, followed)), caller, request)
-    telling = ResponseWriter(body, created_at=newton.scope.now(), debug=bool(debug))
+    match = await newton.following(ORIGIN).match(
+        body.incoming_messages, session_ref=ref, explicit_ref=session is not None
+    )
+    turns = newton.turn_runner(request.app.state.agents.chat_model, origin=ORIGIN)
+    pieces = TurnStream[str | TurnResult]().read_pieces(turns.run(_to_turn_input(body, match)), caller, request)
+    writer = ResponseWriter(body, created_at=newton.scope.now(), debug=bool(debug))
     if body.stream:
-        first = await _first_piece(pieces)  # what can be refused is refused by now
-        return StreamingResponse(telling.stream_chunks(first, pieces), media_type="text/event-stream")
-    told = await telling.build_response(pieces)
-    return JSONResponse(told) if told else Response(status_code=CLIENT_CLOSED_REQUEST)
+        first = await _first_piece(pieces)  # errors before it still have a status
+        return StreamingResponse(writer.stream_chunks(first, pieces), media_type="text/event-stream")
+    response = await writer.build_response(pieces)
+    return JSONResponse(response) if response else Response(status_code=CLIENT_CLOSED_REQUEST)
 
 
 async def _first_piece(pieces: AsyncGenerator[str | TurnResult | None]) -> str | TurnResult | None:
-    """The first thing that is said; None when nobody reads it any more."""
+    """Return the first piece; None when the client has disconnected."""
     async for piece in pieces:
         if piece is not None:
             return piece
@@ -208,14 +211,14 @@ async def _first_piece(pieces: AsyncGenerator[str | TurnResult | None]) -> str |
 
 
 class ResponseWriter:
-    """How one answer is told."""
+    """Writes one reply in the format of OpenAI."""
 
     def __init__(self, body: ChatCompletionRequest, *, created_at: datetime, debug: bool) -> None:
         self._body, self._debug = body, debug
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
 
     async def build_response(self, pieces: AsyncGenerator[str | TurnResult | None]) -> dict[str, object] | None:
-        """None when who asked has left before its end."""
+        """Return the response; None when the client has disconnected."""
         answer: str | TurnResult | None = None
         async with aclosing(pieces):
             async for piece in pieces:
@@ -244,7 +247,7 @@ class ResponseWriter:
                 async for piece in pieces:
                     for line in self._format_piece(piece):
                         yield line
-            except NewtonError as error:  # the status is said already
+            except NewtonError as error:  # the status has been sent
                 yield f"data: {_format_error(error)}\n\n"
         yield "data: [DONE]\n\n"
 
@@ -350,7 +353,7 @@ def _newton_object(answer: TurnResult) -> dict[str, object]:
     """What is to be known of an answer that the protocol has no place for."""
     return {
         "degraded": answer.degraded,
-        "quoted": answer.quoted,
+        "from_memory": answer.quoted,
         "bundle_id": str(answer.bundle.bundle_id),
         "context_tokens": answer.bundle.tokens,
     }

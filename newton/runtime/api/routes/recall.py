@@ -1,40 +1,41 @@
-"""Recall: the memories most likely meant."""
+"""Route of recall: search in the memory."""
 
 from datetime import datetime
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from newton.agent.inputs import RecallInput
+from newton.memory.field_types import Timestamp
 from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
 from newton.memory.search_types import RetrievedMemory
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.routes.memories import ORIGIN
-from newton.runtime.api.schemas import RequestModel, ResponseModel
-from newton.runtime.transfer.schema import CleanText, Timestamp
+from newton.runtime.api.schemas import ORIGIN, ResponseModel
 
 router = APIRouter(prefix="/v1", tags=["memories"])
 
 
-class RecallRequest(RequestModel):
-    """What to look for."""
+class RecallRequest(RecallInput):
+    """A search."""
 
-    text: CleanText = Field(examples=["Where does Ana live?"])
-    kinds: list[Kind] | None = Field(None, min_length=1, description="Only these.", examples=[["fact"]])
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Where does Ana live?", "limit": 5}]})
+
     limit: int = Field(10, ge=1, le=1_000)
-    quarantined: bool = Field(default=False, description="Also what tools and the web said.")
-    as_of: Timestamp | None = Field(None, description="As it was known at that moment, with a zone.")
+    kinds: list[Kind] | None = Field(None, min_length=1, description="Only these kinds.")
+    include_quarantined: bool = Field(default=False, description="Include output of tools and text of the web.")
+    as_of: Timestamp | None = Field(None, description="Search the memory as it was at this time.")
 
 
 class RecallItem(ResponseModel):
-    """A memory with what speaks for it: evidence is 0 for nothing and about 1 for plain."""
+    """A memory and its score: `evidence` is 0 for no match and about 1 for a clear one."""
 
     memory_id: UUID
     kind: Kind
     state: str
     text: str
     evidence: float
-    relevance: float = Field(description="The evidence as a part of the best one's.")
+    relevance: float = Field(description="`evidence` divided by that of the best result.")
     cosine: float
     lexical: float
     occurred_at: datetime
@@ -43,23 +44,24 @@ class RecallItem(ResponseModel):
 
 
 class RecallResponse(ResponseModel):
-    """The best first. `missing` names what could not be asked, and why."""
+    """The results, best first. `missing` names the sources that were unavailable, and why."""
 
-    found: list[RecallItem]
+    items: list[RecallItem]
     missing: dict[str, str]
 
 
 @router.post("/recall")
 async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResponse:
-    """The memories most likely meant by a text."""
+    """Search the memory."""
     recalled = await caller.newton.memories(ORIGIN).recall(
-        body.text,
+        body.query,
         kinds=body.kinds or RECALLABLE_KINDS,
         limit=body.limit,
-        include_quarantined=body.quarantined,
+        include_quarantined=body.include_quarantined,
         as_of=body.as_of,
     )
-    return RecallResponse(found=[_to_recall_item(found) for found in recalled.memories], missing=dict(recalled.missing))
+    items = [_to_recall_item(memory) for memory in recalled.memories]
+    return RecallResponse(items=items, missing=dict(recalled.missing))
 
 
 def _to_recall_item(memory: RetrievedMemory) -> RecallItem:

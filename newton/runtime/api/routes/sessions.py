@@ -1,4 +1,4 @@
-"""Sessions: what was said in them, what a model is shown of it, and where they branch."""
+"""Routes of sessions: messages, view, compaction, checkpoints and branches."""
 
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -9,27 +9,28 @@ from fastapi.responses import Response
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from newton.agent.loop.prompt import to_chat_messages as sent
+from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import SessionService
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.dialogue import sessions
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.compaction.entry_store import EntryStatus
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.memory import hygiene
+from newton.memory.field_types import MessageContent, Name, Ref, Timestamp
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.routes.memories import ORIGIN
-from newton.runtime.api.schemas import Cursor, CursorPage, Limit, RequestModel, ResponseModel
-from newton.runtime.transfer.schema import MessageContent, Name, Ref, Timestamp, ToolCallInput, find_message_error
+from newton.runtime.api.schemas import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
+from newton.runtime.transfer.schema import ToolCallInput, find_message_error
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
 class CreateSessionRequest(RequestModel):
-    """A session by the name that you give it."""
+    """The name of the session."""
 
     session: Ref = Field(examples=["planning"])
 
@@ -39,30 +40,30 @@ class CreateSessionResponse(ResponseModel):
 
 
 class SessionInfo(ResponseModel):
-    """A session, and where it leaves its parent when it has one."""
+    """A session; a branch has a parent and its position there."""
 
     session_id: UUID
     session: str
     created_at: datetime
-    parent: str | None
+    parent_session: str | None
     parent_position: int | None
 
 
 class MessageInput(RequestModel):
-    """A line of dialogue. `ref` is your own id of it: a line that the session has is left out."""
+    """A message. `ref` is your own id: a message whose `ref` the session has is ignored."""
 
     role: Role
     content: MessageContent = Field("", examples=["The staging server is restarted every Monday."])
     name: Name | None = Field(None, examples=["Ana"])
     ref: Ref | None = Field(None, examples=["m1"])
-    at: Timestamp | None = Field(None, description="When it was said, with a zone; without it, now.")
-    calls: list[ToolCallInput] = Field([], description="What an assistant has tools do.")
-    answers: Ref | None = Field(None, description="The id of the call that a tool's words answer.")
+    at: Timestamp | None = Field(None, description="When it was sent; omitted, now.")
+    calls: list[ToolCallInput] = Field([], description="The tool calls of an assistant.")
+    answers: Ref | None = Field(None, description="Of a tool message: the id of the tool call that it answers.")
 
     @model_validator(mode="after")
     def _check_content(self) -> Self:
-        if fault := find_message_error(self):
-            raise PydanticCustomError("refused", "{fault}", {"fault": fault})
+        if error := find_message_error(self):
+            raise PydanticCustomError("refused", "{error}", {"error": error})
         return self
 
     def to_message(self, *, now: datetime) -> Message:
@@ -76,13 +77,13 @@ class AppendMessagesRequest(RequestModel):
 
 
 class AppendMessagesResponse(ResponseModel):
-    """The places of the lines that are new."""
+    """The positions of the new messages."""
 
     positions: list[int]
 
 
 class MessageInfo(ResponseModel):
-    """A line at its place."""
+    """A stored message."""
 
     position: int
     role: Role
@@ -96,51 +97,55 @@ class MessageInfo(ResponseModel):
 
 
 class SessionViewResponse(ResponseModel):
-    """What a model is shown: messages of the chat protocol, what they cost, and what all lines behind them cost."""
+    """The messages for the model, their tokens, and the tokens of the whole log."""
 
     tokens: int
-    logged: int
+    log_tokens: int
     messages: list[dict[str, Any]]
 
 
 class CompactRequest(RequestModel):
-    most: int | None = Field(
-        None, ge=1, le=MAX_CONTEXT_TOKENS, description="Without it, the room there is.", examples=[8000]
+    tokens: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_CONTEXT_TOKENS,
+        description="Maximum tokens; omitted, the space in the window.",
+        examples=[8000],
     )
 
 
 class CompactResponse(ResponseModel):
-    """What it cost to be shown, and what it costs now, in tokens; what all its lines cost."""
+    """The tokens of the view before and after, and those of the whole log."""
 
-    before: int
-    after: int
-    logged: int
+    tokens_before: int
+    tokens_after: int
+    log_tokens: int
 
 
 class CompactionInfo(ResponseModel):
-    """Words that stand in the place of older lines."""
+    """A text that replaces older messages in the view."""
 
-    entry_id: UUID
+    compaction_id: UUID
     kind: str
-    first: int
-    last: int
+    first_position: int
+    last_position: int
     text: str
     tokens: int
-    before: int
+    tokens_before: int
     strategy: str
     model: str | None
-    made_at: datetime
+    created_at: datetime
     restored_at: datetime | None
 
 
 class RestoreCompactionRequest(RequestModel):
-    entry_id: UUID
+    compaction_id: UUID
 
 
 class RestoreCompactionResponse(ResponseModel):
-    """How many entries were dropped."""
+    """The number of compactions that were undone."""
 
-    dropped: int
+    restored: int
 
 
 class CreateCheckpointRequest(RequestModel):
@@ -148,11 +153,11 @@ class CreateCheckpointRequest(RequestModel):
 
 
 class CheckpointInfo(ResponseModel):
-    """A place with a name: behind that line."""
+    """A named position: after that message."""
 
     name: str
     position: int
-    at: datetime
+    created_at: datetime
 
 
 class CheckpointPosition(ResponseModel):
@@ -160,13 +165,17 @@ class CheckpointPosition(ResponseModel):
 
 
 class CreateBranchRequest(RequestModel):
-    session: Ref = Field(description="What the new one is called.", examples=["planning-with-redis"])
-    at: str | None = Field(None, description="A checkpoint or the number of a line; without it, the end.")
+    session: Ref = Field(description="The name of the new session.", examples=["planning-with-redis"])
+    from_position: str | None = Field(None, description="A checkpoint or a message number; omitted, the end.")
+
+
+class CloseSessionResponse(ResponseModel):
+    session_id: UUID
 
 
 @router.get("")
 async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
-    """The sessions, the latest last."""
+    """List sessions, newest last."""
     after = pagination.decode_id_cursor(cursor)
     known = await _session_service(caller.newton).list_sessions()
     ids = [one.session_id for one in known]
@@ -176,7 +185,7 @@ async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = 
 
 @router.post("", status_code=201, response_model=CreateSessionResponse)
 async def create_session(body: CreateSessionRequest, act: WriteAction) -> Response:
-    """Begin a session; one that there is goes on."""
+    """Create a session; an existing one is unchanged."""
 
     async def work(newton: AgentServices) -> CreateSessionResponse:
         session_id = await newton.sessions(ORIGIN).begin(body.session)
@@ -187,12 +196,12 @@ async def create_session(body: CreateSessionRequest, act: WriteAction) -> Respon
 
 @router.post("/{session:path}/messages", status_code=201, response_model=AppendMessagesResponse)
 async def append_messages(session: str, body: AppendMessagesRequest, act: WriteAction) -> Response:
-    """Add lines; a session that is new begins with them."""
+    """Append messages; a session that does not exist is created."""
 
     async def work(newton: AgentServices) -> AppendMessagesResponse:
-        lines = [one.to_message(now=newton.scope.now()) for one in body.messages]
-        placed = await _session_service(newton).append(hygiene.clean_ref(session, what="session"), lines)
-        return AppendMessagesResponse(positions=[one.position for one in placed])
+        messages = [one.to_message(now=newton.scope.now()) for one in body.messages]
+        stored = await _session_service(newton).append(hygiene.clean_ref(session, what="session"), messages)
+        return AppendMessagesResponse(positions=[one.position for one in stored])
 
     return await act.run_once(work)
 
@@ -201,76 +210,93 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
 async def list_messages(
     session: str, caller: ReadAccess, limit: Limit = 100, cursor: Cursor = None
 ) -> CursorPage[MessageInfo]:
-    """Every line, whole and as it was said."""
+    """List the messages of the log in full."""
     first = pagination.decode_number_cursor(cursor)
-    placed = await _session_service(caller.newton).read_log(session, first=first, last=first + limit)
-    return pagination.build_page(placed, limit, _to_message_info, lambda one: one.position + 1)
+    stored = await _session_service(caller.newton).read_log(session, first=first, last=first + limit)
+    return pagination.build_page(stored, limit, _to_message_info, lambda one: one.position + 1)
 
 
 @router.get("/{session:path}/view")
 async def get_session_view(
     session: str,
     caller: ReadAccess,
-    most: Annotated[
+    tokens: Annotated[
         int | None,
-        Query(ge=1, le=MAX_CONTEXT_TOKENS, description="In so many tokens; without it, in the room there is."),
+        Query(ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens; omitted, the space in the window."),
     ] = None,
 ) -> SessionViewResponse:
-    """What a model would be sent of it now: lines, and accounts in the place of older ones. Nothing is changed."""
-    seen = await _session_service(caller.newton).preview(session, max_tokens=most)
+    """Return what a model would be sent now: messages, and summaries of older ones. Changes nothing."""
+    view = await _session_service(caller.newton).preview(session, max_tokens=tokens)
     return SessionViewResponse(
-        tokens=seen.tokens, logged=seen.logged, messages=[to_openai_message(one) for one in sent(seen.view)]
+        tokens=view.tokens,
+        log_tokens=view.logged,
+        messages=[to_openai_message(one) for one in to_chat_messages(view.view)],
     )
 
 
 @router.post("/{session:path}/compact")
 async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
-    """Make it shorter where that is due. What is due once is not due again."""
-    before, after = await _session_service(caller.newton).compact(session, max_tokens=body.most)
-    return CompactResponse(before=before.tokens, after=after.tokens, logged=after.logged)
+    """Compact the view where a strategy applies. Repeating it changes nothing."""
+    before, after = await _session_service(caller.newton).compact(session, max_tokens=body.tokens)
+    return CompactResponse(tokens_before=before.tokens, tokens_after=after.tokens, log_tokens=after.logged)
 
 
-@router.get("/{session:path}/entries")
-async def list_compactions(session: str, caller: ReadAccess) -> list[CompactionInfo]:
-    """What stands, or stood, in the place of older lines."""
-    return [_to_compaction_info(one) for one in await _session_service(caller.newton).list_entries(session)]
+@router.get("/{session:path}/compactions")
+async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
+    """List the compactions, the restored ones too."""
+    return ItemList(
+        items=[_to_compaction_info(one) for one in await _session_service(caller.newton).list_entries(session)]
+    )
 
 
 @router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
 async def restore_compaction(session: str, body: RestoreCompactionRequest, act: WriteAction) -> Response:
-    """Bring back what an entry stands for."""
+    """Undo a compaction: show its messages again."""
 
     async def work(newton: AgentServices) -> RestoreCompactionResponse:
-        dropped = await _session_service(newton).restore(session, body.entry_id.hex)
-        return RestoreCompactionResponse(dropped=dropped)
+        restored = await _session_service(newton).restore(session, body.compaction_id.hex)
+        return RestoreCompactionResponse(restored=restored)
+
+    return await act.run_once(work)
+
+
+@router.post("/{session:path}/close", response_model=CloseSessionResponse)
+async def close_session(session: str, act: WriteAction) -> Response:
+    """Close a conversation: it becomes an episode. The session can still be continued."""
+
+    async def work(newton: AgentServices) -> CloseSessionResponse:
+        async with newton.scope.transaction() as tx:
+            session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=session)
+        await newton.sessions(ORIGIN).close(session_id)
+        return CloseSessionResponse(session_id=session_id)
 
     return await act.run_once(work)
 
 
 @router.get("/{session:path}/checkpoints")
-async def list_checkpoints(session: str, caller: ReadAccess) -> list[CheckpointInfo]:
-    """The places that have names."""
-    known = await _session_service(caller.newton).list_checkpoints(session)
-    return [CheckpointInfo(**one._asdict()) for one in known]
+async def list_checkpoints(session: str, caller: ReadAccess) -> ItemList[CheckpointInfo]:
+    """List the checkpoints."""
+    found = await _session_service(caller.newton).list_checkpoints(session)
+    return ItemList(items=[CheckpointInfo(name=one.name, position=one.position, created_at=one.at) for one in found])
 
 
-@router.post("/{session:path}/checkpoint", status_code=201, response_model=CheckpointPosition)
+@router.post("/{session:path}/checkpoints", status_code=201, response_model=CheckpointPosition)
 async def create_checkpoint(session: str, body: CreateCheckpointRequest, act: WriteAction) -> Response:
-    """Name the place behind the last line."""
+    """Name the position after the last message."""
 
     async def work(newton: AgentServices) -> CheckpointPosition:
-        made = await _session_service(newton).create_checkpoint(session, body.name)
-        return CheckpointPosition(position=made.position)
+        checkpoint = await _session_service(newton).create_checkpoint(session, body.name)
+        return CheckpointPosition(position=checkpoint.position)
 
     return await act.run_once(work)
 
 
-@router.post("/{session:path}/branch", status_code=201, response_model=CreateSessionResponse)
+@router.post("/{session:path}/branches", status_code=201, response_model=CreateSessionResponse)
 async def create_branch(session: str, body: CreateBranchRequest, act: WriteAction) -> Response:
-    """Begin a session that goes on from this one, which stays as it is."""
+    """Create a session that continues from this one, which is unchanged."""
 
     async def work(newton: AgentServices) -> CreateSessionResponse:
-        session_id = await _session_service(newton).create_branch(session, body.session, at=body.at)
+        session_id = await _session_service(newton).create_branch(session, body.session, at=body.from_position)
         return CreateSessionResponse(session_id=session_id)
 
     return await act.run_once(work)
@@ -281,24 +307,42 @@ def _session_service(newton: AgentServices) -> SessionService:
 
 
 def _to_session_info(branch: BranchSummary) -> SessionInfo:
-    return SessionInfo(**{name: value for name, value in branch._asdict().items() if name != "ref"}, session=branch.ref)
+    return SessionInfo(
+        session_id=branch.session_id,
+        session=branch.ref,
+        created_at=branch.created_at,
+        parent_session=branch.parent,
+        parent_position=branch.parent_position,
+    )
 
 
 def _to_message_info(stored: StoredMessage) -> MessageInfo:
-    line = stored.message
+    message = stored.message
     return MessageInfo(
         position=stored.position,
-        role=line.role,
-        name=line.name,
-        content=line.content,
-        ref=line.ref,
-        at=line.said_at,
+        role=message.role,
+        name=message.name,
+        content=message.content,
+        ref=message.ref,
+        at=message.said_at,
         tokens=stored.tokens,
-        calls=[call._asdict() for call in line.calls],
-        answers=line.tool_call_id,
+        calls=[call._asdict() for call in message.calls],
+        answers=message.tool_call_id,
     )
 
 
 def _to_compaction_info(status: EntryStatus) -> CompactionInfo:
-    own = {name: getattr(status.entry, name) for name in CompactionInfo.model_fields if name != "restored_at"}
-    return CompactionInfo(**own, restored_at=status.restored_at)
+    entry = status.entry
+    return CompactionInfo(
+        compaction_id=entry.entry_id,
+        kind=entry.kind,
+        first_position=entry.first,
+        last_position=entry.last,
+        text=entry.text,
+        tokens=entry.tokens,
+        tokens_before=entry.before,
+        strategy=entry.strategy,
+        model=entry.model,
+        created_at=entry.made_at,
+        restored_at=status.restored_at,
+    )

@@ -1,4 +1,4 @@
-"""What a session is at: its stack of tasks, and working on it."""
+"""Routes of the task stack of a session."""
 
 from datetime import datetime
 from typing import Annotated
@@ -8,32 +8,36 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
+from newton.agent.inputs import PopTaskInput, PushTaskInput
 from newton.agent.services.tasks import TaskService
 from newton.dialogue import sessions
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
+from newton.memory.field_types import CleanText, MessageContent, Ref
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.routes.memories import ORIGIN
-from newton.runtime.api.schemas import RequestModel, ResponseModel
-from newton.runtime.transfer.schema import CleanText, MessageContent, Ref
+from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-SessionQuery = Annotated[str | None, Query(description="Of which session; without it, where a task was pushed last.")]
+SessionQuery = Annotated[str | None, Query(description="The session; omitted, the one of the last pushed task.")]
 
 
 class _SessionRequest(RequestModel):
     session: Ref | None = Field(
-        None, description="In which session; without it, where a task was pushed last.", examples=["planning"]
+        None, description="The session; omitted, the one of the last pushed task.", examples=["planning"]
     )
 
 
-class PushTaskRequest(_SessionRequest):
+class PushTaskRequest(_SessionRequest, PushTaskInput):
+    """A new task."""
+
     goal: CleanText = Field(examples=["Find out why the build is slow"])
 
 
-class PopTaskRequest(_SessionRequest):
+class PopTaskRequest(_SessionRequest, PopTaskInput):
+    """The result of the current task."""
+
     result: MessageContent = Field("", examples=["The cache was off; it takes 40 s now"])
 
 
@@ -42,7 +46,7 @@ class BlockTaskRequest(_SessionRequest):
 
 
 class FailTaskRequest(BlockTaskRequest):
-    instead: CleanText | None = Field(None, description="Push this goal in its place.")
+    replacement_goal: CleanText | None = Field(None, description="Push a task with this goal instead.")
 
 
 class ResumeTaskRequest(_SessionRequest):
@@ -50,94 +54,94 @@ class ResumeTaskRequest(_SessionRequest):
 
 
 class TaskChange(ResponseModel):
-    """The task that was worked on, and the number of the one that is current now."""
+    """The changed task, and the number of the current one."""
 
     task_id: UUID
     number: int
     depth: int
     status: TaskStatus
-    current: int | None
+    current_number: int | None
 
 
 class TaskInfo(ResponseModel):
-    """A task in its tree."""
+    """A task of the tree. `note` is its result, or why it is blocked or failed."""
 
     task_id: UUID
     number: int
     parent_id: UUID | None
-    instead_of: UUID | None
+    replaces_task_id: UUID | None
     depth: int
     goal: str
     status: TaskStatus
-    current: bool
-    words: str | None
-    first: int
-    last: int | None
+    is_current: bool
+    note: str | None
+    first_position: int
+    last_position: int | None
     pushed_at: datetime
     changed_at: datetime
 
 
 @router.get("")
-async def list_tasks(caller: ReadAccess, session: SessionQuery = None) -> list[TaskInfo]:
-    """All tasks of a session."""
-    found = await (await _task_service(caller.newton, session)).tree()
-    return [_to_task_info(task, found) for task in found.tasks]
+async def list_tasks(caller: ReadAccess, session: SessionQuery = None) -> ItemList[TaskInfo]:
+    """List all tasks of a session."""
+    tree = await (await _task_service(caller.newton, session)).tree()
+    return ItemList(items=[_to_task_info(task, tree) for task in tree.tasks])
 
 
 @router.post("", status_code=201, response_model=TaskChange)
 async def push_task(body: PushTaskRequest, act: WriteAction) -> Response:
-    """Begin a task within the current one. A session that is named and new begins with it."""
+    """Start a task inside the current one. A named session that does not exist is created."""
 
     async def work(newton: AgentServices) -> TaskChange:
         name = body.session
         session_id = await newton.sessions(ORIGIN).begin(name) if name is not None else None
-        stack = newton.tasks(ORIGIN).for_session(session_id) if session_id else newton.tasks(ORIGIN)
-        return await _to_task_change(stack, await stack.push(body.goal))
+        tasks = newton.tasks(ORIGIN).for_session(session_id) if session_id else newton.tasks(ORIGIN)
+        return await _to_task_change(tasks, await tasks.push(body.goal))
 
     return await act.run_once(work)
 
 
 @router.post("/pop", response_model=TaskChange)
 async def pop_task(body: PopTaskRequest, act: WriteAction) -> Response:
-    """End the current task with its result."""
+    """Finish the current task and record its result."""
 
     async def work(newton: AgentServices) -> TaskChange:
-        stack = await _task_service(newton, body.session)
-        return await _to_task_change(stack, await stack.pop(body.result))
+        tasks = await _task_service(newton, body.session)
+        return await _to_task_change(tasks, await tasks.pop(body.result))
 
     return await act.run_once(work)
 
 
 @router.post("/block", response_model=TaskChange)
 async def block_task(body: BlockTaskRequest, act: WriteAction) -> Response:
-    """Set the current task aside."""
+    """Block the current task."""
 
     async def work(newton: AgentServices) -> TaskChange:
-        stack = await _task_service(newton, body.session)
-        return await _to_task_change(stack, await stack.block(body.reason))
+        tasks = await _task_service(newton, body.session)
+        return await _to_task_change(tasks, await tasks.block(body.reason))
 
     return await act.run_once(work)
 
 
 @router.post("/fail", response_model=TaskChange)
 async def fail_task(body: FailTaskRequest, act: WriteAction) -> Response:
-    """End the current task as a dead end, and try another way if one is given."""
+    """Fail the current task, and push a replacement if one is given."""
 
     async def work(newton: AgentServices) -> TaskChange:
-        stack = await _task_service(newton, body.session)
-        failed, _ = await stack.fail(body.reason, instead=body.instead)
-        return await _to_task_change(stack, failed)
+        tasks = await _task_service(newton, body.session)
+        failed, _ = await tasks.fail(body.reason, instead=body.replacement_goal)
+        return await _to_task_change(tasks, failed)
 
     return await act.run_once(work)
 
 
 @router.post("/resume", response_model=TaskChange)
 async def resume_task(body: ResumeTaskRequest, act: WriteAction) -> Response:
-    """Go on with a blocked task."""
+    """Resume a blocked task."""
 
     async def work(newton: AgentServices) -> TaskChange:
-        stack = await _task_service(newton, body.session)
-        return await _to_task_change(stack, await stack.resume(str(body.number)))
+        tasks = await _task_service(newton, body.session)
+        return await _to_task_change(tasks, await tasks.resume(str(body.number)))
 
     return await act.run_once(work)
 
@@ -158,10 +162,23 @@ async def _to_task_change(tasks: TaskService, task: Task) -> TaskChange:
         number=task.number,
         depth=task.depth,
         status=task.status,
-        current=current and current.number,
+        current_number=current and current.number,
     )
 
 
 def _to_task_info(task: Task, tree: TaskTree) -> TaskInfo:
-    own = {name: getattr(task, name) for name in TaskInfo.model_fields if name != "current"}
-    return TaskInfo(**own, current=task == tree.current)
+    return TaskInfo(
+        task_id=task.task_id,
+        number=task.number,
+        parent_id=task.parent_id,
+        depth=task.depth,
+        goal=task.goal,
+        status=task.status,
+        pushed_at=task.pushed_at,
+        changed_at=task.changed_at,
+        replaces_task_id=task.instead_of,
+        is_current=task == tree.current,
+        note=task.words,
+        first_position=task.first,
+        last_position=task.last,
+    )

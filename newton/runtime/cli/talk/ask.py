@@ -73,7 +73,7 @@ async def ask(
         taken = partner.run_turn(session or str(new_id()), question, frame=frame, include_context=json or debug)
         answer = await (_collect_answer(taken) if json else _print_answer(taken))
         await partner.process_pending()
-    for line in answer.debug if debug else ():
+    for line in answer.debug_lines if debug else ():
         formatting.print_notice(line)
     if json:
         formatting.print_json(_answer_to_json(answer))
@@ -173,16 +173,16 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
                 say(piece, end="", flush=True)
     assert answer is not None
     say()
-    formatting.print_missing_sources(answer.contents.missing)
-    if not answer.quoted:  # what quotes says so itself
-        formatting.print_unknown_times(answer.contents.blank)
-    formatting.print_hidden_identity_lines(answer.contents.identity.unshown)
-    for wish in answer.proposed:
+    formatting.print_missing_sources(answer.context_summary.missing)
+    if not answer.from_memory:  # what quotes says so itself
+        formatting.print_unknown_times(answer.context_summary.empty_time_ranges)
+    formatting.print_hidden_identity_lines(answer.context_summary.identity.omitted)
+    for wish in answer.proposals:
         formatting.print_notice(
-            f"(Always? {formatting.format_proposal(wish)}. `newton identity accept {short_id(wish.tenet_id)}` keeps it for good.)"
+            f"(Always? {formatting.format_proposal(wish)}. `newton identity accept {short_id(wish.line_id)}` keeps it for good.)"
         )
-    if answer.caveat:
-        formatting.print_notice(f"({answer.caveat})")
+    if answer.warning:
+        formatting.print_notice(f"({answer.warning})")
     return answer
 
 
@@ -196,10 +196,11 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
     return {
         "answer": answer.text,
         "degraded": answer.degraded,
-        "quoted": answer.quoted,
+        "from_memory": answer.from_memory,
         "failed": answer.failed,
-        "refresh": {"how": answer.how, "because": answer.because},
-        "proposed": [wish.model_dump(mode="json") for wish in answer.proposed],
+        "context_source": answer.context_source,
+        "context_reason": answer.context_reason,
+        "proposals": [wish.model_dump(mode="json") for wish in answer.proposals],
         "context": answer.context,
     }
 
@@ -209,5 +210,5 @@ def _exit_status(answer: TurnView, *, json: bool) -> int:
     if not answer.failed:
         return EXIT_OK
     if json:
-        print_error(ProviderError(answer.degraded or "", hint=answer.shortcoming), EXIT_FAILED, as_json=True)
+        print_error(ProviderError(answer.degraded or "", hint=answer.missing_model_note), EXIT_FAILED, as_json=True)
     return EXIT_FAILED

@@ -125,20 +125,20 @@ class ChatConversation:
         async with aclosing(taken) as pieces:  # what was said is kept when the terminal is gone, too
             async for piece in pieces:
                 if isinstance(piece, TurnView):
-                    self._print_hidden_identity(piece.contents.identity)
-                    self.last_turn, self.proposals = piece, piece.proposed or self.proposals
-                    formatting.print_missing_sources(piece.contents.missing)
-                    if piece.caveat and self.backend.model:
-                        formatting.print_notice(f"\n({piece.caveat})")
-                    formatting.print_proposals(piece.proposed)
+                    self._print_hidden_identity(piece.context_summary.identity)
+                    self.last_turn, self.proposals = piece, piece.proposals or self.proposals
+                    formatting.print_missing_sources(piece.context_summary.missing)
+                    if piece.warning and self.backend.model:
+                        formatting.print_notice(f"\n({piece.warning})")
+                    formatting.print_proposals(piece.proposals)
                 else:
                     say(piece, end="", flush=True)
         say("\n", flush=True)
 
     def _print_hidden_identity(self, identity: IdentityView) -> None:
         """What of the identity has no room; once, as long as it stays the same."""
-        if self.last_turn is None or self.last_turn.contents.identity != identity:
-            formatting.print_hidden_identity_lines(identity.unshown)
+        if self.last_turn is None or self.last_turn.context_summary.identity != identity:
+            formatting.print_hidden_identity_lines(identity.omitted)
 
     async def _run_command(self, text: str) -> None:
         name, _, rest = text.partition(" ")
@@ -162,12 +162,12 @@ class ChatConversation:
 
     def _print_context(self, _: str) -> None:
         given = self._require_last_turn()
-        say(f"{formatting.format_bundle(given.contents)}\n\n{formatting.format_refresh(given)}")
+        say(f"{formatting.format_bundle(given.context_summary)}\n\n{formatting.format_refresh(given)}")
 
     async def _explain(self, which: str) -> None:
         say(
             formatting.format_candidate_explanation(
-                await self.backend.explain_memory(self._require_last_turn().contents.bundle_id, which)
+                await self.backend.explain_memory(self._require_last_turn().context_summary.bundle_id, which)
             )
         )
 
@@ -176,8 +176,8 @@ class ChatConversation:
             self.frame = None if name == AUTO_FRAME else await self.backend.resolve_frame(name)
         say(f"Frame: {self.frame or 'chosen for each input'}.")
         if not name and self.last_turn:
-            frame = self.last_turn.contents.frame
-            say(f"The last answer: {formatting.format_frame(frame)}, because {frame.reason}.")
+            frame = self.last_turn.context_summary.frame
+            say(f"The last answer: {formatting.format_frame(frame)}, because {frame['reason']}.")
 
     async def _remember(self, text: str) -> None:
         say(formatting.format_remember_result(*await self.backend.remember(text)))
@@ -212,13 +212,13 @@ class ChatConversation:
 
     async def _accept(self, which: str) -> None:
         for wish in await self._select_proposals(which):
-            stands = formatting.format_proposal(await self.backend.accept_proposal(wish.tenet_id))
+            stands = formatting.format_proposal(await self.backend.accept_proposal(wish.line_id))
             self._drop_proposal(wish)
             say(f"It stands: {stands} (`newton identity` shows it, and takes it out again)")
 
     async def _reject(self, which: str) -> None:
         for wish in await self._select_proposals(which):
-            await self.backend.reject_proposal(wish.tenet_id)
+            await self.backend.reject_proposal(wish.line_id)
             self._drop_proposal(wish)
             say(f"Dropped: {wish.text}")
 

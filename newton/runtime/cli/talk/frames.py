@@ -9,7 +9,6 @@ from newton.content.packs import FramePack, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean_text
 from newton.runtime.bootstrap import choose_frame_for
-from newton.runtime.chat_backend.view_models import to_frame_view
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -46,7 +45,7 @@ async def show_frames(
         if json:
             formatting.print_json(choice.as_json())
         else:
-            say(f"{formatting.format_frame(to_frame_view(choice))}\nbecause {choice.reason}")
+            say(f"{formatting.format_frame(choice.as_json())}\nbecause {choice.reason}")
     else:
         known = load_frame_set(load_profiles(chosen.profiles_dir), chosen.frames_dir, chosen.pack).frames
         _print_frames(list(known.values()) if name is None else [get_frame(known, name)], full=bool(name), json=json)

@@ -1,0 +1,159 @@
+"""Inputs that the HTTP API, MCP and the tools of the model share: one pydantic model for each action.
+
+The docstring of a model is the description of its tool. HTTP requests extend these models with fields that only
+programs may set, such as times and references.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.memory.field_types import CleanText, MessageContent, Name
+
+
+class ToolInput(BaseModel):
+    """Base of all inputs; unknown fields are rejected."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def all_text(self) -> str:
+        """Return every string of the input, one per line, for the censors."""
+        return "\n".join(self.iter_texts())
+
+    def iter_texts(self) -> Iterator[str]:
+        return _iter_texts(self.model_dump(mode="json"))
+
+
+class RememberInput(ToolInput):
+    """Store a fact permanently: something you learned about a person, a thing or the work, as one full sentence that
+    can be read alone. Do not store what the context already contains, and never secrets."""
+
+    content: CleanText = Field(description="One statement, e.g. 'Ana reviews every migration.'")
+    subject: Name | None = Field(None, description="The person or thing that it is about, e.g. 'Ana'.")
+    attribute: Name | None = Field(None, description="The property of the subject that it states, e.g. 'home'.")
+    confidence: float | None = Field(None, ge=0, le=1, description="Probability that it is true, from 0 to 1.")
+
+
+class RecallInput(ToolInput):
+    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for what is missing
+    in the context; each result has an id for `expand`."""
+
+    query: CleanText = Field(description="What you want to know, in plain words.")
+    limit: int = Field(8, ge=1, le=30, description="Maximum number of results.")
+
+
+class ExpandInput(ToolInput):
+    """Read one memory in full, with its source and its trust."""
+
+    memory_id: str = Field(description="The id that a result shows, or its last letters.")
+
+
+class ContextInput(ToolInput):
+    """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
+    constraints first. Call it before you answer or begin work."""
+
+    input: CleanText = Field(description="What the person said, or the task.")
+    tokens: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_CONTEXT_TOKENS,
+        description="Maximum tokens. If set, the context is filled up to it; if omitted, its size adapts to the input.",
+    )
+    frame: Name | None = Field(None, description="The frame, e.g. debug or planning; selected if omitted.")
+
+
+class ForgetInput(ToolInput):
+    """Permanently delete one memory. If a fact has changed, call `remember` with the new fact instead; it supersedes
+    the old one."""
+
+    memory_id: str = Field(description="The id that a result shows, or its last letters.")
+    reason: str = Field(max_length=1_000, description="Why. Only the reason is kept.")
+
+
+class ReasonInput(ToolInput):
+    """One reason for a decision."""
+
+    kind: ReasonKind = "analysis"
+    text: CleanText
+
+
+class DecisionInput(ToolInput):
+    """Record a decision before you act on it. Guardrails and censors may block it; then change it or do something
+    else. The result lists similar decisions and their outcomes."""
+
+    description: CleanText = Field(description="The decision, in one sentence.")
+    confidence: float = Field(ge=0, le=1, description="Probability that it succeeds, from 0 to 1.")
+    stakes: Stakes = Field("medium", description="How much depends on it.")
+    category: Name = Field("process", description="The kind of decision, e.g. architecture.")
+    reasons: tuple[ReasonInput, ...] = Field(
+        (), max_length=50, description="Why; reasons of different kinds count for more."
+    )
+    alternatives: tuple[CleanText, ...] = Field((), max_length=50, description="The other options considered.")
+    expected: CleanText | None = Field(None, description="The expected result.")
+    context: CleanText | None = Field(None, description="The situation in which it is made.")
+
+    def to_draft(self, now: datetime) -> DecisionDraft:
+        return DecisionDraft(
+            description=self.description,
+            confidence=self.confidence,
+            at=now,
+            context=self.context,
+            alternatives=self.alternatives,
+            reasons=tuple(DecisionReason(reason.kind, reason.text) for reason in self.reasons),
+            category=self.category,
+            stakes=self.stakes,
+            expected=self.expected,
+        )
+
+
+class OutcomeInput(ToolInput):
+    """The outcome of a decision."""
+
+    outcome: Verdict
+    lesson: CleanText | None = Field(None, description="What it teaches.")
+
+
+class ReviewInput(OutcomeInput):
+    """Record the outcome of a decision once it is known. It can be recorded only once."""
+
+    decision_id: str = Field(description="The id of the decision, or its last letters.")
+
+
+class CalibrationInput(ToolInput):
+    """Report how well the stated confidence of decisions matches their outcomes: Brier score, bias, reliability, and
+    the corrected confidence to state."""
+
+    category: str | None = Field(None, description="Only decisions of this category.")
+
+
+class PushTaskInput(ToolInput):
+    """Start a task inside the current one, so that the goal stays in the context."""
+
+    goal: CleanText
+
+
+class PopTaskInput(ToolInput):
+    """Finish the current task and record its result. Its messages are replaced by a one-line summary."""
+
+    result: MessageContent
+
+
+class LessonInput(ToolInput):
+    """Store a lesson for next time: what to do or to avoid, and in which case."""
+
+    lesson: CleanText = Field(description="One sentence that can be read alone.")
+    subject: Name = Field("lessons", description="What it is about, e.g. 'deployments'.")
+
+
+def _iter_texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict() | list() | tuple():
+            for one in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]  # JSON
+                yield from _iter_texts(one)  # pyright: ignore[reportUnknownArgumentType]  # JSON
+        case _:
+            return

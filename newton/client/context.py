@@ -1,0 +1,74 @@
+"""The JSON of a context: the answer of `POST /v1/context`, `newton context --json`, a turn and the client.
+
+These are TypedDicts, so that a context is built once (`Bundle.as_json`) and is not validated again.
+"""
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class FrameSelection(TypedDict):
+    """The frame of the input, the confidence of the selection, and its reason."""
+
+    name: str
+    confidence: float
+    runner_up: str | None
+    forced: bool
+    unsure: bool
+    reason: str
+    evidence: dict[str, dict[str, float]]
+
+
+class LayerTokens(TypedDict):
+    """The token budget of a layer, and the tokens that it uses."""
+
+    budget: int
+    used: int
+
+
+class DroppedCandidate(TypedDict):
+    """A candidate that was left out, and the reason."""
+
+    memory_id: str
+    refs: list[str]
+    score: float
+    evidence: float
+    reason: str
+
+
+class ContextItem(DroppedCandidate):
+    """A memory in the context."""
+
+    kind: str
+    layer: str
+    detail: Literal["summary", "micro"] | None
+    tokens: int
+    text: str
+    source: str
+    features: dict[str, float]
+
+
+class ContextResponse(TypedDict):
+    """A context, with the reason why each candidate was selected or dropped."""
+
+    bundle_id: str
+    as_of: str | None
+    input: str
+    text: str
+    tokens: int
+    truncated: bool
+    budget: int
+    frame: FrameSelection
+    profile: dict[str, Any]
+    identity: dict[str, Any]
+    layers: dict[str, LayerTokens]
+    filters: NotRequired[dict[str, Any]]
+    left_nothing: NotRequired[dict[str, Any]]
+    times: dict[str, Any]
+    missing: dict[str, str]
+    update: dict[str, Any] | None
+    timings_ms: dict[str, float]
+    considered: dict[str, int]
+    items: list[ContextItem]
+    dropped: list[DroppedCandidate]

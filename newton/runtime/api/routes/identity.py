@@ -1,0 +1,55 @@
+"""Routes of identity proposals. Accepting or rejecting one needs the scope admin: only a person decides."""
+
+from uuid import UUID
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.idempotency import AdminAction
+from newton.runtime.api.schemas import ORIGIN, ItemList, ResponseModel
+from newton.runtime.chat_backend.local import find_proposals
+from newton.runtime.chat_backend.view_models import ProposalView
+from newton.runtime.wiring import AgentServices
+
+router = APIRouter(prefix="/v1/identity", tags=["identity"])
+
+PERSON_ORIGIN = "chat"  # an admin token acts for a person
+
+
+class AcceptProposalResponse(ResponseModel):
+    """The accepted line, and the lines that it replaced."""
+
+    line_id: UUID
+    replaced: list[UUID]
+
+
+class RejectProposalResponse(ResponseModel):
+    line_id: UUID
+
+
+@router.get("/proposals")
+async def list_identity_proposals(caller: ReadAccess) -> ItemList[ProposalView]:
+    """List the standing instructions found in conversations that wait for a person's approval."""
+    return ItemList(items=await find_proposals(caller.newton.identity(ORIGIN)))
+
+
+@router.post("/proposals/{line_id}/accept", response_model=AcceptProposalResponse)
+async def accept_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
+    """Add a proposed line to the identity; it replaces the lines that contradict it."""
+
+    async def work(newton: AgentServices) -> AcceptProposalResponse:
+        tenet, replaced = await newton.identity(PERSON_ORIGIN).accept(line_id.hex)
+        return AcceptProposalResponse(line_id=tenet.tenet_id, replaced=[one.tenet_id for one in replaced])
+
+    return await act.run_once(work)
+
+
+@router.post("/proposals/{line_id}/reject", response_model=RejectProposalResponse)
+async def reject_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
+    """Reject a proposed line."""
+
+    async def work(newton: AgentServices) -> RejectProposalResponse:
+        return RejectProposalResponse(line_id=(await newton.identity(PERSON_ORIGIN).reject(line_id.hex)).tenet_id)
+
+    return await act.run_once(work)
