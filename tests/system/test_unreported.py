@@ -61,7 +61,7 @@ def newton(home: Path, env: dict[str, str], *words: str) -> str:
         [sys.executable, "-m", "newton", *words],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=60,
         check=False,
         env={**env, "NEWTON_DATA_DIR": str(home / "data")},
         cwd=home,
