@@ -165,7 +165,8 @@ class Stranger:
                 "inside": lambda: self._inside(minds),
                 "refused": self._refused,
             }
-            for door in [*HALL, *self.dice.choices(list(HALL), list(HALL.values()), k=calls - len(HALL))]:
+            drawn: list[Door] = self.dice.choices(list(HALL), list(HALL.values()), k=calls - len(HALL))
+            for door in (*HALL, *drawn):
                 await doors[door]()
             await self.http.post("/v1/sessions", json={"session": "the last"})
 
