@@ -33,8 +33,10 @@ GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
 for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
     del os.environ[name]
 
-for profile, many in (("newton", EXAMPLES), ("deep", 10 * EXAMPLES)):
-    hypothesis_settings.register_profile(profile, deadline=None, derandomize=True, max_examples=many)
+# The ordinary run tries the same examples each time; the deep one of scripts/test-slow draws new ones and prints how to
+# repeat a failure.
+hypothesis_settings.register_profile("newton", deadline=None, derandomize=True, max_examples=EXAMPLES)
+hypothesis_settings.register_profile("deep", deadline=None, print_blob=True, max_examples=10 * EXAMPLES)
 hypothesis_settings.load_profile("newton")
 
 

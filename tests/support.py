@@ -76,7 +76,7 @@ def ground(ctx: WriteContext | None = None) -> LifecycleContext:
     return LifecycleContext(**own, thresholds=LifecycleThresholds())
 
 
-async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 60) -> None:
     """Returns as soon as the condition holds. Raises TimeoutError when it never does."""
     async with asyncio.timeout(seconds):
         while True:

@@ -178,7 +178,7 @@ async def lived(db: Database, agent: UUID, seed: int) -> tuple[Log, list[float]]
     return life.log, sorted(life.chosen.uniform(0, DAYS) for _ in range(20))
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.slow)])
 async def test_the_states_at_a_past_moment_are_those_of_a_replay_up_to_it(db: Database, agent: UUID, seed: int) -> None:
     # S002-16
     log, moments = await lived(db, agent, seed)

@@ -148,6 +148,7 @@ async def test_facts_of_other_subjects_are_not_even_compared(db: Database, agent
     assert len(await current(db, agent)) == 3
 
 
+@pytest.mark.slow
 async def test_a_hundred_tellings_of_twenty_facts_and_fifty_near_misses(
     db: Database, agent: UUID, model: MiniLM
 ) -> None:

@@ -67,14 +67,14 @@ async def test_a_turn_that_is_called_off_again_and_again_keeps_what_it_keeps_and
         await asyncio.wait({taking}, timeout=0.01)
     free.set()
     async with (
-        asyncio.timeout(5),
+        asyncio.timeout(60),
         lease_session(db, agent_id=agent, session_id=session_id),
         db.transaction(agent) as tx,
     ):
         assert await sessions.get_session_id(tx, agent_id=agent, ref="kept")
     with pytest.raises(OverloadedError):
         await keep(leases[0])
-    async with asyncio.timeout(5), lease_session(db, agent_id=agent, session_id=session_id):
+    async with asyncio.timeout(60), lease_session(db, agent_id=agent, session_id=session_id):
         pass
 
 

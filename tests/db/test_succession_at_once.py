@@ -222,6 +222,7 @@ async def test_values_of_an_attribute_are_reviewed_together_however_small_the_ba
 # --- nothing else is touched ---
 
 
+@pytest.mark.slow
 async def test_a_thousand_supersessions_retire_what_they_are_of_and_nothing_else(tx: Tx) -> None:
     # S002-16
     chosen = random.Random(7)

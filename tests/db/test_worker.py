@@ -51,7 +51,7 @@ class Held:
 @asynccontextmanager
 async def at_work(db: Database, run: RunFunction, pace: WorkerTimings = PACE) -> AsyncGenerator[JobWorker]:
     stop, worker = asyncio.Event(), JobWorker(db, run, pace)
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         tasks.create_task(worker.work(WEEK, stop))
         try:
             yield worker

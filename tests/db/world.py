@@ -233,5 +233,5 @@ def contexts(db: Database) -> ContextBuilder:
         embedder=HashEmbedder(),
         classifier=None,
         header_tokens=count_header_tokens(count),
-        source_timeout_seconds=10.0,
+        source_timeout_seconds=60.0,
     )

@@ -64,7 +64,7 @@ class Mind:
             embedder=self.embedder,
             classifier=None,
             header_tokens=count_header_tokens(token_counter.count),
-            source_timeout_seconds=10.0,
+            source_timeout_seconds=60.0,
         )
 
     @property

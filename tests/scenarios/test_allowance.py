@@ -75,7 +75,7 @@ async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(
     slow = Slow(GOOD, GOOD)
     compacting = replace(mind.compacting("threshold"), model=replace(ask, model=slow))
     running = asyncio.create_task(compacting.load_view(session_id, max_tokens=4_000))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await slow.thinks.wait()
     async with mind.db.transaction(mind.agent_id) as tx:
         held = await tx.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases")

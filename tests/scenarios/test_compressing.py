@@ -32,7 +32,7 @@ def asking(mind: Mind, *words: str, per_day: int = 1_000_000) -> StructuredLLM:
 
 
 async def said(mind: Mind, content: str, *, role: Role = "user", session: str = "s1") -> UUID:
-    ctx = teller(mind.agent_id)
+    ctx = teller(mind.agent_id, count_tokens=count)
     async with mind.db.transaction(mind.agent_id) as tx:
         session_id = await sessions.ensure_session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         line = Message(role=role, content=content, said_at=mind.clock.now())
@@ -53,7 +53,7 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
     line = await said(mind, LONG)
     before = await row(mind, line)
     ask = asking(mind, SHORT)
-    assert await summarize_lines(ask, teller(mind.agent_id, trust="agent"), limit=10) == 1
+    assert await summarize_lines(ask, teller(mind.agent_id, count_tokens=count, trust="agent"), limit=10) == 1
     after = await row(mind, line)
     assert after["summary"] == f"[2026-11-21] User, in short: {SHORT}"
     assert after["summary_tokens"] == count(f"- {after['summary']}\n")
@@ -69,11 +69,11 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
 async def test_the_same_words_are_told_once(mind: Mind) -> None:
     # S001-3: cached by a hash of the content
     first, second = await said(mind, LONG), await said(mind, LONG, session="s2")
-    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id), limit=10) == 2, (
+    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10) == 2, (
         "one answer is enough for both"
     )
     assert (await row(mind, first))["summary"] == (await row(mind, second))["summary"]
-    assert await summarize_lines(asking(mind), teller(mind.agent_id), limit=10) == 0
+    assert await summarize_lines(asking(mind), teller(mind.agent_id, count_tokens=count), limit=10) == 0
 
 
 @pytest.mark.parametrize("words", [LONG[:500], "a " * 249, "…"])
@@ -81,10 +81,10 @@ async def test_what_is_not_short_enough_is_refused_and_not_asked_for_again(mind:
     # S001-31: a result that is not shorter is rejected
     line = await said(mind, LONG)
     before = await row(mind, line)
-    assert await summarize_lines(asking(mind, words), teller(mind.agent_id), limit=10) == 0
+    assert await summarize_lines(asking(mind, words), teller(mind.agent_id, count_tokens=count), limit=10) == 0
     after = await row(mind, line)
     assert (after["summary"], after["kept"]) == (before["summary"], [None])
-    assert await summarize_lines(asking(mind), teller(mind.agent_id), limit=10) == 0
+    assert await summarize_lines(asking(mind), teller(mind.agent_id, count_tokens=count), limit=10) == 0
 
 
 def test_what_is_accepted_is_one_line_and_shorter() -> None:
@@ -96,7 +96,10 @@ def test_what_is_accepted_is_one_line_and_shorter() -> None:
 
 async def test_the_day_s_ceiling_and_a_missing_model_end_it_quietly(mind: Mind) -> None:
     line = await said(mind, LONG)
-    assert await summarize_lines(asking(mind, SHORT, per_day=100), teller(mind.agent_id), limit=10) == 0
+    assert (
+        await summarize_lines(asking(mind, SHORT, per_day=100), teller(mind.agent_id, count_tokens=count), limit=10)
+        == 0
+    )
     own: MaintenanceService = upkeep(mind)
     assert await own.summarize_lines() == 0
     assert (await row(mind, line))["kept"] == []
@@ -105,13 +108,13 @@ async def test_the_day_s_ceiling_and_a_missing_model_end_it_quietly(mind: Mind) 
 async def test_a_model_that_fails_leaves_the_line_for_another_time(mind: Mind) -> None:
     await said(mind, LONG)
     with pytest.raises(ProviderError):
-        await summarize_lines(asking(mind), teller(mind.agent_id), limit=10)
-    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id), limit=10) == 1
+        await summarize_lines(asking(mind), teller(mind.agent_id, count_tokens=count), limit=10)
+    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10) == 1
 
 
 async def test_what_a_tool_said_is_not_shown_to_a_model(mind: Mind) -> None:
     await said(mind, LONG, role="tool")
-    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id), limit=10) == 0
+    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10) == 0
 
 
 async def test_words_cannot_close_the_fence_around_them(mind: Mind) -> None:
@@ -122,7 +125,7 @@ async def test_words_cannot_close_the_fence_around_them(mind: Mind) -> None:
 
 async def test_what_is_forgotten_is_forgotten_in_its_short_form_too(mind: Mind) -> None:
     line = await said(mind, LONG)
-    await summarize_lines(asking(mind, SHORT), teller(mind.agent_id), limit=10)
+    await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10)
     async with mind.db.transaction(mind.agent_id) as tx:
-        await forget(tx, [line], derived=False, reason="a test", ctx=teller(mind.agent_id))
+        await forget(tx, [line], derived=False, reason="a test", ctx=teller(mind.agent_id, count_tokens=count))
         assert await tx.fetchval("select count(*) from memory.line_summaries") == 0

@@ -148,7 +148,7 @@ async def test_what_is_written_while_a_context_is_made_keeps_it_from_being_given
 
     contexts = replace(mind.contexts, embedder=Slow())
     making = asyncio.create_task(contexts.build(request(mind)))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await reached.wait()
     await mind.hear("The ferry is called Hermes from now on")
     go_on.set()

@@ -100,4 +100,3 @@ async def test_the_worked_example_at_its_size(
             f"\n{sum(WHOLE.values()):,} memories: {bundle.tokens} tokens, first {cold:.0f} ms,"
             f" then p50 {statistics.median(warm):.1f} ms\n"
         )
-    assert cold < 2_000  # whatever else the machine does; the figure that counts is printed

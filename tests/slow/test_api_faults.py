@@ -17,7 +17,7 @@ from tests.system.fuzzing import fuzz
 from tests.system.served import each_once, effects, served
 from tests.system.strangers import Street, at_once, echo
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.fault
 
 
 async def test_a_thousand_replies_that_were_cut_are_one_effect_each(db: Database, tmp_path: Path) -> None:

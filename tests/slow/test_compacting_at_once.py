@@ -95,7 +95,7 @@ async def texts(db: Database, agent: UUID, session_id: UUID) -> list[str]:
         return [item.text for item in (await log.load_view(tx, agent_id=agent, session_id=session_id)).view]
 
 
-@pytest.mark.slow
+@pytest.mark.fault
 @pytest.mark.timeout(300)
 async def test_two_processes_lose_nothing_and_tell_nothing_twice(db: Database, dsn: str, agent: UUID) -> None:
     async with db.transaction(agent) as tx:
@@ -124,7 +124,7 @@ async def test_two_processes_lose_nothing_and_tell_nothing_twice(db: Database, d
     assert count_view_tokens(read.view) < sum(one.tokens for one in whole) / 2
 
 
-@pytest.mark.slow
+@pytest.mark.fault
 @pytest.mark.timeout(600)
 async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
     db: Database, dsn: str, agent: UUID

@@ -14,7 +14,7 @@ from tests.conftest import database
 from tests.endpoint import Respond, Wire, chunk, fails, hangs, says
 from tests.system.scripted import Talk, talking
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.fault
 
 AT_ONCE, TIMES = 4, 10
 BACK_SECONDS = 60

@@ -19,7 +19,7 @@ AT_ONCE = 9  # blows while one slot of each is done, of 7 that there are on aver
 USUAL = WorkerTimings()
 
 
-@pytest.mark.slow
+@pytest.mark.fault
 @pytest.mark.timeout(1_500)
 async def test_every_slot_of_two_thousand_has_its_effect_once(clone: str) -> None:
     # R6, R2
@@ -49,7 +49,7 @@ async def test_every_slot_of_two_thousand_has_its_effect_once(clone: str) -> Non
     assert late[-1] < 15
 
 
-@pytest.mark.slow
+@pytest.mark.fault
 @pytest.mark.timeout(900)
 async def test_fifty_who_are_told_to_go_leave_nothing_running(clone: str) -> None:
     # R12

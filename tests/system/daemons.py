@@ -31,7 +31,7 @@ class Daemon:
 
     def client(self, token: str | None = None, **headers: str) -> httpx2.Client:
         shown = {"Authorization": f"Bearer {token or self.token}", **headers}
-        return httpx2.Client(base_url=self.url, headers=shown, timeout=30)
+        return httpx2.Client(base_url=self.url, headers=shown, timeout=60)
 
     def begins(self, *agents: str) -> None:
         with self.client() as operator:
@@ -41,7 +41,7 @@ class Daemon:
     def stopped(self) -> int:
         """Tells it to stop; the status it leaves with."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=15)
+        return self.process.wait(timeout=60)
 
     def log(self) -> list[dict[str, Any]]:
         """Every line of it, once it has ended; of one that speaks JSON."""
@@ -72,7 +72,7 @@ def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
             raise AssertionError(f"it did not serve: {''.join(said)}")
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
         if draining.is_alive():
-            draining.join(timeout=10)
+            draining.join(timeout=60)
         process.stderr.close()

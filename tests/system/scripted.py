@@ -32,12 +32,12 @@ class Talk:
             api_key=token or self.daemon.token,
             default_headers=headers,
             max_retries=0,
-            timeout=30,
+            timeout=60,
         )
 
     async def post(self, path: str, body: object, **headers: str) -> httpx2.Response:
         shown = {"Authorization": f"Bearer {self.daemon.token}", **headers}
-        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=30) as client:
+        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60) as client:
             return await client.post(path, json=body)
 
     async def fetch(self, sql: str, *given: object) -> list[asyncpg.Record]:

@@ -40,7 +40,7 @@ class Api:
 
     def http(self, token: str = OPERATOR, **headers: str) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            base_url=self.url, headers={"Authorization": f"Bearer {token}", **headers}, timeout=30
+            base_url=self.url, headers={"Authorization": f"Bearer {token}", **headers}, timeout=60
         )
 
     def client(self, token: str, *, url: str | None = None) -> Client:

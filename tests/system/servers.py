@@ -11,7 +11,7 @@ import asyncpg
 
 from newton.db.embedded_server import delete_data
 
-SLOW = 30.0
+SLOW = 60.0
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 anywhere."""
 
 import asyncio
+import itertools
 import json
 import random
 import re
@@ -145,7 +146,8 @@ class Stranger:
 
     def __init__(self, number: int, street: Street, http: httpx2.AsyncClient, *, strange: list[dict[str, str]]) -> None:
         self.name, self.word = f"agent{number}", f"agentword{number:03d}"
-        self.street, self.http, self.strange = street, http, strange
+        self.street, self.http = street, http
+        self.strange = itertools.cycle([*strange[-number - 1 :], *strange[: -number - 1]])
         self.dice = random.Random(number)
 
     async def live(self, calls: int, minds: AgentRegistry, url: str) -> None:
@@ -163,7 +165,8 @@ class Stranger:
                 "inside": lambda: self._inside(minds),
                 "refused": self._refused,
             }
-            for door in self.dice.choices(list(HALL), list(HALL.values()), k=calls):
+            drawn: list[Door] = self.dice.choices(list(HALL), list(HALL.values()), k=calls - len(HALL))
+            for door in (*HALL, *drawn):
                 await doors[door]()
             await self.http.post("/v1/sessions", json={"session": "the last"})
 
@@ -177,8 +180,8 @@ class Stranger:
         self.street.owners[known] = self.word
         self.street.made.append((kind, known))
 
-    async def _rest(self) -> None:
-        asked = self.dice.choice(REST)
+    async def _rest(self, asked: Asked | None = None) -> None:
+        asked = asked or self.dice.choice(REST)
         (way, body), _, known = self._filled((asked.way, asked.body))
         method, _, where = way.partition(" ")
         answer = await self.http.request(method, where, json=body)
@@ -191,6 +194,13 @@ class Stranger:
             self.street.refused[answer.status_code] += 1
         if asked.gives and taken:
             self._own(where.rpartition("/")[2].replace("context", "bundles"), answer.json()[asked.gives])
+
+    async def remember(self) -> None:
+        await self._rest(REST[0])
+
+    async def read(self) -> None:
+        """Reads by an id that somebody was given."""
+        await self._rest(Asked("GET /v1/KIND/ID"))
 
     async def _chat(self) -> None:
         says_ = {"role": "user", "content": f"What of agentword, {self.word} {self.dice.randrange(99)}?"}
@@ -222,7 +232,7 @@ class Stranger:
 
     async def _refused(self) -> None:
         """What nobody may: without a token in force, from a page of another's, in the name of another."""
-        headers = dict(self.dice.choice(self.strange))
+        headers = dict(next(self.strange))
         due = int(headers.pop("due"))
         way, body = self.dice.choice(SHUT)
         method, _, where = way.partition(" ")
@@ -281,6 +291,8 @@ async def at_once(api: Api, street: Street, *, agents: int, calls: int, commands
                 await one.command(commands)
 
     try:
+        await strangers[0].remember()
+        await strangers[1].read()  # an id of another's, whatever the dice do later
         async with task_group() as tasks:
             for one in strangers:
                 tasks.create_task(one.live(calls, minds, api.url))

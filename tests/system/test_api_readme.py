@@ -17,7 +17,7 @@ def test_the_tour_over_http_works(home: Path) -> None:
     with daemon(home, "--log-format", "json") as made:
         script = tour().replace("scripts/newton serve &\n", "").replace("http://127.0.0.1:8700", made.url)
         script = script.replace("~/.local/share/newton/operator.token", str(home / "data" / "operator.token"))
-        came = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=50, check=False)
+        came = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=60, check=False)
         assert made.stopped() == 0
         events = [line["event"] for line in made.log()]  # every line is JSON
         assert "Newton serves" in events[0] and "request_answered" in events

@@ -66,6 +66,7 @@ async def write(dsn: str, stop: asyncio.Event) -> int:
     return number
 
 
+@pytest.mark.slow
 async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, other: Path, tmp_path: Path) -> None:
     # R14; figure 9: a backup under load restored into a fresh server answers the same, one flipped byte is refused
     with EmbeddedServer.start(lived) as server:

@@ -113,6 +113,7 @@ async def test_a_server_still_starting_is_waited_for_and_not_started_twice(kept:
         assert await run(server.dsn("postgres"), "select 1") == 1
 
 
+@pytest.mark.fault
 def test_who_is_interrupted_while_the_server_starts_leaves_none_running(kept: Path) -> None:
     log = base(kept) / "postgres.log"
     before = log.stat().st_size

@@ -63,7 +63,7 @@ def run(path: Path, home: Path, embedding: str, *, seconds: float) -> bool:
 
 
 # Slow: eleven processes, and thousands of texts embedded.
-@pytest.mark.slow
+@pytest.mark.fault
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("embedding", ["none", "local"])
 async def test_an_import_killed_ten_times_is_finished_by_one_more_run(tmp_path: Path, embedding: str) -> None:

@@ -35,7 +35,7 @@ def served(served: Daemon) -> Daemon:
 async def speaking(url: str, token: str, **headers: str) -> AsyncGenerator[Client]:
     shown = {"Authorization": f"Bearer {token}", **headers}
     async with (
-        httpx2.AsyncClient(headers=shown, timeout=30) as plain,
+        httpx2.AsyncClient(headers=shown, timeout=60) as plain,
         Client(streamable_http_client(f"{url}/mcp", http_client=plain)) as client,
     ):
         yield client

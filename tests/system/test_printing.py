@@ -140,6 +140,6 @@ def test_a_chat_shows_orders_as_text(home: Path, ids: Mapping[str, str]) -> None
     own = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_"))}
     env = {**own, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", "newton", "chat", "--session", "s", *AGENT]
-    done = subprocess.run(words, input=said, capture_output=True, text=True, timeout=50, check=True, env=env, cwd=home)
+    done = subprocess.run(words, input=said, capture_output=True, text=True, timeout=60, check=True, env=env, cwd=home)
     assert SHOWN in checked(done).stdout
     assert r"There is no command /nothing\x1b]0;owned" in done.stderr

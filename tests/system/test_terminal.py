@@ -36,7 +36,7 @@ class Terminal:
         await asyncio.to_thread(os.write, self.screen, words.encode())
 
     async def shows(self, words: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while words not in self.shown:
                 self.shown += (await asyncio.to_thread(os.read, self.screen, 4_096)).decode(errors="replace")
         self.shown = self.shown.partition(words)[2]
@@ -86,7 +86,7 @@ async def stopped(home: Path, *flags: str, **own: str) -> None:
     await terminal.types(f"{ASKED[2]}\r")
     await terminal.shows("It is Artemis")
     os.close(screen)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert await child.wait() == 130
 
 

@@ -61,7 +61,7 @@ def newton(home: Path, env: dict[str, str], *words: str) -> str:
         [sys.executable, "-m", "newton", *words],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=60,
         check=False,
         env={**env, "NEWTON_DATA_DIR": str(home / "data")},
         cwd=home,
@@ -70,6 +70,7 @@ def newton(home: Path, env: dict[str, str], *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_look_up_would_be_seen(home: Path, env: dict[str, str]) -> None:
     file = home / "a.token"
     file.write_text("nwt_x", encoding="utf-8")
@@ -77,12 +78,14 @@ def test_a_look_up_would_be_seen(home: Path, env: dict[str, str]) -> None:
         newton(home, env, "ask", "Hello?", "--daemon", "http://newton.invalid:8700", "--token-file", str(file))
 
 
+@pytest.mark.slow
 def test_commands_look_up_no_name_and_write_nothing_elsewhere(home: Path, env: dict[str, str]) -> None:
     assert newton(home, env, "remember", "The lighthouse is called Kullen").startswith("Remembered. (")
     assert "Kullen" in newton(home, env, "recall", "Which light?")
     assert left(env) == []
 
 
+@pytest.mark.slow
 def test_a_daemon_looks_up_no_name_and_writes_nothing_elsewhere(
     home: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -26,6 +25,7 @@ from newton.brain.guardrail_engine import (
 from newton.content.guardrails import Severity
 from newton.errors import InputError
 from tests.support import NOON
+from tests.timing import assert_quick
 
 CHOICE = DecisionDraft(
     description="Move to Postgres", confidence=0.7, at=NOON, reasons=(DecisionReason("analysis", "it is one"),)
@@ -247,10 +247,8 @@ HEAVIEST = [
 
 @pytest.mark.parametrize("expression", HEAVIEST)
 def test_the_heaviest_expressions_end_soon_on_the_largest_choice(expression: str) -> None:
-    began = time.perf_counter()
+    assert_quick(lambda: ruling(expression, LARGEST))  # what the limits keep out takes minutes or gigabytes
     given = ruling(expression, LARGEST)
-    # The slowest takes some 20 ms; what the limits keep out takes minutes or gigabytes.
-    assert time.perf_counter() - began < 1
     assert given.error is None or "fails" in given.error
 
 
@@ -267,18 +265,17 @@ BOMBS = [
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[:20])
-def test_what_would_hang_or_crash_the_library_never_reaches_it(bomb: str) -> None:
-    began = time.perf_counter()
+def test_what_would_hang_or_crash_the_library_never_reaches_it(bomb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("newton.brain.cel_expressions.cel.compile")
     assert refusal(bomb)
     assert ruling(bomb).verdict == "not_evaluated"
-    assert time.perf_counter() - began < 1
 
 
 @pytest.mark.slow
 def test_the_library_does_crash_without_the_limits() -> None:
     """Should this fail one day, the limit on length guards against less than it did."""
     code = "import cel; cel.compile('1' + '+1' * 200_000)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=50, check=False).returncode < 0
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False).returncode < 0
 
 
 WORDS = sorted(

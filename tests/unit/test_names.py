@@ -1,0 +1,225 @@
+"""Names in newton/ follow the conventions of Python and of the field. Each limit may fall, never rise."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+# The figures in comments are of the tree when the limit was set.
+MAX_SHARED_CLASS_NAMES = 30  # 0
+MAX_ONE_WORD_CLASSES = 0.35  # 23 of 666
+MAX_GERUND_MODULES = 15  # 16
+MAX_PARTICIPLE_FUNCTIONS = 60  # 20
+MAX_RELATIVE_DOCSTRINGS = 0.05  # 303 of 2,848
+MAX_MODULES_PER_PACKAGE = 20  # none has more
+
+# Modules named after a process. A new one needs a noun: what it defines (`ranking` -> `rank_fusion`).
+GERUND_MODULES = {
+    *("agent/maintenance/profile_fitting", "bench/scoring", "brain/formatting", "cognition/frames/training"),
+    *("heart/chunking", "heart/procedure_matching", "memory/forgetting", "memory/ranking", "memory/reembedding"),
+    *("providers/embedding", "providers/openai_embedding", "runtime/cli/formatting", "runtime/cli/printing"),
+    *("runtime/settings_mapping", "runtime/tracing", "runtime/wiring"),
+}
+BARRED_ARGUMENTS = {"most", "because", "told"}
+COLLECTION = re.compile(
+    r"\b(Sequence|Iterable|Iterator|Collection|Mapping|Counter|list|tuple|set|frozenset|dict|Set)\b"
+)
+RELATIVE = re.compile(r"(what|who|which|that|whether)\b", re.IGNORECASE)
+# Irregular participles; regular ones end in -ed. A word that is also a verb's base form (read, set, cut, put) is none.
+IRREGULAR = {
+    *("begun", "bound", "broken", "brought", "built", "caught", "chosen", "come", "done", "drawn", "driven", "fallen"),
+    *(
+        "fed",
+        "felt",
+        "forgotten",
+        "found",
+        "given",
+        "gone",
+        "grown",
+        "heard",
+        "held",
+        "hidden",
+        "kept",
+        "known",
+        "laid",
+    ),
+    *("learnt", "led", "left", "lent", "lost", "made", "meant", "met", "paid", "said", "seen", "sent", "shown", "sold"),
+    *("spent", "split", "spoken", "stood", "sunk", "taken", "taught", "thought", "thrown", "told", "won", "written"),
+}
+NO_PARTICIPLES = {
+    "embed",
+    "reembed",
+    "feed",
+    "need",
+    "seed",
+    "speed",
+    "proceed",
+    "shed",
+    "exceed",
+    "succeed",
+    "bleed",
+    "split",
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    paths = sorted((ROOT / "newton").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def nodes(sources: dict[str, ast.Module]) -> Iterator[tuple[str, ast.AST]]:
+    return ((name, node) for name, tree in sources.items() for node in walk(tree))
+
+
+@cache
+def walk(tree: ast.AST) -> list[ast.AST]:
+    return list(ast.walk(tree))
+
+
+def public_classes(sources: dict[str, ast.Module]) -> list[str]:
+    return [
+        node.name
+        for tree in sources.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+
+
+def shared_class_names(sources: dict[str, ast.Module]) -> dict[str, int]:
+    return {name: times for name, times in Counter(public_classes(sources)).items() if times > 1}
+
+
+def one_word_classes(sources: dict[str, ast.Module]) -> list[str]:
+    return [name for name in public_classes(sources) if re.fullmatch(r"[A-Z][a-z0-9]*", name)]
+
+
+def gerund_modules(sources: dict[str, ast.Module]) -> list[str]:
+    return [name for name in sources if re.search(r"ing\d*$", Path(name).stem)]
+
+
+def participle_functions(sources: dict[str, ast.Module]) -> list[str]:
+    return [
+        f"{name}:{node.lineno} {node.name}"
+        for name, node in nodes(sources)
+        if isinstance(node, Function) and is_participle(node.name) and not is_property(node)
+    ]
+
+
+def is_participle(name: str) -> bool:
+    word = name.strip("_")
+    return word in IRREGULAR or (word.endswith("ed") and "_" not in word and word not in NO_PARTICIPLES)
+
+
+def is_property(function: Function) -> bool:
+    return any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def docstrings(sources: dict[str, ast.Module]) -> list[tuple[str, str]]:
+    documented = (
+        (name, node) for name, node in nodes(sources) if isinstance(node, Function | ast.ClassDef | ast.Module)
+    )
+    return [(name, text) for name, node in documented if (text := ast.get_docstring(node))]
+
+
+def relative_docstrings(sources: dict[str, ast.Module]) -> list[str]:
+    return [f"{name}: {text[:60]}" for name, text in docstrings(sources) if RELATIVE.match(text)]
+
+
+def arguments(sources: dict[str, ast.Module]) -> list[tuple[str, ast.arg]]:
+    return [(f"{name}:{node.lineno}", node) for name, node in nodes(sources) if isinstance(node, ast.arg)]
+
+
+def barred_arguments(sources: dict[str, ast.Module]) -> list[str]:
+    return [f"{where} {arg.arg}" for where, arg in arguments(sources) if arg.arg in BARRED_ARGUMENTS]
+
+
+def words_that_are_text(sources: dict[str, ast.Module]) -> list[str]:
+    """Arguments and fields named `words` whose annotation is no collection."""
+    fields = [
+        (f"{name}:{node.lineno}", node.annotation)
+        for name, node in nodes(sources)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "words"
+    ]
+    given = [(where, arg.annotation) for where, arg in arguments(sources) if arg.arg == "words" and arg.annotation]
+    return [where for where, note in (*fields, *given) if note and not COLLECTION.search(ast.unparse(note))]
+
+
+def large_packages(sources: dict[str, ast.Module]) -> dict[str, int]:
+    flat = Counter(str(Path(name).parent) for name in sources if Path(name).name != "__init__.py")
+    return {package: count for package, count in flat.items() if count > MAX_MODULES_PER_PACKAGE}
+
+
+def test_few_public_classes_share_a_name() -> None:
+    shared = shared_class_names(trees())
+    assert sum(shared.values()) <= MAX_SHARED_CLASS_NAMES, shared
+
+
+def test_most_public_classes_are_named_by_more_than_one_word() -> None:
+    short, every = one_word_classes(trees()), public_classes(trees())
+    assert len(short) <= MAX_ONE_WORD_CLASSES * len(every), f"{len(short)} of {len(every)}: {sorted(short)}"
+
+
+def test_modules_are_named_by_nouns() -> None:
+    found = gerund_modules(trees())
+    assert set(found) <= {f"newton/{name}.py" for name in GERUND_MODULES}
+    assert len(found) <= MAX_GERUND_MODULES, found
+
+
+def test_few_functions_are_named_by_a_participle_alone() -> None:
+    found = participle_functions(trees())
+    assert len(found) <= MAX_PARTICIPLE_FUNCTIONS, found
+
+
+def test_few_docstrings_begin_with_a_relative_pronoun() -> None:
+    found, every = relative_docstrings(trees()), docstrings(trees())
+    assert len(found) <= MAX_RELATIVE_DOCSTRINGS * len(every), f"{len(found)} of {len(every)}: {found}"
+
+
+def test_no_argument_has_a_private_name() -> None:
+    assert barred_arguments(trees()) == []
+
+
+def test_words_are_a_collection() -> None:
+    assert words_that_are_text(trees()) == []
+
+
+def test_no_package_is_too_large_to_survey() -> None:
+    assert large_packages(trees()) == {}
+
+
+PLANTED = """
+class Thing: ...
+class Thing: ...
+class TwoWords: ...
+def kept(most: int, *, because: str, words: str) -> None:
+    "Whether it is."
+async def revised(told: str, words: "Sequence[str]") -> None:
+    "Return it."
+class Row:
+    words: str
+    @property
+    def made(self) -> int: ...
+    def embed(self) -> None: ...
+"""
+
+
+def test_each_violation_is_noticed() -> None:
+    planted = {"newton/a/keeping.py": ast.parse(PLANTED)}
+    assert shared_class_names(planted) == {"Thing": 2}
+    assert one_word_classes(planted) == ["Thing", "Thing", "Row"]
+    assert gerund_modules(planted) == ["newton/a/keeping.py"]
+    assert [found.split()[1] for found in participle_functions(planted)] == ["kept", "revised"]
+    assert [found.partition(": ")[2] for found in relative_docstrings(planted)] == ["Whether it is."]
+    assert sorted(found.split()[1] for found in barred_arguments(planted)) == ["because", "most", "told"]
+    assert len(words_that_are_text(planted)) == 2
+    flat = {f"newton/a/m{n}.py": ast.parse("") for n in range(21)}
+    assert large_packages({**flat, "newton/a/__init__.py": ast.parse("")}) == {"newton/a": 21}
+    del flat["newton/a/m0.py"]
+    assert large_packages(flat) == {}
