@@ -14,6 +14,63 @@ SQL = load("newton.agent", "events.sql")
 RETENTION = timedelta(days=7)  # a reader that was away longer starts over
 CHANNEL = "newton_events"  # NOTIFY payload: the agent with new events
 
+EVENT_TYPES: Mapping[str, str] = {
+    "agent.erased": "a whole agent is erased; earlier events are deleted",
+    "agent.imported": "an exported agent is imported",
+    "attribute.declared": "an attribute is declared single-valued or multi-valued",
+    "censor.added": "a censor is added or escalated",
+    "censor.approved": "a person approves a proposed censor",
+    "censor.false_positive": "a person reports a false positive",
+    "censor.retired": "a person retires a censor",
+    "decision.amended": "text is added to a decision",
+    "decision.deliberated": "a thought is added to a decision",
+    "decision.done": "a decision is marked as done",
+    "decision.erased": "the text of a decision is erased",
+    "decision.linked": "two decisions are linked",
+    "decision.recorded": "a decision is recorded",
+    "decision.reviewed": "the outcome of a decision is recorded",
+    "decision.superseded": "a decision supersedes another one",
+    "document.ingested": "a document is ingested, replaced or removed",
+    "guardrail.added": "a guardrail is added for the agent",
+    "guardrail.restored": "a guardrail file is enabled again",
+    "guardrail.retired": "a guardrail is disabled for the agent",
+    "identity.accepted": "a person accepts a proposed line",
+    "identity.added": "a line is added to the identity",
+    "identity.changed": "a line of the identity is changed",
+    "identity.erased": "the text of a line is erased",
+    "identity.proposed": "a line is proposed",
+    "identity.rejected": "a person rejects a proposed line",
+    "identity.removed": "a line is removed from the identity",
+    "identity.rolled_back": "the identity is rolled back to a version",
+    "import.batch_committed": "a batch of an import commits",
+    "import.completed": "an import is complete",
+    "job.completed": "a run of a job changes something, or fails for good",
+    "memory.confirmed": "a person confirms a fact",
+    "memory.forgotten": "memories are deleted permanently",
+    "memory.marked_core": "a person marks a fact as core",
+    "memory.remembered": "a fact or an episode is stored or confirmed",
+    "memory.retracted": "a person retracts a fact",
+    "memory.superseded": "a person supersedes a fact",
+    "procedure.outcome_recorded": "the outcome of a use is recorded",
+    "procedure.used": "a use of a procedure is recorded",
+    "session.appended": "messages are appended to a session",
+    "session.branched": "a session is branched",
+    "session.checkpointed": "a checkpoint is set",
+    "session.closed": "a session is closed and becomes an episode",
+    "session.compacted": "compaction entries replace messages in the view",
+    "session.created": "a session is created",
+    "session.ejected": "injected messages are removed from a view",
+    "session.injected": "messages of another session are shown in a view",
+    "session.restored": "a compaction entry is replaced by its messages",
+    "subject.erased": "everything about a person is erased",
+    "task.blocked": "the current task is blocked",
+    "task.failed": "the current task is marked as a dead end",
+    "task.popped": "the current task is completed with its result",
+    "task.pushed": "a task is started within the current one",
+    "task.resumed": "a blocked task is resumed",
+    "turn.completed": "a reply is stored",
+}
+
 
 class AgentEvent(NamedTuple):
     """An event. The payload holds ids and numbers, never a person's words."""
@@ -29,6 +86,8 @@ def publish(type_: str, data: Mapping[str, object], *, agent_id: UUID, now: date
 
     It is written last, because it takes the agent's event lock.
     """
+    if type_ not in EVENT_TYPES:
+        raise ValueError(f"{type_} is not in EVENT_TYPES")
     payload = json.dumps(data)
 
     async def write(tx: Tx) -> None:
