@@ -9,9 +9,9 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from newton.agent.field_types import CleanText, MessageContent, Name
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
-from newton.memory.field_types import CleanText, MessageContent, Name
 
 
 class ToolInput(BaseModel):

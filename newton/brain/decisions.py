@@ -23,8 +23,7 @@ from newton.brain.codec import (
     validate,
     validate_review,
 )
-from newton.brain.draft import NEAR_COSINE, DecisionDraft
-from newton.brain.formatting import (
+from newton.brain.decision_text import (
     ERASED,
     format_erased_forms,
     format_full,
@@ -32,6 +31,7 @@ from newton.brain.formatting import (
     to_embedding_text,
     to_search_text,
 )
+from newton.brain.draft import NEAR_COSINE, DecisionDraft
 from newton.brain.hash_chain import ChainRecord, JsonObject, canonical_json
 from newton.brain.ledger import LedgerEntry
 from newton.db.pool import Tx

@@ -1,7 +1,6 @@
 """Bundles at rest: what the next input asks of them costs the same however many there are."""
 
-from newton.cognition.bundles.bundle_store import SQL
-from newton.cognition.sources.session_state import find_session_frame
+from newton.cognition.sources.session_state import SQL, find_session_frame
 from newton.db.pool import Tx
 from newton.ids import new_id
 from tests.support import ANA, NOON

@@ -88,7 +88,7 @@ async def test_the_same_ref_is_the_same_decision_and_never_another_one(tx: Tx) -
     again = await decisions.record(tx, [NewDecision(draft=told)], ctx=LATER_ON)
     assert again == [(first[0].decision_id, False)]
     for other in (replace(told, confidence=0.9), replace(told, context=None), replace(told, tags=())):
-        with pytest.raises(ConflictError, match="'d1' is there with other content"):
+        with pytest.raises(ConflictError, match="'d1' exists with different content"):
             await decisions.record(tx, [NewDecision(draft=other)], ctx=teller())
     assert await tx.fetchval("select count(*) from brain.decision_records") == 1
 

@@ -52,7 +52,7 @@ def told() -> Iterator[Told]:
 
 def initial() -> dict[str, str]:
     """The state in which a memory of each kind begins, as the page says it."""
-    begins = [(kinds, re.search(r"(?:It begins|They begin) ([A-Z]+)", text)) for kinds, text in sections()]
+    begins = [(kinds, re.search(r"initial state is ([A-Z]+)", text)) for kinds, text in sections()]
     return {kind: match[1] for kinds, match in begins if match for kind in kinds}
 
 

@@ -24,15 +24,15 @@ AGENTLESS = {
     "memory/outbox.sql:register_model",
     "memory/reembedding.sql:insert_model",
     "db/health.sql:describe_server",
-    "runtime/transfer/whole.sql:list_tables",
-    "runtime/transfer/whole.sql:list_models",
-    "runtime/transfer/whole.sql:defer_constraints",
-    "runtime/transfer/whole.sql:import_models",
+    "runtime/transfer/agent_archive.sql:list_tables",
+    "runtime/transfer/agent_archive.sql:list_models",
+    "runtime/transfer/agent_archive.sql:defer_constraints",
+    "runtime/transfer/agent_archive.sql:import_models",
 }
 # A model is the same for every agent: one of the two tables that these read has none.
 MODELS = {"memory/reembedding.sql:get_active_model"}
 ACROSS = (
-    "runtime/jobs/claiming.sql:"  # run as newton_worker, which sees every agent's place in the queue and nothing else
+    "runtime/jobs/claims.sql:"  # run as newton_worker, which sees every agent's place in the queue and nothing else
 )
 # What must name the agent in another way than `agent_id = $1`.
 INSERTS = re.compile(r"^(--[^\n]*\n)*\s*insert into", re.IGNORECASE)

@@ -114,7 +114,7 @@ async def test_two_who_would_close_a_circle_at_once_do_not(db: Database, agent: 
         await supersede(tx, milk, by_fact=tea, ctx=on(1, agent))
         other = tasks.create_task(refused(second()), context=Context())
         await until(lambda: waiting(onlooker))
-    assert "takes the place" in other.result()
+    assert "already supersedes" in other.result()
     async with db.transaction(agent) as tx:
         assert await holding(tx, agent) == {"tea"}
 

@@ -64,7 +64,7 @@ async def test_after_so_many_messages_there_is_a_summary_and_old_turns_come_back
     assert (await kept(mind, "summary"), await kept(mind, "facts") > 0) == (1, True)
     await mind.settle()
     shown = await mind.context(
-        QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=10)
+        QUESTION, session_id=session_id, sent_messages=SentMessages(session_id=session_id, first_position=10)
     )
     assert "## Earlier in This Session\n" in shown.text
     assert any("this session so far, in short: User: We decided" in c.text for c in artifacts(shown) if c.detail)
@@ -99,7 +99,7 @@ async def test_the_ceiling_and_the_final_number_are_kept_and_less_of_them_costs_
 async def test_facts_of_the_session_are_there_where_its_lines_have_no_room(mind: Mind) -> None:
     # S004-3, S004-18
     session_id, view = await at_length(mind)
-    shown = await mind.context(QUESTION, budget=400, session_id=session_id, in_view=view)
+    shown = await mind.context(QUESTION, budget=400, session_id=session_id, sent_messages=view)
     facts = [c for c in artifacts(shown) if c.detail and ": this session so far" not in c.text]
     assert facts
     assert all(f"- [2026-11-21] {c.text.removeprefix('[2026-11-21] ')}\n" in shown.text for c in facts)
@@ -111,7 +111,7 @@ async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothin
     # S004-6, S004-8
     session_id, _ = await at_length(mind)
     whole = await mind.context(
-        QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=0)
+        QUESTION, session_id=session_id, sent_messages=SentMessages(session_id=session_id, first_position=0)
     )
     assert {c.reason for c in artifacts(whole)} == {"in view: the conversation itself is sent"}
     assert LAYER not in whole.layers
@@ -128,7 +128,7 @@ async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothin
 async def test_such_a_context_replays_and_one_of_the_past_knows_nothing_of_later(mind: Mind) -> None:
     # S004-8
     session_id, view = await at_length(mind)
-    bundle = await mind.context(QUESTION, session_id=session_id, in_view=view)
+    bundle = await mind.context(QUESTION, session_id=session_id, sent_messages=view)
     assert any(c.detail for c in artifacts(bundle))
     async with mind.db.transaction(mind.agent_id) as tx:
         stored = await bundle_store.load_bundle(tx, bundle.bundle_id, agent_id=mind.agent_id)

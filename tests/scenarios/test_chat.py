@@ -147,7 +147,7 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         "context is 'nothing'",
         "frame 'nope'",
         "session is '9'",
-        "half a character",
+        "lone surrogate",
         "/nope",
     ):
         assert part in err

@@ -131,7 +131,7 @@ async def test_a_decision_that_is_sent_again_under_its_ref_is_the_first_one(
     clock.advance(timedelta(minutes=1))
     again = await deciding.decide(replace(told, at=clock.now()))
     assert (again.decision_id, again.is_new) == (first.decision_id, False)
-    with pytest.raises(ConflictError, match="other content"):
+    with pytest.raises(ConflictError, match="different content"):
         await deciding.decide(replace(told, at=clock.now(), confidence=0.9))
 
 
@@ -259,7 +259,7 @@ async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: Deci
     with pytest.raises(ConfigError, match="No verifier is configured for architecture"):
         await deciding.run_verifier(which)
     for command in (("/nowhere/at/all",), ()):
-        with pytest.raises(ConfigError, match="cannot be run"):
+        with pytest.raises(ConfigError, match="cannot be run|command is empty"):
             await replace(deciding, verifiers={"architecture": command}).run_verifier(which)
     await deciding.review(which, "success")
     with pytest.raises(ConflictError, match="reviewed already"):

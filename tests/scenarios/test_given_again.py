@@ -76,7 +76,7 @@ async def test_another_request_is_another_context(mind: Mind) -> None:
         {"tokens": 1_999},
         {"frame": "debug"},
         {"profile": "balanced"},
-        {"adapt": True},
+        {"adaptive_budget": True},
         {"as_of": NOON},
     ]
     for changed in others:

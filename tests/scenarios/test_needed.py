@@ -18,7 +18,7 @@ async def test_a_turn_gets_what_is_near_and_a_budget_that_is_given_is_filled(min
     await mind.hear("The roof of the barn leaks when it rains.", "Maybe.", "The cow is brown.", session="earlier")
     await mind.hear("What is the ferry called again?", "Artemis, the ferry to Bergen.", session="yesterday")
     filled = await mind.context(ASKED, budget=2_000)
-    needed = await mind.context(ASKED, budget=2_000, adapt=True)
+    needed = await mind.context(ASKED, budget=2_000, adaptive_budget=True)
     assert {NEAR, FAR, ONLY_ASKS} <= shown(filled)
     assert NEAR in shown(needed)
     assert not {FAR, ONLY_ASKS} & shown(needed)
@@ -28,4 +28,4 @@ async def test_a_turn_gets_what_is_near_and_a_budget_that_is_given_is_filled(min
 
 async def test_a_line_that_says_something_before_it_asks_is_not_one_that_only_asks(mind: Mind) -> None:
     await mind.hear("The ferry to Bergen was late. Was it called Artemis?", session="yesterday")
-    assert len(shown(await mind.context(ASKED, adapt=True))) == 1
+    assert len(shown(await mind.context(ASKED, adaptive_budget=True))) == 1

@@ -69,7 +69,7 @@ async def contexts(mind: Mind, life: Living, number: int, *, writes: int) -> lis
                 asked(life.chosen),
                 budget=life.chosen.choice(BUDGETS),
                 profile=life.chosen.choice([None, *profiles]),
-                in_view=view,
+                sent_messages=view,
             )
         )
     return made

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.bias import MIN_REVIEWS, compute_bias
+from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS, compute_bias
 from newton.brain.calibration.report import MAX_NOTE_TOKENS, UNNAMED, build_calibration, write_note
 from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
 from newton.brain.calibration.trend import RECENT_COUNT, WINDOW_SIZE, compute_trend, fit_slope
@@ -82,7 +82,7 @@ def test_the_interval_holds_the_true_bias_about_as_often_as_it_says() -> None:
 
 def test_as_many_as_are_asked_for_are_enough_to_find_a_gross_error() -> None:
     rng = np.random.default_rng(14)
-    stated, true = np.full(MIN_REVIEWS, 0.9), np.full(MIN_REVIEWS, 0.6)
+    stated, true = np.full(MIN_REVIEWS_FOR_BIAS, 0.9), np.full(MIN_REVIEWS_FOR_BIAS, 0.6)
     found = sum(verdict(drawn(rng, stated, true)) == "overconfident" for _ in range(500))
     assert found / 500 > 0.7
 
@@ -92,13 +92,13 @@ def test_who_promises_less_than_comes_is_underconfident() -> None:
 
 
 def test_below_the_threshold_there_is_no_verdict() -> None:
-    wrong = said(1.0, "failure", MIN_REVIEWS - 1)
+    wrong = said(1.0, "failure", MIN_REVIEWS_FOR_BIAS - 1)
     assert verdict(to_series(record(wrong))) == "too few reviews to say"
     assert verdict(to_series(record([*wrong, wrong[0]]))) == "overconfident"
     assert compute_bias(to_series([])) is None
 
 
-@given(st.lists(PAIRS, min_size=MIN_REVIEWS, max_size=60))
+@given(st.lists(PAIRS, min_size=MIN_REVIEWS_FOR_BIAS, max_size=60))
 @examples(16)
 def test_the_interval_is_around_the_size_and_always_the_same(pairs: list[tuple[float, Verdict]]) -> None:
     found = compute_bias(to_series(record(pairs)))
@@ -174,7 +174,7 @@ def test_the_note_says_what_the_record_says() -> None:
 def test_there_is_no_note_of_too_few_reviews() -> None:
     # S002-21
     assert write_note([], count=count) is None
-    assert write_note(record(said(0.9, "failure", MIN_REVIEWS - 1)), count=count) is None
+    assert write_note(record(said(0.9, "failure", MIN_REVIEWS_FOR_BIAS - 1)), count=count) is None
 
 
 def test_the_note_speaks_of_the_latest_decisions() -> None:

@@ -115,7 +115,7 @@ def test_nothing_judged_is_said() -> None:
 
 @pytest.mark.parametrize("wrong", [-0.01, 1.01, math.nan, math.inf])
 def test_a_confidence_that_is_none_is_refused(wrong: float) -> None:
-    with pytest.raises(InputError, match="within 0 and 1"):
+    with pytest.raises(InputError, match="outside 0 to 1"):
         build_calibration([judged(0, 0.5, "success"), judged(1, wrong, "failure")])
 
 

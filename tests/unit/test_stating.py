@@ -16,8 +16,8 @@ from newton.brain.codec import (
     validate,
     validate_draft,
 )
+from newton.brain.decision_text import format_full, format_line, format_prefix, format_short_forms
 from newton.brain.draft import DecisionDraft, DecisionReason
-from newton.brain.formatting import format_full, format_line, format_prefix, format_short_forms
 from newton.brain.quality import QUALITY_PARTS, score_parts, total_score
 from newton.errors import InputError
 from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS

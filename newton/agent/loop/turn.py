@@ -159,13 +159,11 @@ class TurnRunner:
     ) -> AsyncGenerator[str | TurnResult]:
         check = await self.gate.check(recorded.text, "input")
         proposed = () if check.blocks else await recorder.propose_identity_changes(recorded)
-        prepared = await (
-            self._prepare_without_model(turn_input, recorded, CENSOR_MESSAGE)
-            if check.blocks
-            else self._prepare(turn_input, recorded, recorder)
-        )
-        degraded = prepared.degraded
-        pieces: list[str] = []
+        if check.blocks:
+            prepared = await self._prepare_without_model(turn_input, recorded, CENSOR_MESSAGE)
+        else:
+            prepared = await self._prepare(turn_input, recorded, recorder)
+        degraded, pieces = prepared.degraded, list[str]()
         stopped = f"A censor forbids this input: {check.message}." if check.blocks else None
         try:
             if prepared.prompt and prepared.request and prepared.tool_loop:
@@ -183,16 +181,11 @@ class TurnRunner:
             has_reply = await recorder.lease.run_to_completion(recorder.record_reply(reply))
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            prepared = (
-                prepared
-                if stopped
-                else replace(prepared, context=await self._rebuild_context(turn_input, recorded, prepared))
-            )
-            pieces = [stopped or quote_memories(prepared.context.bundle)]
+            if not stopped:
+                prepared = replace(prepared, context=await self._rebuild_context(turn_input, recorded, prepared))
+            pieces, author = [stopped or quote_memories(prepared.context.bundle)], "censor" if stopped else "memory"
             yield pieces[0]
-            await recorder.record_reply(
-                _to_reply_record(turn_input, recorded, prepared, pieces[0], "censor" if stopped else "memory")
-            )
+            await recorder.record_reply(_to_reply_record(turn_input, recorded, prepared, pieces[0], author))
         await recorder.record_context(prepared.context.bundle)
         yield TurnResult(
             text="".join(pieces),

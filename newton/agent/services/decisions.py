@@ -15,9 +15,9 @@ from newton.brain import decisions, ledger, queries
 from newton.brain.calibration import snapshots
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.codec import DecisionReview, NewDecision, ReviewMethod, validate_draft
+from newton.brain.decision_text import to_embedding_text
 from newton.brain.decisions import DecisionAmendment, ManualLink
 from newton.brain.draft import DecisionDraft, ReviewedDecision, TrackRecord, Verdict
-from newton.brain.formatting import to_embedding_text
 from newton.brain.hash_chain import BrokenLink, ChainHead, JsonObject
 from newton.brain.quality import score_parts
 from newton.brain.queries import CategoryCount, DecisionDetail, DecisionFilter, DecisionSummary

@@ -13,7 +13,7 @@ from newton.brain.calibration.series import ForecastSeries
 Float32Array = NDArray[np.float32]  # exact to 0.001, in half the time of float64
 
 # At 20 a stated 0.9 with 60 % success is detected in 3 of 4 cases, at 10 in 1 of 3.
-MIN_REVIEWS = 20
+MIN_REVIEWS_FOR_BIAS = 20
 RESAMPLES = 1_000
 # The mean of more is nearly normal, so the spread is scaled instead of drawing more samples.
 MAX_RESAMPLE_SIZE = 128
@@ -28,7 +28,7 @@ BiasVerdict = Literal["overconfident", "underconfident", "no sign of either", "t
 class ConfidenceBias:
     """Mean confidence minus mean outcome; positive is overconfident.
 
-    `interval` is a 95 % bootstrap interval, None below MIN_REVIEWS. It is never narrower than the sampling noise of a
+    `interval` is a 95 % bootstrap interval, None below MIN_REVIEWS_FOR_BIAS. It is never narrower than the sampling noise of a
     perfectly calibrated agent with the same confidences, so a calibrated agent is flagged in fewer than 5 % of cases,
     even if all outcomes are equal and a plain bootstrap would show no spread.
     """
@@ -60,7 +60,7 @@ def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
         n=len(pairs),
         mean_stated=float(pairs.stated.mean()),
         mean_outcome=float(pairs.outcome.mean()),
-        interval=_interval(pairs) if len(pairs) >= MIN_REVIEWS else None,
+        interval=_interval(pairs) if len(pairs) >= MIN_REVIEWS_FOR_BIAS else None,
     )
 
 

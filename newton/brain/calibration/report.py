@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from newton.brain.calibration.bias import MIN_REVIEWS, ConfidenceBias, compute_bias
+from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS, ConfidenceBias, compute_bias
 from newton.brain.calibration.recalibration import RecalibrationResult, recalibrate
 from newton.brain.calibration.scores import CalibrationScores, compute_scores
 from newton.brain.calibration.series import ForecastSeries, sort_by_time, to_series
@@ -80,7 +80,7 @@ def write_note(
     """Write a note on the latest decisions of at most `max_tokens`; None with too few reviews."""
     pairs = to_series(sort_by_time(decisions)[-NOTE_WINDOW:])
     own = compute_bias(pairs)
-    if own is None or len(pairs) < MIN_REVIEWS:
+    if own is None or len(pairs) < MIN_REVIEWS_FOR_BIAS:
         return None
     said = ""
     for part in _sentences(pairs, own):

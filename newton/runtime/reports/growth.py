@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from newton.agent.growth.report import MIN_SAMPLES, GrowthReport, PeriodMetric
 from newton.agent.growth.rules import MAX_REPEAT_RATE, MIN_CENSOR_PRECISION, MIN_CONFIRMED_RATE, GrowthAssessment
-from newton.brain.calibration.bias import MIN_REVIEWS
+from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS
 from newton.brain.calibration.trend import WINDOW_SIZE
 from newton.brain.repeated_mistakes import AssessedPair
 from newton.heart.growth_queries import MemoryStateChange
@@ -147,7 +147,7 @@ def _explain_too_few(growth: GrowthReport) -> list[str]:
     if TOO_FEW_TEXT not in cells:
         return []
     return [
-        f"Too few: a share or a score needs {MIN_SAMPLES}, a bias {MIN_REVIEWS} reviews, a slope {2 * WINDOW_SIZE}."
+        f"Too few: a share or a score needs {MIN_SAMPLES}, a bias {MIN_REVIEWS_FOR_BIAS} reviews, a slope {2 * WINDOW_SIZE}."
     ]
 
 

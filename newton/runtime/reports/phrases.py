@@ -1,6 +1,6 @@
 """How a calibration's figures are put into words, the same in a terminal and on a page. Pure."""
 
-from newton.brain.calibration.bias import MIN_REVIEWS, ConfidenceBias
+from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS, ConfidenceBias
 from newton.brain.calibration.recalibration import MIN_REVIEWS, RecalibrationResult
 from newton.brain.calibration.report import CalibrationReport
 from newton.brain.calibration.scores import CalibrationScores
@@ -56,7 +56,7 @@ def list_scores(scores: CalibrationScores) -> list[tuple[str, str, str]]:
 
 def describe_bias(bias: ConfidenceBias) -> str:
     if bias.interval is None:
-        return f"{format_signed_number(bias.size)}: {bias.verdict} ({MIN_REVIEWS} are needed)"
+        return f"{format_signed_number(bias.size)}: {bias.verdict} ({MIN_REVIEWS_FOR_BIAS} are needed)"
     return f"{format_signed_number(bias.size)} {format_interval(bias.interval)}: {bias.verdict}"
 
 

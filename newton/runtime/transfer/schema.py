@@ -15,6 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from newton.agent.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
 from newton.brain.codec import DecisionReview, NewDecision
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 from newton.content.documents import TextFormat, parse_text
@@ -29,7 +30,6 @@ from newton.heart.episodes import NewEpisode
 from newton.heart.events.event_types import EventData, validate_event
 from newton.heart.facts.fact_store import NewFact
 from newton.memory import hygiene
-from newton.memory.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
 from newton.memory.importance import normalize_importance
 from newton.memory.memory import Outcome
 from newton.providers.chat import ToolCall

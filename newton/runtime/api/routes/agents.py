@@ -5,8 +5,8 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from pydantic import Field
 
+from newton.agent.field_types import Name
 from newton.memory import hygiene
-from newton.memory.field_types import Name
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, ReadAccess

@@ -8,12 +8,12 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 
+from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import ContextInput
 from newton.client.context import ContextResponse
 from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.dialogue import sessions
 from newton.errors import InputError
-from newton.memory.field_types import CleanText, Name, Ref, Timestamp
 from newton.memory.memory import Kind
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.schemas import ORIGIN

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 
+from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import DecisionInput, OutcomeInput
 from newton.agent.services.decisions import DecisionPreview
 from newton.brain.draft import DecisionDraft, Stakes, Verdict
 from newton.brain.quality import total_score
 from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.content.frames import get_frame
-from newton.memory.field_types import CleanText, Name, Ref, Timestamp
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.idempotency import WriteAction

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 
+from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
-from newton.memory.field_types import CleanText, Importance, Timestamp
 from newton.memory.lookup import MemoryDetail, RelatedMemory
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.memory.transitions import TransitionRecord

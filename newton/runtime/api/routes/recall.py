@@ -6,8 +6,8 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from newton.agent.field_types import Timestamp
 from newton.agent.inputs import RecallInput
-from newton.memory.field_types import Timestamp
 from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
 from newton.memory.search_types import RetrievedMemory
 from newton.runtime.api.auth import ReadAccess

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from newton.agent.field_types import MessageContent, Name, Ref, Timestamp
 from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import SessionService
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
@@ -17,7 +18,6 @@ from newton.dialogue.branches import BranchSummary
 from newton.dialogue.compaction.entry_store import EntryStatus
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.memory import hygiene
-from newton.memory.field_types import MessageContent, Name, Ref, Timestamp
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
+from newton.agent.field_types import CleanText, MessageContent, Ref
 from newton.agent.inputs import PopTaskInput, PushTaskInput
 from newton.agent.services.tasks import TaskService
 from newton.dialogue import sessions
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
-from newton.memory.field_types import CleanText, MessageContent, Ref
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from newton.agent.field_types import Name
 from newton.content.frames import get_frame
 from newton.dialogue.compaction.progress_events import CompactionEvent, to_payload
 from newton.errors import NewtonError
-from newton.memory.field_types import Name
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess

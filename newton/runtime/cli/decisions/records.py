@@ -7,9 +7,9 @@ from uuid import UUID
 
 from cyclopts import Parameter
 
+from newton.brain.decision_text import format_full
 from newton.brain.decisions import DecisionAmendment, ManualLink
 from newton.brain.draft import Stakes, Verdict
-from newton.brain.formatting import format_full
 from newton.brain.quality import total_score
 from newton.brain.queries import DecisionDetail, DecisionFilter, DecisionLink, DecisionNote, DecisionSummary
 from newton.errors import InputError
