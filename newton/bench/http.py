@@ -1,4 +1,4 @@
-"""`newton bench door`: what HTTP adds to a context, and what one daemon bears."""
+"""`newton bench http`: what HTTP adds to a context, and what one daemon bears."""
 
 import asyncio
 import json as jsons
@@ -59,7 +59,7 @@ async def run_benchmark(
 ) -> None:
     """Measure what a context costs over HTTP beside the same call in process, and mixed load on one daemon.
 
-    Example: newton bench door --memories 10000 --rate 200
+    Example: newton bench http --memories 10000 --rate 200
     """
     began, told = RunStart(), generate_dialogue(memories, rounds + WARM_UP_ROUNDS, seed=SEED)
     async with open_environment(load_settings().model_copy(update={"database_url": None})) as here:

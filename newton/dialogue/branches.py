@@ -103,7 +103,7 @@ async def inject(
     if excerpt.session_id == session_id:
         raise InputError(
             f"{excerpt.ref} already shows its own messages.",
-            hint="`newton sessions restore` shows shortened messages in full again.",
+            hint="`newton sessions expand` shows shortened messages in full again.",
         )
     await _check_range(tx, excerpt, ctx=ctx)
     message_range = log.MessageRange(excerpt.first, excerpt.last)

@@ -119,7 +119,7 @@ async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothin
     assert artifacts(await mind.context(QUESTION)) == [], "outside of its session it is not found"
     other = await mind.session("another")
     assert artifacts(await mind.context(QUESTION, session_id=other)) == []
-    with pytest.raises(InputError, match="its own session"):
+    with pytest.raises(InputError, match="their own session"):
         await mind.verbs.recall(QUESTION, kinds=["artifact"])
     recalled = await mind.verbs.recall(QUESTION, include_quarantined=True)
     assert "artifact" not in {found.kind for found in recalled.memories}

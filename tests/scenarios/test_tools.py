@@ -57,7 +57,7 @@ async def test_every_tool_works_within_one_turn(mind: Mind, notes: ChainHeadFile
         [call("push_task", goal="Book the ferry")],
         [call("recall", query="What is the ferry called?")],
         [call("decide", description="Take the early ferry.", confidence=0.7, reasons=reasons)],
-        [call("note_lesson", lesson="Book ferries a week ahead.", about="ferries")],
+        [call("note_lesson", lesson="Book ferries a week ahead.", subject="ferries")],
         [call("pop_task", result="It is booked.")],
         "Booked.",
     )

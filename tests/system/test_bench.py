@@ -128,5 +128,5 @@ def test_the_daemon_is_measured_at_its_work_and_at_its_door(tmp_path: Path) -> N
     soaked = typed(tmp_path, "bench", "soak", "--minutes", "0.2", "--hours", "0.4", "--json")
     assert json.loads(soaked.stdout)["jobs behind their last slot"] == [], soaked.stderr
     asked = ("--memories", "200", "--rounds", "2", "--rate", "10", "--seconds", "2", "--json")
-    served = typed(tmp_path, "bench", "door", *asked, NEWTON_EMBEDDING="local")
+    served = typed(tmp_path, "bench", "http", *asked, NEWTON_EMBEDDING="local")
     assert json.loads(served.stdout)["load"]["failed"] == {}, served.stderr

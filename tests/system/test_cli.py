@@ -94,7 +94,7 @@ def test_agents_do_not_know_of_each_other(home: Path) -> None:
 
 def test_context_as_json_has_the_public_shape(home: Path) -> None:
     typed(home, "remember", "The ferry is called Artemis", "--agent", "shape")
-    bundle = json.loads(ok(typed(home, "context", "Which ferry?", "--json", "--agent", "shape", "--budget", "500")))
+    bundle = json.loads(ok(typed(home, "context", "Which ferry?", "--json", "--agent", "shape", "--tokens", "500")))
     assert {"bundle_id", "text", "tokens", "frame", "layers", "items", "dropped", "timings_ms"} <= set(bundle)
     assert {"memory_id", "kind", "layer", "detail", "tokens", "score", "features", "refs", "text"} <= set(
         bundle["items"][0]
@@ -146,9 +146,9 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
     [
         (["ask", ""], "The question is empty"),
         (["ask", "hi", "--frame", "debgu"], "Did you mean 'debug'?"),
-        (["context", "hi", "--budget", "0"], "holds nothing"),
-        (["context", "hi", "--budget=-1"], "holds nothing"),
-        (["context", "hi", "--budget", "many"], "--budget"),
+        (["context", "hi", "--tokens", "0"], "holds nothing"),
+        (["context", "hi", "--tokens=-1"], "holds nothing"),
+        (["context", "hi", "--tokens", "many"], "--tokens"),
         (["context", "hi", "--profile", "newtn"], "Did you mean 'newton'?"),
         (["remember", " "], "The text is empty"),
         (["remember", "x", "--at", "2026-01-01T00:00:00"], "has no time zone"),
@@ -211,8 +211,8 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("identity rollback x", '"x" is not a whole number', "`newton identity rollback --help`"),
         ("remembr x", 'Unknown command "remembr"', 'Did you mean "remember"?'),
         ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
-        ("context x --budgt 1", "Unknown option: --budgt", "Did you mean --budget?"),
-        ("context x --budget", "--budget wants a value", "`newton context --help`"),
+        ("context x --budgt 1", "Unknown option: --budgt", "Did you mean --tokens?"),
+        ("context x --tokens", "--tokens wants a value", "`newton context --help`"),
         ("frames nope", "There is no frame 'nope'", "Known: "),
     ],
 )
@@ -224,7 +224,7 @@ def test_words_that_cannot_be_read_are_refused_with_a_remedy(home: Path, words: 
 
 
 def test_who_asked_for_json_is_told_of_a_failure_in_json(home: Path) -> None:
-    for words in ("frames nope", "context x --budget x", "context x --kind y"):
+    for words in ("frames nope", "context x --tokens x", "context x --kind y"):
         plain, as_json = typed(home, *words.split()), typed(home, *words.split(), "--json")
         failure = json.loads(as_json.stderr)
         error = failure["error"]

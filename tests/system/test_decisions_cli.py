@@ -67,7 +67,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_recorded(home: Path, words: tu
 def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(home: Path, behind: str) -> None:
     agent = ("--agent", "watched")
     first, second = (json.loads(ok(run(home, *DECIDE, "--json", *agent)))["decision_id"] for _ in range(2))
-    assert ok(run(home, "decisions", "erase", first, "--because", "asked for", "--yes", *agent)) == "Erased.\n"
+    assert ok(run(home, "decisions", "erase", first, "--reason", "asked for", "--yes", *agent)) == "Erased.\n"
     assert "all 3 records of the ledger" in run(home, "doctor", "--verify", *agent).stdout
     assert "ledger" not in run(home, "doctor", *agent).stdout
 

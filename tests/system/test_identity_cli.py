@@ -18,7 +18,7 @@ def ids(listed: str) -> list[str]:
 def test_a_person_writes_it_looks_at_it_and_takes_it_back(home: Path) -> None:
     mine = ("--agent", "writer")
     assert "Nothing holds always yet." in ok(identity(home, *mine))
-    assert ok(identity(home, "add", "preference", "Call me Max", "--because", "it is shorter", *mine)) == "It stands.\n"
+    assert ok(identity(home, "add", "preference", "Call me Max", "--reason", "it is shorter", *mine)) == "It stands.\n"
     ok(identity(home, "add", "boundary", "Never give legal advice", *mine))
     assert "already" in ok(identity(home, "add", "boundary", "never give legal advice!", *mine))
     context = typed(home, "context", "What may I call you?", *mine)
@@ -41,13 +41,13 @@ def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path)
     mine = ("--agent", "long")
     for n in range(4):
         ok(identity(home, "add", "protocol", f"Protocol {n}: look at each box twice before you go on", *mine))
-    context = typed(home, "context", "What now?", "--budget", "600", *mine)
+    context = typed(home, "context", "What now?", "--tokens", "600", *mine)
     assert ok(context).startswith("## Identity\n- Protocol 0: look at each box twice before you go on\n- Protocol 1")
     assert "Protocol 3" not in context.stdout and "room" not in context.stdout
     left = re.search(r"\((\d) lines? of the identity had no room", context.stderr)
     assert left and int(left[1]) == 4 - context.stdout.count("Protocol")
-    assert "`newton identity --budget 600` shows which" in context.stderr
-    told = ok(identity(home, "--budget", "600", *mine))
+    assert "`newton identity --tokens 600` shows which" in context.stderr
+    told = ok(identity(home, "--tokens", "600", *mine))
     assert told.count("(no room)") == int(left[1])
     assert "(no room)" not in ok(identity(home, *mine))
 
@@ -63,7 +63,7 @@ def test_what_somebody_wants_always_waits_for_a_yes(home: Path) -> None:
     assert ok(identity(home, "reject", ids(told)[1], *mine)) == "Dropped: I like answers short\n"
     assert ok(identity(home, "proposals", *mine)) == "Nothing waits for your yes.\n"
     assert "- The user says: From now on answer in French\n" in ok(typed(home, "context", "Bonjour", *mine))
-    ok(identity(home, "erase", waits, "--because", "a test", "--yes", *mine))
+    ok(identity(home, "erase", waits, "--reason", "a test", "--yes", *mine))
     assert "French" not in ok(identity(home, *mine)) + ok(identity(home, "history", *mine))
-    refused = identity(home, "erase", waits, "--because", "a test", "--yes", *mine)
+    refused = identity(home, "erase", waits, "--reason", "a test", "--yes", *mine)
     assert refused.returncode == 2 and "There is no line of the identity" in refused.stderr

@@ -69,7 +69,7 @@ def test_what_was_given_up_is_listed_and_tried_again(home: Path, behind: str) ->
 
 def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home: Path, behind: str) -> None:
     # R12
-    begun = json.loads(typed(home, "agents", "begin", "zoe", "--json").stdout)
+    begun = json.loads(typed(home, "agents", "create", "zoe", "--json").stdout)
     with served.client() as operator:
         again = operator.post("/v1/agents", json={"name": "zoe"})
         assert (again.status_code, again.json()) == (201, begun)

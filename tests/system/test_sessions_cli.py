@@ -70,7 +70,7 @@ def view(home: Path, session: str) -> str:
 def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "looked at"))
     before = view(home, "looked at")
-    look = ("sessions", "view", "looked at", "--most", "4000")
+    look = ("sessions", "view", "looked at", "--tokens", "4000")
     seen = json.loads(ok(typed(home, *look, "--json")))
     done = typed(home, *look)
     assert done.stderr == "" and "[output left out: " in ok(done)
@@ -82,10 +82,10 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     assert tight.startswith("For want of room: ") and " lines left out" in tight
     usual = json.loads(ok(typed(home, *look[:3], "--json", NEWTON_WINDOW_TOKENS="4000")))
     assert usual["tokens"] <= usual["room"] == 2_400, "80 % of what the answer leaves"
-    assert "Nothing of it was made shorter." in ok(typed(home, "sessions", "entries", "looked at"))
+    assert "Nothing of it was made shorter." in ok(typed(home, "sessions", "compactions", "looked at"))
     assert "Nothing was made shorter" in ok(typed(home, "sessions", "stats", "looked at"))
     assert view(home, "looked at") == before
-    assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--most", "4000"))
+    assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--tokens", "4000"))
     assert ok(typed(home, *look)) == ok(done), "now it is as it was shown"
     assert "is due" in ok(typed(home, "sessions", "compact", "looked at"))
 
@@ -94,21 +94,21 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     # S003-9, S003-12, S003-20
     ok(typed(home, "sessions", "branch", "work", "shorter"))
     bare, other = view(home, "shorter"), view(home, "work")
-    ok(typed(home, "sessions", "compact", "shorter", "--most", "4000"))
-    listed = ok(typed(home, "sessions", "entries", "shorter")).splitlines()
-    entries = json.loads(ok(typed(home, "sessions", "entries", "shorter", "--json")))
+    ok(typed(home, "sessions", "compact", "shorter", "--tokens", "4000"))
+    listed = ok(typed(home, "sessions", "compactions", "shorter")).splitlines()
+    entries = json.loads(ok(typed(home, "sessions", "compactions", "shorter", "--json")))
     assert len(listed) == 2 * len(entries)
     which = listed[0].split()[0]
     assert entries[0]["entry_id"].endswith(which) and entries[0]["restored_at"] is None
-    assert "1 entry dropped" in ok(typed(home, "sessions", "restore", "shorter", which))
-    assert " dropped 20" in ok(typed(home, "sessions", "entries", "shorter")).splitlines()[0]
-    assert "Nothing" in ok(typed(home, "sessions", "restore", "shorter", which))
+    assert "1 entry dropped" in ok(typed(home, "sessions", "expand", "shorter", which))
+    assert " dropped 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
+    assert "Nothing" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
     assert {one["strategy"] for one in stats} >= {"mask_outputs"} and all(one["saved"] > 0 for one in stats)
     assert "mask_outputs  " in ok(typed(home, "sessions", "stats"))
     assert view(home, "work") == other, "the other is as it was"
     for one in entries[1:]:
-        ok(typed(home, "sessions", "restore", "shorter", one["entry_id"]))
+        ok(typed(home, "sessions", "expand", "shorter", one["entry_id"]))
     assert view(home, "shorter") == bare
 
 
@@ -156,9 +156,9 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["view", "nowhere"], "`newton chat --session nowhere` creates it"),
         (["entries", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "work", "--most", "0"], "A view of 0 tokens holds nothing"),
-        (["view", "work", "--most", "-5"], "-5"),
-        (["view", "work", "--most", "3"], "holds no line of work"),
+        (["view", "work", "--tokens", "0"], "A view of 0 tokens holds nothing"),
+        (["view", "work", "--tokens", "-5"], "-5"),
+        (["view", "work", "--tokens", "3"], "holds no line of work"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
         (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already shows its own messages"),
@@ -196,17 +196,17 @@ def test_a_setting_that_is_no_way_to_make_conversations_shorter_is_refused(
     home: Path, compaction: str, said: str
 ) -> None:
     # S003-F2
-    done = typed(home, "sessions", "view", "work", "--most", "4000", NEWTON_COMPACTION=compaction)
+    done = typed(home, "sessions", "view", "work", "--tokens", "4000", NEWTON_COMPACTION=compaction)
     assert done.returncode == 2 and said in done.stderr
 
 
 def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "own"))
-    ok(typed(home, "sessions", "compact", "own", "--most", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
-    made = json.loads(ok(typed(home, "sessions", "entries", "own", "--json")))
+    ok(typed(home, "sessions", "compact", "own", "--tokens", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
+    made = json.loads(ok(typed(home, "sessions", "compactions", "own", "--json")))
     assert made and {one["strategy"] for one in made} == {"tool_calls"}
-    ok(typed(home, "sessions", "compact", "own", "--most", "20000", NEWTON_COMPACTION="goal_batch(back=4)"))
-    listed = ok(typed(home, "sessions", "entries", "own")).splitlines()[::2]
+    ok(typed(home, "sessions", "compact", "own", "--tokens", "20000", NEWTON_COMPACTION="goal_batch(back=4)"))
+    listed = ok(typed(home, "sessions", "compactions", "own")).splitlines()[::2]
     assert not listed[0].startswith(" ") and "goal_batch" in listed[0]
     assert listed[1].startswith("   ") and "tool_calls" in listed[1], "what is covered stands further in"
 

@@ -86,7 +86,7 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext
     entries = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in entries}:
         raise NotFoundError(
-            f"The session has no entry {entry_id}.", hint="`newton sessions entries SESSION` lists them."
+            f"The session has no entry {entry_id}.", hint="`newton sessions compactions SESSION` lists them."
         )
     rows = await SQL["restore_entry"].fetch_all(
         tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin

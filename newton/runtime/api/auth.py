@@ -104,7 +104,7 @@ async def _get_named_agent(minds: AgentRegistry, name: str) -> AgentServices:
             name, [one.name for one in await list_agent_queues(minds.default.scope.db)], n=1
         )
         meant = f"Did you mean {near[0]!r}? " if near else ""
-        hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` begins another."
+        hint = f"{meant}`newton agents create NAME` or `POST /v1/agents` begins another."
         raise NotFoundError(error.what, hint=hint) from None
 
 

@@ -118,7 +118,7 @@ def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> Non
     """How many lines of the identity a context of so many tokens, or of the usual number, has no room for."""
     if lines:
         many = pluralize(lines, "line")
-        command = f"newton identity --budget {budget}" if budget else "newton identity"
+        command = f"newton identity --tokens {budget}" if budget else "newton identity"
         print_notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
 
 

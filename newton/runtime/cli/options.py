@@ -20,7 +20,7 @@ FrameOption = Annotated[
     str | None, Parameter("--frame", help="Look at the input in this frame instead of choosing one.")
 ]
 ProfileOption = Annotated[str | None, Parameter("--profile", help="Score memories by this profile.")]
-BudgetOption = Annotated[int | None, Parameter("--budget", help="The most tokens the context may have.")]
+BudgetOption = Annotated[int | None, Parameter("--tokens", help="The most tokens the context may have.")]
 
 
 def load_settings(agent: str | None = None, **flags: object) -> Settings:

@@ -76,7 +76,7 @@ async def show_log(session: SessionArgument, *, agent: AgentOption = None, json:
 async def show_view(
     session: SessionArgument,
     *,
-    most: MaxTokensOption = None,
+    tokens: MaxTokensOption = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -86,10 +86,10 @@ async def show_view(
     not sent. With --json its messages come as the chat protocol of OpenAI has them, and what
     each of them costs.
 
-    Example: newton sessions view planning --most 8000
+    Example: newton sessions view planning --tokens 8000
     """
     async with open_newton(load_settings(agent)) as newton:
-        seen = await newton.sessions("cli").preview(checked(session, what="session"), max_tokens=most)
+        seen = await newton.sessions("cli").preview(checked(session, what="session"), max_tokens=tokens)
     if json:
         figures = {name: value for name, value in seen._asdict().items() if name != "view"}
         sent = to_chat_messages(seen.view)
@@ -102,14 +102,16 @@ async def show_view(
     say("\n".join(_format_view(seen)))
 
 
-async def compact_session(session: SessionArgument, *, most: MaxTokensOption = None, agent: AgentOption = None) -> None:
-    """Make a conversation shorter now, where that is due. The log stays, and `newton sessions restore` takes it back.
+async def compact_session(
+    session: SessionArgument, *, tokens: MaxTokensOption = None, agent: AgentOption = None
+) -> None:
+    """Make a conversation shorter now, where that is due. The log stays, and `newton sessions expand` takes it back.
 
-    Example: newton sessions compact planning --most 8000
+    Example: newton sessions compact planning --tokens 8000
     """
     async with open_newton(load_settings(agent)) as newton:
         doors = newton.sessions("cli", print_progress)
-        before, after = await doors.compact(checked(session, what="session"), max_tokens=most)
+        before, after = await doors.compact(checked(session, what="session"), max_tokens=tokens)
     if saved := before.tokens - after.tokens:
         say(f"{session} is shown in {after.tokens:,} tokens from now on, {saved:,} fewer.")
     else:
@@ -119,7 +121,7 @@ async def compact_session(session: SessionArgument, *, most: MaxTokensOption = N
 async def list_compactions(session: SessionArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
     """List what stands for older lines of a conversation: which lines, how it was made, and what it saved.
 
-    Example: newton sessions entries planning
+    Example: newton sessions compactions planning
     """
     async with open_newton(load_settings(agent)) as newton:
         made = await newton.sessions("cli").list_entries(checked(session, what="session"))
@@ -132,12 +134,12 @@ async def list_compactions(session: SessionArgument, *, agent: AgentOption = Non
 async def expand_compaction(session: SessionArgument, entry: str, *, agent: AgentOption = None) -> None:
     """Bring back what an entry stands for. The lines are shown again, and are not made shorter any more.
 
-    Example: newton sessions restore planning 3f9c2a71
+    Example: newton sessions expand planning 3f9c2a71
 
     Parameters
     ----------
     entry:
-        The end of its id, as `newton sessions entries` shows it.
+        The end of its id, as `newton sessions compactions` shows it.
     """
     async with open_newton(load_settings(agent)) as newton:
         dropped = await newton.sessions("cli").restore(checked(session, what="session"), entry)

@@ -1,4 +1,4 @@
-"""`newton working`: what a session has at hand, and a context of it."""
+"""`newton working-memory`: what a session has at hand, and a context of it."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -33,7 +33,7 @@ async def show_working_memory(
 
     What was said, shown and read in a session is at hand, as much as working memory holds.
 
-    Example: newton working --session planning --strategy important --max-tokens 500
+    Example: newton working-memory --session planning --strategy important --max-tokens 500
     """
     if why and stats:
         raise InputError("--why and --stats are two questions.", hint="Ask one of them.")

@@ -177,18 +177,18 @@ async def link_decisions(
 async def erase_decision(
     decision: DecisionArgument,
     *,
-    because: Annotated[str, Parameter(help="Why; it is kept.")],
+    reason: Annotated[str, Parameter(help="Why; it is kept.")],
     yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
     agent: AgentOption = None,
 ) -> None:
     """Take every word of a decision away for good. That it was made and what came of it stays in the ledger.
 
-    Example: newton decisions erase 3f9c2a71 --because "it names somebody who asked for it"
+    Example: newton decisions erase 3f9c2a71 --reason "it names somebody who asked for it"
     """
     if not yes and not ask_confirmation("Erase its words for good?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with open_newton(load_settings(agent)) as newton:
-        erased = await newton.decisions("cli").erase(decision, reason=because)
+        erased = await newton.decisions("cli").erase(decision, reason=reason)
     say("Erased." if erased else "No word of it was left; nothing changed.")
 
 

@@ -101,7 +101,7 @@ async def check_text(
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
     """Say that a censor was met wrongly the last time. One that is wrong too often is retired.
 
-    Example: newton censors wrong 3f9c2a71
+    Example: newton censors false-positive 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.censors("cli").report_false_positive(censor)

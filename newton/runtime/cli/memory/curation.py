@@ -110,13 +110,13 @@ async def forget_memories(
     /,
     *,
     derived: Annotated[bool, Parameter(negative=(), help="Also what was made from them.")] = False,
-    because: Annotated[str, Parameter(help="Why; it is kept beside the id.")] = "asked for",
+    reason: Annotated[str, Parameter(help="Why; it is kept beside the id.")] = "asked for",
     yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
     agent: AgentOption = None,
 ) -> None:
     """Forget memories for good: their words go, a note of when and why stays. There is no way back.
 
-    Example: newton forget 3f9c2a71 --because "it is about somebody else"
+    Example: newton forget 3f9c2a71 --reason "it is about somebody else"
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ async def forget_memories(
     if not yes and not ask_confirmation(f"Forget {len(memories)} for good?"):
         raise InputError("Nothing was forgotten.", hint="Answer with y, or give --yes.")
     async with open_newton(load_settings(agent)) as newton:
-        gone = await newton.curation("cli").forget(memories, include_derived=derived, reason=because)
+        gone = await newton.curation("cli").forget(memories, include_derived=derived, reason=reason)
     say(f"Forgotten: {', '.join(short_id(memory_id) for memory_id in gone)}.")
 
 

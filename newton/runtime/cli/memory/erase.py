@@ -21,7 +21,7 @@ async def erase_subject_or_agent(
     subject: Annotated[str | None, Parameter(help="Whom: by name.")] = None,
     everything: Annotated[bool, Parameter(negative=(), help="The agent that --agent names, as a whole.")] = False,
     confirm: Annotated[str | None, Parameter(help="What the look at it said to give.")] = None,
-    because: Annotated[str, Parameter(help="Why; it is kept beside the ids.")] = "asked for",
+    reason: Annotated[str, Parameter(help="Why; it is kept beside the ids.")] = "asked for",
     yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
@@ -50,7 +50,7 @@ async def erase_subject_or_agent(
             say(f"The agent {agent} has nothing left.")
             return
         found = await (
-            erasing.plan(subject) if confirm is None else erasing.erase(subject, token=confirm, reason=because)
+            erasing.plan(subject) if confirm is None else erasing.erase(subject, token=confirm, reason=reason)
         )
     _print_plan(found, newton.settings.agent, subject, is_erased=confirm is not None, json=json)
 

@@ -28,13 +28,13 @@ NO_LINES_MESSAGE = 'Nothing holds always yet. `newton identity add instruction "
 ERASED_TEXT = "[erased]"
 
 
-async def show_identity(*, budget: BudgetOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
+async def show_identity(*, tokens: BudgetOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
     """Show what stands first in every context, and which lines of it a context has no room for.
 
     Example: newton identity
     """
     chosen = load_settings(agent)
-    total = chosen.context_tokens if budget is None else budget
+    total = chosen.context_tokens if tokens is None else tokens
     if total < 1:
         raise InputError(f"A budget of {total} tokens holds nothing.", hint="Give 1 or more.")
     async with open_newton(chosen) as newton:
@@ -57,7 +57,7 @@ async def add_line(
     part: IdentityPart,
     words: str,
     *,
-    because: ReasonOption = None,
+    reason: ReasonOption = None,
     beside: Annotated[bool, Parameter(negative=(), help="Also beside a line that goes against it.")] = False,
     agent: AgentOption = None,
 ) -> None:
@@ -74,7 +74,7 @@ async def add_line(
         One line.
     """
     async with open_newton(load_settings(agent)) as newton:
-        new = await newton.identity("cli").add(part, words, reason=because, allow_conflict=beside)
+        new = await newton.identity("cli").add(part, words, reason=reason, allow_conflict=beside)
     say("It stands." if new else "It stands already; nothing changed.")
 
 
@@ -83,7 +83,7 @@ async def change_line(
     words: str,
     *,
     part: Annotated[IdentityPart | None, Parameter(help="Put it in this part.")] = None,
-    because: ReasonOption = None,
+    reason: ReasonOption = None,
     agent: AgentOption = None,
 ) -> None:
     """Put other words in the place of a line.
@@ -91,17 +91,17 @@ async def change_line(
     Example: newton identity change 3f9c2a71 "Never give legal or tax advice"
     """
     async with open_newton(load_settings(agent)) as newton:
-        changed = await newton.identity("cli").change(line, words, part=part, reason=because)
+        changed = await newton.identity("cli").change(line, words, part=part, reason=reason)
     say("Changed." if changed else "These are its words already; nothing changed.")
 
 
-async def remove_line(line: LineArgument, *, because: ReasonOption = None, agent: AgentOption = None) -> None:
+async def remove_line(line: LineArgument, *, reason: ReasonOption = None, agent: AgentOption = None) -> None:
     """Take a line out. The versions that had it keep it, so a roll-back brings it back.
 
-    Example: newton identity remove 3f9c2a71 --because "we moved to imperial units"
+    Example: newton identity remove 3f9c2a71 --reason "we moved to imperial units"
     """
     async with open_newton(load_settings(agent)) as newton:
-        tenet = await newton.identity("cli").remove(line, reason=because)
+        tenet = await newton.identity("cli").remove(line, reason=reason)
     say(f"Taken out: {tenet.text}")
 
 
@@ -123,13 +123,13 @@ async def show_versions(*, agent: AgentOption = None, json: JsonOption = False) 
         say(NO_LINES_MESSAGE)
 
 
-async def roll_back(version: int, *, because: ReasonOption = None, agent: AgentOption = None) -> None:
+async def roll_back(version: int, *, reason: ReasonOption = None, agent: AgentOption = None) -> None:
     """Make the identity what it was in an earlier version. That is a version too, so it can be undone.
 
     Example: newton identity rollback 3
     """
     async with open_newton(load_settings(agent)) as newton:
-        changed = await newton.identity("cli").roll_back(version, reason=because)
+        changed = await newton.identity("cli").roll_back(version, reason=reason)
     say(f"As in version {version} again." if changed else f"It is as in version {version}; nothing changed.")
 
 
@@ -175,18 +175,18 @@ async def reject_proposal(proposal: LineArgument, *, agent: AgentOption = None) 
 async def erase_line(
     line: LineArgument,
     *,
-    because: Annotated[str, Parameter(help="Why; it is kept.")],
+    reason: Annotated[str, Parameter(help="Why; it is kept.")],
     yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
     agent: AgentOption = None,
 ) -> None:
     """Take the words of a line or a proposal away for good, in every version. That there was one stays known.
 
-    Example: newton identity erase 3f9c2a71 --because "it names somebody who asked for it"
+    Example: newton identity erase 3f9c2a71 --reason "it names somebody who asked for it"
     """
     if not yes and not ask_confirmation("Erase its words for good?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with open_newton(load_settings(agent)) as newton:
-        await newton.identity("cli").erase(line, reason=because)
+        await newton.identity("cli").erase(line, reason=reason)
     say("Erased. What was said in a conversation stays there; `newton forget` takes that away.")
 
 

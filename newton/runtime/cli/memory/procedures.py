@@ -59,7 +59,7 @@ async def record_use(
 ) -> None:
     """Say that a procedure was followed, and how it went. After five uses its record decides how it is offered.
 
-    Example: newton procedures used debugging --result success
+    Example: newton procedures record-use debugging --result success
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.procedures("cli").record_use(name, result)
@@ -71,7 +71,7 @@ async def record_outcome(
 ) -> None:
     """Say how the last use of a procedure went that was not judged yet.
 
-    Example: newton procedures judged debugging failure
+    Example: newton procedures record-outcome debugging failure
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.procedures("cli").record_outcome(name, result)

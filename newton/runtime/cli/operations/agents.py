@@ -38,7 +38,7 @@ async def create_agent(
 ) -> None:
     """Begin an agent, whom programs that speak to `newton serve` may name from then on.
 
-    Example: newton agents begin work
+    Example: newton agents create work
     """
     async with open_newton(load_settings(name)) as newton:
         said = {"name": newton.settings.agent, "agent_id": str(newton.scope.agent_id)}
