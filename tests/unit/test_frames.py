@@ -260,7 +260,7 @@ WRONG = {
     "impossible date": (
         "category: household",
         "category: 2024-13-45",
-        "13: '2024-13-45' is neither a text nor a number",
+        "13: '2024-13-45' is neither text nor a number",
     ),
     "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: the value is nested too deep."),
     "depth beyond the stack": ("domains: [house]", f"domains: {'[' * 50_000}", "1: the file holds too many lists."),

@@ -345,7 +345,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, profiles: dict[str, Profi
     assert load_profiles(tmp_path)["mine"] == mine
     with pytest.raises(ConflictError, match="There is a file"):
         write_profile(mine, tmp_path)
-    with pytest.raises(ConfigError, match="cannot be a name"):
+    with pytest.raises(ConfigError, match="is not a valid name"):
         write_profile(mine.model_copy(update={"name": "Not One"}), tmp_path)
     with pytest.raises(ConfigError, match="cannot be written"):
         write_profile(mine, path / "nowhere")
