@@ -11,7 +11,7 @@ from newton.content import markdown, sandbox
 from newton.content.sections import DocumentSection, ParsedDocument
 from newton.errors import InputError
 
-__all__ = ["LoadedDocument", "Found", "DocumentSection", "TextFormat", "iter_documents", "read_document", "parse_text"]
+__all__ = ["DocumentSection", "Found", "LoadedDocument", "TextFormat", "iter_documents", "parse_text", "read_document"]
 
 DocumentFormat = Literal["markdown", "text", "html", "pdf"]
 

@@ -170,7 +170,7 @@ class _SkillBody:
         self._path, self._lines = path, text.split("\n")
         self._first = len(text) - len(text.lstrip("\n")) + 1
         if (length := len(text.strip())) > MAX_CHARS:
-            what = f"the text has {length:,} characters; {MAX_CHARS:,} are the most."
+            what = f"the text has {length:,} characters; {MAX_CHARS:,} is the limit."
             raise file_error(path, self._first, what, "Move long parts into files beside it.")
         self._root = SyntaxTreeNode(_BLOCKS.parse(text))
         self._sections = self._split_sections()

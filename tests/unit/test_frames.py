@@ -230,7 +230,7 @@ WRONG = {
     "weight of zero": (
         "    weight: 0.7",
         "    weight: 0",
-        "18: patterns[1].weight should be greater than 0, not 0. How strongly",
+        "18: patterns[1].weight should be greater than 0, not 0. How strong",
     ),
     "unknown word": ("stakes: low", "stakes: lw", "12: default_stakes should be 'low', 'medium', 'high' or 'critical'"),
     "one question": ("  - What broke?\n", "", "3: questions should have at least 2 items, not 1."),

@@ -278,7 +278,7 @@ WHOLE = {
     "a list in front": ("---\n- name\n---\n1. Mend it.\n", "2: the front matter is not a mapping of fields."),
     "long body": (
         _with_body("\n1. Mend it.\n" + "m" * MAX_CHARS),
-        "6: the text has 200,012 characters; 200,000 are the most. Move long parts into files beside it.",
+        "6: the text has 200,012 characters; 200,000 is the limit. Move long parts into files beside it.",
     ),
     "far too long": (_with_body("1. Mend it.\n" + "ü" * 1_000_000), "1: the file is larger than 1,000,000 bytes."),
 }
