@@ -1,1 +1,1 @@
-"""What ships as data: frames and profiles, read from YAML into frozen, validated models."""
+"""Frames, profiles and other content that ships as data, read from YAML into frozen, validated models."""

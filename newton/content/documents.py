@@ -1,4 +1,4 @@
-"""Reads documents from disk: Markdown, plain text, HTML and PDF become sections of paragraphs."""
+"""Read documents from disk: Markdown, plain text, HTML and PDF become sections of paragraphs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from newton.content import markdown, sandbox
 from newton.content.sections import DocumentSection, ParsedDocument
 from newton.errors import InputError
 
-__all__ = ["LoadedDocument", "Found", "DocumentSection", "TextFormat", "iter_documents", "read_document", "parse_text"]
+__all__ = ["DocumentSection", "Found", "LoadedDocument", "TextFormat", "iter_documents", "parse_text", "read_document"]
 
 DocumentFormat = Literal["markdown", "text", "html", "pdf"]
 
-# What may be read from a text that is at hand; the others are files.
+# Formats that can be parsed from a string; the others need a file.
 TextFormat = Literal["markdown", "text"]
 
 MAX_BYTES = 50 * 1024 * 1024  # bytes
@@ -33,7 +33,7 @@ FORMAT_BY_SUFFIX: dict[str, DocumentFormat] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedDocument:
-    """A title that is never empty, and at least one paragraph."""
+    """A parsed document with a non-empty title and at least one paragraph."""
 
     title: str
     format: DocumentFormat
@@ -41,18 +41,18 @@ class LoadedDocument:
 
 
 class Found(NamedTuple):
-    """The documents of a path, and the links in it that lead out of it, which nobody asked to follow."""
+    """The documents under a path, and the links that lead out of it and were not followed."""
 
     documents: list[Path]
     outside: list[Path]
 
 
 def iter_documents(path: Path, *, follow: bool = False) -> Found:
-    """The file itself, or each file of the folder whose suffix is known, in the order of their paths.
+    """Return the file itself, or each file of the folder with a known suffix, sorted by path.
 
-    What is hidden is skipped. A link may lead to any place in the folder, and with `follow` to any place at all; each
-    folder is looked through once, so none leads back. The path itself may be a link. Raises InputError when the path
-    does not exist or a folder cannot be listed.
+    Hidden files are skipped. Links inside the folder are followed; with `follow` so are links that lead out of it. Each
+    folder is visited once, so link cycles end. Raises InputError when the path does not exist or a folder cannot be
+    listed.
     """
     if not S_ISDIR(_stat(path).st_mode):
         return Found([path], [])
@@ -62,9 +62,9 @@ def iter_documents(path: Path, *, follow: bool = False) -> Found:
 
 
 def read_document(path: Path) -> LoadedDocument:
-    """The document, titled by itself or else by its file. HTML and PDF take a process, about 0.1 s.
+    """Read a document; its title defaults to the file name. HTML and PDF run in a subprocess, about 0.1 s.
 
-    Raises InputError with the path and a remedy for whatever cannot be read.
+    Raises InputError with the path and a remedy for a file that cannot be read.
     """
     form = _check_format(path)
     raw = _read_bytes(path)
@@ -73,15 +73,15 @@ def read_document(path: Path) -> LoadedDocument:
     except InputError as error:
         raise InputError(f"{path} {error.what}", hint=error.hint) from None
     if not reading.sections:
-        raise InputError(f"{path} says nothing.", hint="Leave it out, or write something in it.")
+        raise InputError(f"{path} says nothing.", hint="Leave it out, or add text to it.")
     return LoadedDocument(title=reading.title or path.stem, format=form, sections=reading.sections)
 
 
 def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
-    """A document that is at hand as a text. Raises InputError when it says nothing."""
+    """Parse a document given as text. Raises InputError when it is empty."""
     read = markdown.parse_markdown(text) if text_format == "markdown" else markdown.parse_plain_text(text)
     if not read.sections:
-        raise InputError("The document says nothing.", hint="Leave it out, or write something in it.")
+        raise InputError("The document is empty.", hint="Leave it out, or add text to it.")
     return read
 
 
@@ -109,7 +109,7 @@ def _look(folder: Path, found: Found, *, within: Path | None, seen: set[Path]) -
 
 
 def _mode(path: Path) -> int:
-    """What it is, or what it leads to; 0 for a link that leads nowhere, or where we may not look."""
+    """Return the file mode of the path or of its link target; 0 for a broken link or one that may not be read."""
     try:
         return path.stat().st_mode
     except OSError:
@@ -117,17 +117,17 @@ def _mode(path: Path) -> int:
 
 
 def _check_format(path: Path) -> DocumentFormat:
-    """Its format, by its suffix, if it is a file that may be read at all; not a byte of it has been read then."""
+    """Return the format by suffix, after checking that the path is a regular file of a permitted size."""
     found = _stat(path)
     if S_ISDIR(found.st_mode):
-        raise InputError(f"{path} is a folder.", hint="Name a document in it.")
+        raise InputError(f"{path} is a folder.", hint="Name a document inside it.")
     if not S_ISREG(found.st_mode):
-        raise InputError(f"{path} is not a regular file.", hint="Save what it gives as a file first.")
+        raise InputError(f"{path} is not a regular file.", hint="Save its content to a regular file first.")
     form = FORMAT_BY_SUFFIX.get(path.suffix.lower())
     if form is None:
-        raise InputError(f"{path} is in no format that is read.", hint=f"Known suffixes: {' '.join(FORMAT_BY_SUFFIX)}.")
+        raise InputError(f"{path} has an unsupported format.", hint=f"Known suffixes: {' '.join(FORMAT_BY_SUFFIX)}.")
     if found.st_size > MAX_BYTES:
-        what = f"{path} has {found.st_size / 2**20:,.1f} MB; {MAX_BYTES // 2**20} MB is the most."
+        what = f"{path} has {found.st_size / 2**20:,.1f} MB; {MAX_BYTES // 2**20} MB is the limit."
         raise InputError(what, hint="Split it into parts.")
     return form
 
@@ -147,16 +147,16 @@ def _read_bytes(path: Path) -> bytes:
     except OSError as error:
         raise _unreadable_error(path, error) from None
     if not raw.strip():
-        raise InputError(f"{path} is empty.", hint="Leave it out, or write something in it.")
+        raise InputError(f"{path} is empty.", hint="Leave it out, or add text to it.")
     return raw
 
 
 def _unreadable_error(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} cannot be read: {error.strerror}.", hint="Mend its permissions or name another.")
+    return InputError(f"{path} cannot be read: {error.strerror}.", hint="Fix its permissions or name another.")
 
 
 def _decode(raw: bytes) -> str:
-    """As Unicode, each line ending in a line feed."""
+    """Decode UTF-8 and normalize line ends to line feeds."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Frames: how to look at an input, as data that a person may change."""
+"""Frames: how an input is interpreted, as data that a user can edit."""
 
 import functools
 import re
@@ -22,10 +22,10 @@ from newton.content.yaml_source import YamlDocument, load_yaml
 
 Stakes = Literal["low", "medium", "high", "critical"]
 
-PACK_FILE = "pack.yaml"  # what a pack is, beside the frames in its folder
-EXTENDED_LISTS = ("patterns", "examples")  # what a frame that extends another has more of
+PACK_FILE = "pack.yaml"  # describes a pack, beside the frames in its folder
+EXTENDED_LISTS = ("patterns", "examples")  # fields that a frame adds to the frame it extends
 
-NEUTRAL_PRIORITY = 0.5  # the priority of a kind that a frame does not speak of
+NEUTRAL_PRIORITY = 0.5  # the priority of a kind that a frame does not name
 
 Priority = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -33,7 +33,7 @@ Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class KindPriorities(StrictModel):
-    """How much each kind of memory matters under a frame, from 0 to 1."""
+    """The priority of each kind of memory under a frame, from 0 to 1."""
 
     exchange: Priority = NEUTRAL_PRIORITY
     episode: Priority = NEUTRAL_PRIORITY
@@ -52,7 +52,7 @@ PRIORITY_KINDS = frozenset(KindPriorities.model_fields)
 
 
 class LayerShares(StrictModel):
-    """How a frame splits the flexible part of a context: shares, not tokens, so they scale with any ceiling."""
+    """The shares in which a frame splits the flexible part of a context; they scale with any token limit."""
 
     decisions: Share = 2_000
     facts: Share = 1_500
@@ -71,10 +71,12 @@ class LayerShares(StrictModel):
 
 
 class FramePattern(StrictModel):
-    """A phrase, or an alternation of phrases, whose presence speaks for a frame."""
+    """A phrase, or an alternation of phrases, whose presence is evidence for a frame."""
 
     match: Text = Field(description="A phrase or an alternation of phrases, such as 'should (we|i)'.")
-    weight: float = Field(gt=0, le=1, description="How strongly the phrase speaks for the frame, above 0 up to 1.")
+    weight: float = Field(
+        gt=0, le=1, description="How strong the phrase is as evidence for the frame, above 0 up to 1."
+    )
 
     @field_validator("match")
     @classmethod
@@ -89,7 +91,7 @@ class FramePattern(StrictModel):
         return match
 
     def is_found_in(self, text: str) -> bool:
-        """Whether the phrase stands in the text as whole words, whatever the case: 'prefix' has no 'fix' in it."""
+        """Return True when the phrase occurs in the text as whole words, ignoring case."""
         return _compile_whole_words(self.match).search(_normalize(text)) is not None
 
 
@@ -99,19 +101,19 @@ def _compile_whole_words(match: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """One space where the text has any white space, one apostrophe where it has the typographic one."""
+    """Collapse white space to single spaces and typographic apostrophes to ASCII."""
     return " ".join(text.split()).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
 class Frame(NamedModel):
-    """How to look at an input: what to ask, what matters, how to score it and how much room it gets."""
+    """Interpretation of an input: its questions, priorities, scoring profile and layer shares."""
 
     description: Text = Field(description="One sentence: which inputs the frame is for.")
     questions: tuple[Text, ...] = Field(
         min_length=2, max_length=4, description="Two to four short questions; each context repeats them."
     )
     domains: tuple[Text, ...] = Field(
-        default=(), description="The domains to activate: procedures and censors of these count."
+        default=(), description="The domains to activate: procedures and censors of these apply."
     )
     priorities: KindPriorities = Field(
         default=KindPriorities(), description="A number from 0 to 1 for each kind of memory."
@@ -121,12 +123,12 @@ class Frame(NamedModel):
         default=LayerShares(), description="Shares for decisions, facts, procedures and episodes."
     )
     floor: Priority = Field(
-        default=0.0, description="The least evidence with which a memory comes in, but for lines of dialogue."
+        default=0.0, description="The minimum evidence of a memory in the context; lines of dialogue are exempt."
     )
     default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
     category: Text = Field(default="process", description="The category of a decision made under this frame.")
-    censors: tuple[Text, ...] = Field(default=(), description="What not to do while this frame holds.")
-    patterns: tuple[FramePattern, ...] = Field(default=(), description="Phrases that speak for the frame.")
+    censors: tuple[Text, ...] = Field(default=(), description="What not to do while this frame is active.")
+    patterns: tuple[FramePattern, ...] = Field(default=(), description="Phrases that are evidence for the frame.")
     examples: tuple[Text, ...] = Field(default=(), description="Inputs typical of the frame.")
 
     @field_validator("questions")
@@ -147,27 +149,26 @@ class Frame(NamedModel):
         return profile
 
     def priority(self, kind: str) -> float:
-        """How much memories of this kind matter under the frame."""
+        """Return the priority of memories of this kind under the frame."""
         return getattr(self.priorities, kind) if kind in PRIORITY_KINDS else NEUTRAL_PRIORITY
 
     def matching_patterns(self, text: str) -> tuple[FramePattern, ...]:
-        """The patterns that stand in the text. The time it takes grows with the text: pass an input's first lines."""
+        """Return the patterns found in the text. Time grows with the text: pass an input's first lines."""
         plain = _normalize(text)
         return tuple(pattern for pattern in self.patterns if _compile_whole_words(pattern.match).search(plain))
 
     def matched_phrases(self, text: str) -> tuple[str, ...]:
-        """What the patterns found in the text, the heaviest pattern's phrase first."""
+        """Return the phrases that the patterns found in the text, heaviest pattern first."""
         plain = _normalize(text)
         ordered = sorted(self.patterns, key=lambda pattern: -pattern.weight)
         return tuple(found[0] for pattern in ordered if (found := _compile_whole_words(pattern.match).search(plain)))
 
 
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
-    """The frames that ship with Newton, overlaid by a person's own folder.
+    """Load the frames that ship with Newton, overlaid by the user's own folder.
 
-    `profiles` are the names that a frame may give for its profile; without them, of those that ship.
-
-    Raises ConfigError naming file and line for the first mistake; then nothing is loaded.
+    `profiles` are the profile names a frame may use; by default those that ship. Raises ConfigError with file and line
+    for the first mistake; then nothing is loaded.
     """
     frames = read_folder(data_folder("frames"), Frame, _validation_context(profiles))
     return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
@@ -176,10 +177,9 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
 def overlay_frames(
     frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None
 ) -> dict[str, Frame]:
-    """The frames with those of the folder: a new name adds one, a known one takes its place.
+    """Return the frames with those of the folder added; the same name replaces a frame.
 
-    A frame that says `extends` has all of the frame it names, but for what it says itself. Raises ConfigError as
-    `load_frames` does.
+    A frame with `extends` inherits each field it does not set. Raises ConfigError as `load_frames` does.
     """
     files, context = list_content_files(folder, exclude=PACK_FILE), _validation_context(profiles)
     return {
@@ -193,7 +193,7 @@ def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
 
 
 def _apply_extends(document: YamlDocument, known: Mapping[str, Frame]) -> YamlDocument:
-    """What the document says on top of the frame it extends: mappings field by field, patterns and examples added."""
+    """Merge the document into the frame it extends: mappings by field, patterns and examples appended."""
     given = document.value
     own = dict(cast("dict[str, object]", given)) if isinstance(given, dict) else dict[str, object]()
     name = own.pop("extends", None)
@@ -216,5 +216,5 @@ def _merge_field(field: str, base: object, own: object) -> object:
 
 
 def get_frame(frames: dict[str, Frame], name: str) -> Frame:
-    """The frame of that name. Raises NotFoundError naming the nearest one and all of them."""
+    """Return the frame of that name. Raises NotFoundError that suggests the nearest name and lists all."""
     return get_by_name(frames, name, "frame")

@@ -1,4 +1,4 @@
-"""Guardrails: rules on decisions, as files that a person may change."""
+"""Guardrails: rules on decisions, as files that a user can edit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ Severity = Literal["warn", "block"]
 class Guardrail(NamedModel):
     """A rule that is checked before a decision is recorded."""
 
-    description: Text = Field(description="Why there is such a rule.")
+    description: Text = Field(description="The reason for the rule.")
     expression: str = Field(description="A CEL expression that is true when a choice breaks the rule.")
     severity: Severity = Field(description="What happens to a choice that breaks it.")
     message: Text = Field(description="What to do instead.")
@@ -34,10 +34,10 @@ class Guardrail(NamedModel):
 
 
 def load_guardrails(check: ExpressionCheck, extra: Path | None = None) -> dict[str, Guardrail]:
-    """The guardrails that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+    """Load the guardrails that ship with Newton, overlaid by the user's own folder; the same name replaces one.
 
-    `check` raises InputError for an expression that cannot be one. Raises ConfigError naming file and line for the
-    first mistake; then nothing is loaded.
+    `check` raises InputError for an invalid expression. Raises ConfigError with file and line for the first mistake;
+    then nothing is loaded.
     """
     context = {"check": check}
     known = read_folder(data_folder("guardrails"), Guardrail, context)

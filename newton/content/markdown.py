@@ -1,4 +1,4 @@
-"""Reads Markdown and plain text, in time proportional to their length whatever they hold."""
+"""Parse Markdown and plain text in linear time."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from markdown_it.token import Token
 from newton.content.sections import ParsedDocument, SectionBuilder, collapse_whitespace
 from newton.errors import InputError
 
-# Only blocks are parsed: what stands inside a paragraph stays as its author wrote it, addresses of links included.
+# Only blocks are parsed; inline text stays as written, link addresses included.
 _DEEPEST = 100
 _BLOCKS = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table").disable(["inline", "reference"])
 
@@ -23,14 +23,14 @@ _SKIPPED_TAGS = ("<script", "<style")
 
 # reStructuredText, and many a plain text, underlines its headings.
 _RULE = re.compile(r"([=\-~^\"'`#*+:.<>_])\1{2,}")
-# A line that begins like this was not broken for width alone: an item, a quote, a row, a log entry, code.
+# A line that begins like this is an item, quote, row, log entry or code, and is not joined to the one before.
 _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
 
 
 def parse_markdown(text: str) -> ParsedDocument:
-    """Headings, paragraphs, items, rows and code of CommonMark with tables; front matter is a paragraph too.
+    """Parse CommonMark with tables into headings and paragraphs; front matter becomes a paragraph.
 
-    Raises InputError when lists or quotes are nested too deep to be read.
+    Raises InputError when lists or quotes are nested too deep.
     """
     outline, title = SectionBuilder(), ""
     if front := _FRONT_MATTER.match(text):
@@ -42,7 +42,7 @@ def parse_markdown(text: str) -> ParsedDocument:
 
 
 def parse_plain_text(text: str) -> ParsedDocument:
-    """Blank lines part paragraphs; a line underlined at least as long as itself is a heading."""
+    """Parse plain text: blank lines separate paragraphs; a line underlined to at least its length is a heading."""
     outline, ranks = SectionBuilder(), list[str]()
     for block in _split_blocks(text):
         lines = block
@@ -57,12 +57,12 @@ def parse_plain_text(text: str) -> ParsedDocument:
 
 
 class _BlockWalker:
-    """From markdown-it's stream of blocks to an outline."""
+    """Converts the block tokens of markdown-it to sections."""
 
     def __init__(self, outline: SectionBuilder) -> None:
         self._outline = outline
         self._level = 0  # of the heading that is open
-        self._mark = ""  # of the item that has said nothing yet
+        self._mark = ""  # of the list item that has no text yet
         self._row: list[str] | None = None
         self._handlers: dict[str, Callable[[Token], None]] = {
             "heading_open": self._heading,
@@ -84,7 +84,7 @@ class _BlockWalker:
                 take(token)
 
     def _heading(self, token: Token) -> None:
-        # One inside a quote or an item heads nothing of the document.
+        # A heading inside a quote or an item opens no section of the document.
         self._level = int(token.tag[1:]) if token.level == 0 else 0
 
     def _item(self, token: Token) -> None:
@@ -114,7 +114,7 @@ class _BlockWalker:
         self._outline.add_paragraph(token.content)
 
     def _html(self, token: Token) -> None:
-        """The words between the tags; a heading among them is one."""
+        """Add the text between the tags; a heading among them opens a section."""
         if token.content.lstrip().lower().startswith(_SKIPPED_TAGS):
             return
         level, said, start, source = 0, list[str](), 0, _strip_comments(token.content)
@@ -135,7 +135,7 @@ class _BlockWalker:
 
 
 def _strip_inline_markup(source: str) -> str:
-    """A heading without the marks of its emphasis, code and links."""
+    """Return a heading without emphasis, code and link markup."""
     if len(source) > 1_000:  # the parser of what is inside a line is not linear, and no heading is that long
         return source
     tokens: list[Token] = []
@@ -154,7 +154,7 @@ def _strip_quotes(value: str) -> str:
 
 
 def _split_blocks(text: str) -> Iterator[list[str]]:
-    """Lines that no blank line parts."""
+    """Yield groups of lines separated by blank lines."""
     block: list[str] = []
     for line in [*text.split("\n"), ""]:
         if line.strip():
@@ -165,7 +165,7 @@ def _split_blocks(text: str) -> Iterator[list[str]]:
 
 
 def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | None:
-    """The style of the heading that the lines begin with, its text, and the lines after it."""
+    """Return the underline style, the text and the remaining lines of a heading at the start of the lines."""
     over = len(lines) > 2 and lines[0] == lines[2] and _RULE.fullmatch(lines[0]) is not None
     title, *rest = lines[1:] if over else lines or [""]
     if not rest or _RULE.fullmatch(title) or not _RULE.fullmatch(rest[0]) or len(rest[0]) < len(title.strip()):

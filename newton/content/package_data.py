@@ -1,4 +1,4 @@
-"""Finds the data folders that ship with Newton, in a checkout and in an installed wheel alike."""
+"""Locate the data folders that ship with Newton, in a checkout and in an installed wheel."""
 
 from pathlib import Path
 from typing import Literal
@@ -9,8 +9,8 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def data_folder(folder: Literal["frames", "guardrails", "procedures", "profiles", "schema"]) -> Path:
-    """The folder of that name. Raises ConfigError when the installation lacks it."""
-    # The wheel's own copy comes first: beside an installed package lies site-packages, which may hold anything.
+    """Return the data folder of that name. Raises ConfigError when the installation lacks it."""
+    # The wheel's own copy comes first: the parent of an installed package is site-packages, with any content.
     for home in (_PACKAGE / "_shipped", _PACKAGE.parent):
         if (home / folder).is_dir():
             return home / folder

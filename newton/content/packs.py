@@ -1,4 +1,4 @@
-"""Packs: a kind of work (coding, support, research) as a folder that leans frames, budget and scoring towards it."""
+"""Packs: presets for a kind of work (coding, support, research) that adjust frames, budget and scoring."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
@@ -21,7 +21,7 @@ TypeName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,59}$")]
 
 
 class WeightEmphasis(StrictModel):
-    """What recency, relevance and salience count; only the relation between them matters."""
+    """The relative weights of recency, relevance and salience."""
 
     recency: Weight
     relevance: Weight
@@ -29,12 +29,12 @@ class WeightEmphasis(StrictModel):
 
 
 class BudgetSplit(StrictModel):
-    """How the flexible part of a context is split, in percent by where memories come from."""
+    """The split of the flexible part of a context, in percent by source of the memories."""
 
     recent: Percent = Field(description="What happened lately.")
-    semantic: Percent = Field(description="What means the same, whatever its kind.")
-    entity: Percent = Field(description="What is known of who and what is spoken of.")
-    patterns: Percent = Field(description="How things are done.")
+    semantic: Percent = Field(description="Memories similar in meaning, of any kind.")
+    entity: Percent = Field(description="Memories about the entities that the input mentions.")
+    patterns: Percent = Field(description="Procedures that apply.")
 
     @model_validator(mode="after")
     def _is_all(self) -> "BudgetSplit":
@@ -44,9 +44,9 @@ class BudgetSplit(StrictModel):
 
 
 class FramePack(NamedModel):
-    """A kind of work, and how it adjusts the frames."""
+    """A kind of work and its adjustments to the frames."""
 
-    label: ClassVar[str] = "pack"  # what error texts call it
+    label: ClassVar[str] = "pack"  # the noun in error texts
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: the work it is for.")
     profile: str = Field(default="newton", description="The name of a profile: how memories are scored.")
@@ -54,17 +54,19 @@ class FramePack(NamedModel):
         default=None, description="Recency, relevance and salience from 0 to 1, in place of the profile's weights."
     )
     budget: BudgetSplit = Field(description="Percent for recent, semantic, entity and patterns; 100 in all.")
-    depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from what is spoken of.")
-    failures: bool = Field(default=True, description="Whether what failed is shown.")
+    depth: int = Field(
+        default=1, ge=0, le=5, description="Steps along relations from the entities that the input mentions."
+    )
+    failures: bool = Field(default=True, description="Whether failed memories are shown.")
     events: tuple[TypeName, ...] = Field(default=(), description="Types of events that matter.")
     entities: tuple[TypeName, ...] = Field(default=(), description="Types of entities that matter.")
     relations: tuple[TypeName, ...] = Field(default=(), description="Types of relations that matter.")
-    questions: tuple[str, ...] = Field(default=(), max_length=2, description="Asked besides those of a frame.")
+    questions: tuple[str, ...] = Field(default=(), max_length=2, description="Questions added to those of a frame.")
 
     def to_layer_shares(self, frame: Frame) -> LayerShares:
-        """Shares of the flexible layers: recent goes to episodes, entity to facts, patterns to procedures.
+        """Return the layer shares: recent goes to episodes, entity to facts, patterns to procedures.
 
-        What means the same is found among decisions and facts, so that part is theirs, in the frame's own proportion.
+        The semantic part is divided between decisions and facts in the frame's own proportion.
         """
         own, unit = frame.budget, SHARE_UNITS // 100
         both = own.decisions + own.facts
@@ -78,7 +80,7 @@ class FramePack(NamedModel):
 
 
 class FrameSet(NamedTuple):
-    """The frames and profiles that hold, with the pack that leans them, if there is one."""
+    """The active frames and profiles, and the pack that adjusts them, if any."""
 
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
@@ -86,9 +88,9 @@ class FrameSet(NamedTuple):
 
 
 def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack: str | None = None) -> FrameSet:
-    """What ships, leaned by the pack of that name, overlaid by the pack's frames and then by a person's own folder.
+    """Load the shipped frames, adjusted by the named pack, overlaid by its frames and then by the user's folder.
 
-    Raises ConfigError naming file and line for a mistake, and NotFoundError for an unknown pack or profile.
+    Raises ConfigError with file and line for a mistake, and NotFoundError for an unknown pack or profile.
     """
     if pack is None:
         return FrameSet(load_frames(extra, profiles), profiles)
@@ -100,7 +102,7 @@ def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack
 
 
 def load_packs(extra: Path | None = None) -> dict[str, FramePack]:
-    """The packs that ship with Newton and those of a person's own folder, where the same name wins."""
+    """Load the packs that ship with Newton and those of the user's folder; the same name replaces one."""
     return {name: _read_pack(folder) for name, folder in _find_pack_folders(extra).items()}
 
 
@@ -127,7 +129,7 @@ def _apply_pack(frame: Frame, pack: FramePack) -> Frame:
 
 
 def _build_pack_profile(pack: FramePack, profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """The profile that the pack's own weights make of the one it names; none when it gives no weights."""
+    """Return the profile that the pack names with the pack's weights; empty when it sets no weights."""
     base, own = get_profile(profiles, pack.profile), pack.weights
     if own is None:
         return {}

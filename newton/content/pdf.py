@@ -1,4 +1,4 @@
-"""Reads the text of a PDF, a section for each page."""
+"""Extract the text of a PDF, one section per page."""
 
 import io
 import re
@@ -10,18 +10,15 @@ from pypdf.errors import DependencyError, FileNotDecryptedError
 from newton.content.sections import MAX_HEADING_CHARS, DocumentSection, ParsedDocument, collapse_whitespace
 from newton.errors import InputError
 
-MAX_CHARS = 50_000_000  # characters; a small file can hold as many pages of one text as it likes
+MAX_CHARS = 50_000_000  # characters; a small file can repeat one text on any number of pages
 _BLANK_LINES = re.compile(r"\n[ \t]*\n")
 
 
 def read(raw: bytes) -> ParsedDocument:
-    """Raises InputError when it is encrypted, or has no text or too much.
+    """Parse a PDF. Raises InputError when it is encrypted, or has no text or too much.
 
-    To be called in a process with limits, where an exception harms nobody: pypdf raises all kinds when a file is
-    broken, and there are files on which it never ends.
-
-    A page without a blank line is one paragraph, for PDF knows where letters stand and not what they form. A word
-    hyphenated at a line end stays in two.
+    Run it only in a resource-limited subprocess: on a malformed file pypdf may raise any exception or never end. A page
+    without a blank line is one paragraph; words hyphenated at a line end stay split.
     """
     try:
         reader = PdfReader(io.BytesIO(raw))
@@ -52,5 +49,5 @@ def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
 
 
 def _clean_text(text: str) -> str:
-    """A PDF cannot be mended by who reads it: halves of characters are joined or replaced, NUL bytes dropped."""
+    """Join or replace lone surrogates and drop NUL bytes."""
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Profiles: named ways of scoring and ordering memories, as data; each value knows its own formula."""
+"""Profiles: named ways to score and order memories, as data."""
 
 import functools
 import math
@@ -29,7 +29,7 @@ _SECONDS_AN_HOUR = 3_600
 
 
 class FeatureWeights(StrictModel):
-    """What each feature of a memory counts; only the relation between them matters."""
+    """The relative weight of each feature of a memory."""
 
     similarity: Weight = 0
     lexical: Weight = 0
@@ -51,14 +51,14 @@ class FeatureWeights(StrictModel):
 
     @functools.cached_property
     def nonzero(self) -> dict[str, float]:
-        """The features that count, with their weights."""
+        """Return the features with a non-zero weight."""
         features: dict[str, float] = dict(self)
         return {feature: weight for feature, weight in features.items() if weight}
 
 
 FEATURES = tuple(FeatureWeights.model_fields)
 
-# How the known decays are said in full; each is called after what it is good for.
+# The parameters behind each preset, named after its use.
 DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
     "session": {"kind": "hyperbolic", "time_constant_hours": 1},
     "daily_tau24": {"kind": "exponential", "time_constant_hours": 24},
@@ -68,14 +68,14 @@ DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
 
 
 class Decay(StrictModel):
-    """How fast age takes away from recency, and which clock tells the age. Its speed is said in exactly one way.
+    """Decay of recency with age, and the clock that measures age. Exactly one speed field is set.
 
-    In a file `preset` stands for a kind with its speed.
+    In a file, `preset` stands for a kind with its speed.
     """
 
     kind: Literal["exponential", "hyperbolic", "none"]
     clock: DecayClock = "created"
-    half_life_days: float | None = Field(default=None, gt=0, description="The age at which half is left.")
+    half_life_days: float | None = Field(default=None, gt=0, description="The half-life, in days.")
     time_constant_hours: float | None = Field(default=None, gt=0, description="exp(-age/this) or 1/(1 + age/this).")
     rate_per_day: float | None = Field(default=None, gt=0, description="exp(-this x days) or 1/(1 + this x days).")
 
@@ -106,7 +106,7 @@ class Decay(StrictModel):
 
     @functools.cached_property
     def rate(self) -> float:
-        """Per day; 0 for no decay."""
+        """Return the rate per day; 0 for no decay."""
         if self.half_life_days is not None:
             return (math.log(2) if self.kind == "exponential" else 1) / self.half_life_days
         if self.time_constant_hours is not None:
@@ -115,32 +115,31 @@ class Decay(StrictModel):
 
     @property
     def half_life(self) -> timedelta | None:
-        """The true one, whichever way the speed was said; None when nothing decays."""
+        """Return the half-life, whichever field set the speed; None without decay."""
         if not self.rate:
             return None
         return timedelta(days=(math.log(2) if self.kind == "exponential" else 1) / self.rate)
 
     def remaining(self, age: timedelta) -> float:
-        """What remains at that age, 1 for the present; a memory from the future counts as present."""
+        """Return the remaining fraction at that age; a negative age counts as 0."""
         return self.remaining_after_hours(age.total_seconds() / _SECONDS_AN_HOUR)
 
     def remaining_after_hours(self, hours: float) -> float:
-        """The same for an age in hours."""
+        """Return the remaining fraction at an age in hours."""
         worn = self.rate * max(hours, 0.0) / _HOURS_A_DAY
         return math.exp(-worn) if self.kind == "exponential" else 1 / (1 + worn)
 
     def with_time_constant(self, hours: float) -> "Decay":
-        """The same decay with this time constant. Raises InputError for one that is not above 0, or when nothing
-        decays."""
+        """Return the decay with this time constant. Raises InputError when it is not above 0, or nothing decays."""
         if self.kind == "none":
-            raise InputError("This profile does not decay.", hint="Leave the hours away, or choose balanced.")
+            raise InputError("This profile does not decay.", hint="Omit the hours, or choose the profile balanced.")
         if not 0 < hours < math.inf:
             raise InputError(f"A decay of {hours} hours is not possible.", hint="Give a number above 0, such as 0.5.")
         return Decay(kind=self.kind, clock=self.clock, time_constant_hours=hours)
 
 
 class OutcomeFactors(StrictModel):
-    """What a memory's outcome makes of it."""
+    """The factor on a memory's score for each outcome."""
 
     success: Multiplier = 1.2
     partial: Multiplier = 1.0
@@ -156,37 +155,43 @@ OUTCOME_NAMES = frozenset(OutcomeFactors.model_fields)
 
 
 class UsageBoost(StrictModel):
-    """What use makes of a memory: a little more with each power of ten, up to a cap."""
+    """The factor on a memory's score by use: logarithmic (base 10) with an upper limit."""
 
-    per_tenfold: float = Field(default=0.1, ge=0, le=10, description="What each tenfold use adds.")
-    cap: float = Field(default=1.5, ge=1, le=10, description="The most that use can make of it.")
-    unused: float = Field(default=1.0, ge=0, le=1, description="What a memory that was never used counts.")
+    per_tenfold: float = Field(default=0.1, ge=0, le=10, description="The addition for each tenfold use.")
+    cap: float = Field(default=1.5, ge=1, le=10, description="The upper limit of the factor.")
+    unused: float = Field(default=1.0, ge=0, le=1, description="The factor of a memory that was never used.")
 
     def factor_for(self, activations: int) -> float:
         return min(1 + self.per_tenfold * math.log10(activations), self.cap) if activations > 0 else self.unused
 
 
 class ScoreBoosts(StrictModel):
-    """What makes a memory count for more than it does alone: factors, 1 for none."""
+    """Factors that raise a memory's score; 1 is neutral."""
 
-    keyword: float = Field(default=0, ge=0, le=1, description="What each word of the input adds to similarity.")
-    fresh: Multiplier = Field(default=1.0, description="The factor on the similarity of what is fresh.")
-    fresh_hours: float = Field(default=24, gt=0, le=1e6, description="Younger than this is fresh.")
-    mentioned: Multiplier = Field(default=1.0, description="The factor on the salience of what the input names.")
+    keyword: float = Field(
+        default=0, ge=0, le=1, description="The addition to similarity for each matching word of the input."
+    )
+    fresh: Multiplier = Field(default=1.0, description="The factor on the similarity of fresh memories.")
+    fresh_hours: float = Field(default=24, gt=0, le=1e6, description="A memory younger than this is fresh.")
+    mentioned: Multiplier = Field(
+        default=1.0, description="The factor on the salience of entities that the input names."
+    )
 
 
 class GatherOptions(StrictModel):
-    """How far it is looked beside what is searched for. What the input names is always looked up."""
+    """The candidates gathered beside the search results. Entities named in the input are always looked up."""
 
-    depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from what the input names.")
-    salient: int = Field(default=0, ge=0, le=100, description="So many of the most salient entities come unasked.")
-    events: int = Field(default=10, ge=0, le=200, description="So many of the session's last events come unasked.")
-    sessions: int = Field(default=0, ge=0, le=50, description="The highlights of so many other sessions come unasked.")
-    failures: bool = Field(default=True, description="Whether what has failed may be in the context.")
+    depth: int = Field(
+        default=1, ge=0, le=5, description="Steps along relations from the entities that the input names."
+    )
+    salient: int = Field(default=0, ge=0, le=100, description="The number of most salient entities to add.")
+    events: int = Field(default=10, ge=0, le=200, description="The number of the session's last events to add.")
+    sessions: int = Field(default=0, ge=0, le=50, description="The number of other sessions whose highlights to add.")
+    failures: bool = Field(default=True, description="Whether failed memories may be in the context.")
 
 
 def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
-    """As far as any of them."""
+    """Return options that cover each of the given ones."""
     every = list(options) or [GatherOptions()]
     return GatherOptions(
         depth=max(reach.depth for reach in every),
@@ -198,14 +203,14 @@ def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
 
 
 class Profile(NamedModel):
-    """A named way to turn a memory's features into a score, and scores into a context.
+    """A named way to score memories and to order them in a context.
 
-    It scores by weights, by an expression, or by another profile that it chooses by the frame.
+    It scores by weights, by an expression, or by a profile that it selects by frame.
     """
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: when to choose it.")
     weights: FeatureWeights = Field(
-        default=FeatureWeights.model_construct(), description="A weight for each feature that counts."
+        default=FeatureWeights.model_construct(), description="A weight for each feature that is used."
     )
     combine: Literal["sum", "product"] = Field(
         default="sum", description="sum adds weight x feature; product multiplies feature ** weight."
@@ -218,7 +223,7 @@ class Profile(NamedModel):
     usage: UsageBoost = Field(default=UsageBoost(), description="How use counts.")
     boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for words, freshness and names.")
     reach: GatherOptions = Field(
-        default=GatherOptions(), description="How far it is looked beside what is searched for."
+        default=GatherOptions(), description="The candidates gathered beside the search results."
     )
     floor: Share = Field(
         default=0.0,
@@ -230,13 +235,15 @@ class Profile(NamedModel):
         " the best one's relevance stays out.",
     )
     fill: OverflowMode = Field(
-        default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."
+        default="downgrade", description="The action for a memory that does not fit: stop, skip or downgrade."
     )
     order: ItemOrder = Field(
         default="best_first",
         description="The order within a layer: best_first, best_last, edges, chronological or clustered.",
     )
-    alike: float = Field(default=0.5, gt=0, le=1, description="From this cosine on two memories are of one cluster.")
+    alike: float = Field(
+        default=0.5, gt=0, le=1, description="The minimum cosine similarity of two memories in one cluster."
+    )
 
     @field_validator("expression")
     @classmethod
@@ -258,15 +265,15 @@ class Profile(NamedModel):
         return self
 
     def with_time_constant(self, hours: float) -> "Profile":
-        """The same profile with another time constant of its decay. Raises InputError when nothing decays."""
+        """Return the profile with another decay time constant. Raises InputError when nothing decays."""
         return self.model_copy(update={"recency": self.recency.with_time_constant(hours)})
 
 
 def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = None) -> dict[str, Profile]:
-    """The profiles that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+    """Load the profiles that ship with Newton, overlaid by the user's own folder; the same name replaces one.
 
-    `check` raises InputError for an expression of the person's that cannot be computed. Raises ConfigError naming file
-    and line for the first mistake; then nothing is loaded.
+    `check` raises InputError for an invalid expression in the user's files. Raises ConfigError with file and line for
+    the first mistake; then nothing is loaded.
     """
     known = read_folder(data_folder("profiles"), Profile)
     if extra is not None:
@@ -277,8 +284,8 @@ def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = Non
 
 
 def write_profile(profile: Profile, folder: Path) -> Path:
-    """Writes the profile as a file of the folder. Raises ConflictError when there is one of its name, and ConfigError
-    for a name that cannot be one or a folder that cannot be written."""
+    """Write the profile to a file in the folder. Raises ConflictError when its name exists, and ConfigError for an
+    invalid name or a folder that cannot be written."""
     said = profile.model_dump(mode="json", exclude_defaults=True)
     path = folder.expanduser() / f"{profile.name}.yaml"
     try:
@@ -286,11 +293,11 @@ def write_profile(profile: Profile, folder: Path) -> Path:
         with path.open("x", encoding="utf-8") as file:
             yaml.safe_dump(said, file, sort_keys=False, allow_unicode=True, width=120)
     except ValidationError:
-        raise ConfigError(f"{profile.name!r} cannot be a name.", hint="Take lower-case letters, - and _.") from None
+        raise ConfigError(f"{profile.name!r} is not a valid name.", hint="Use lower-case letters, - and _.") from None
     except FileExistsError:
-        raise ConflictError(f"There is a file {path}.", hint="Take another name, or delete it.") from None
+        raise ConflictError(f"There is a file {path}.", hint="Choose another name, or delete it.") from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Name a folder of yours.") from None
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Name a folder you may write.") from None
     return path
 
 
@@ -304,11 +311,11 @@ def _check_references(profile: Profile, known: Mapping[str, Profile]) -> None:
 
 
 def get_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
-    """The profile of that name. Raises NotFoundError naming the nearest one and all of them."""
+    """Return the profile of that name. Raises NotFoundError that suggests the nearest name and lists all."""
     return get_by_name(profiles, name, "profile")
 
 
 def select_profile(profiles: Mapping[str, Profile], name: str, *, frame: str | None) -> Profile:
-    """The profile of that name, or the one that it chooses for the frame. Raises NotFoundError."""
+    """Return the named profile, or the one it selects for the frame. Raises NotFoundError."""
     profile = get_profile(profiles, name)
     return profiles[profile.by_frame.get(frame or "", profile.otherwise)] if profile.by_frame else profile

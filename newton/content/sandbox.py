@@ -1,4 +1,4 @@
-"""Lets a reader of strangers' documents work in a process of its own: with limits, and free to fail."""
+"""Run a parser of untrusted documents in a subprocess with CPU and memory limits."""
 
 import json
 import logging
@@ -16,7 +16,7 @@ from newton.errors import InputError
 CPU_SECONDS = 120
 MAX_MEGABYTES = 2_048
 
-# The child must find the very packages that run here, however this process came to find them.
+# The child must import the same packages as this process.
 _CHILD_CODE = (
     "import sys; sys.path[:] = {path!r}; from newton.content.sandbox import serve; serve({reader!r}, {limits})"
 )
@@ -29,9 +29,9 @@ class _DocumentParser(Protocol):
 def run_parser(
     module: str, raw: bytes, *, seconds: int = CPU_SECONDS, max_megabytes: int = MAX_MEGABYTES
 ) -> ParsedDocument:
-    """What `read` of the module called `reader` makes of the bytes, within so much computing time and memory.
+    """Return the result of the parser module's `read` for the bytes, within CPU and memory limits.
 
-    Raises InputError, without the file's name, whatever goes wrong there. Starting costs about 0.1 s.
+    Raises InputError, without the file's name, for any failure of the parser. Starting costs about 0.1 s.
     """
     code = _CHILD_CODE.format(path=sys.path, reader=module, limits=f"seconds={seconds}, megabytes={max_megabytes}")
     child = subprocess.run([sys.executable, "-I", "-c", code], input=raw, capture_output=True, check=False)
@@ -41,18 +41,20 @@ def run_parser(
     if child.returncode == -signal.SIGXCPU:
         raise InputError(f"takes more than {seconds} seconds to read.", hint="Split it, or save it in another format.")
     if "MemoryError" in said or child.returncode < 0:
-        raise InputError(f"needs more than {max_megabytes} MB to read, or breaks its reader.", hint="Split or mend it.")
-    raise InputError(f"is broken: {said}.", hint="Open it in a program that shows it, and save or export it anew.")
+        raise InputError(
+            f"needs more than {max_megabytes} MB to read, or breaks its reader.", hint="Split or repair it."
+        )
+    raise InputError(f"is broken: {said}.", hint="Open it in a viewer, then save or export it again.")
 
 
 def serve(module: str, *, seconds: int, megabytes: int) -> None:
-    """The child's side: from standard input to standard output."""
+    """Run in the child: read the document from standard input and write the result to standard output."""
     for limited, most in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_AS, megabytes * 2**20),
     ):
-        with suppress(ValueError, OSError):  # not every system takes each: the others still hold
+        with suppress(ValueError, OSError):  # some systems reject one of the limits; the others still apply
             resource.setrlimit(limited, (most, resource.getrlimit(limited)[1]))
     logging.disable()
     try:

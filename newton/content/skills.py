@@ -1,4 +1,4 @@
-"""Skills: procedures as folders that a person may write, each with a SKILL.md in the Agent Skills convention."""
+"""Skills: procedures as folders that a user writes, each with a SKILL.md in the Agent Skills convention."""
 
 import hashlib
 import re
@@ -22,14 +22,14 @@ _GOALS, _STEPS = "goals", "steps"
 _BANDS = ("goals", "core", "details")
 _LISTS = ("ordered_list", "bullet_list")
 
-# What the convention and the programs that follow it put into front matter beside what is read here.
+# Front matter fields of the convention and of other programs; they are ignored here.
 _IGNORED_FIELDS = frozenset({
     *("allowed-tools", "compatibility", "license", "metadata", "version"),
     *("agent", "argument-hint", "arguments", "author", "context", "disable-model-invocation", "disallowed-tools"),
     *("effort", "hooks", "model", "paths", "shell", "tags", "user-invocable", "when_to_use"),
 })  # fmt: skip
 
-# Only blocks are parsed: what stands inside a line stays as its author wrote it.
+# Only blocks are parsed; inline text stays as written.
 _BLOCKS = MarkdownIt("commonmark").disable(["inline", "reference"])
 
 
@@ -49,19 +49,19 @@ Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_to_single_line)]
 
 
 class Skill(NamedModel):
-    """How to do something: when it applies (triggers, goals), the steps, and what helps with them."""
+    """A procedure: its triggers, goals, steps and supporting details."""
 
     name: str = Field(
         pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder's name: small letters, digits, hyphens."
     )
     description: Line = Field(description="What it does and when to use it, in 1 to 500 characters.")
-    domain: Phrase = Field(default="general", description="The field that it belongs to.")
+    domain: Phrase = Field(default="general", description="The domain that it belongs to.")
     triggers: tuple[Phrase, ...] = Field(
-        default=(), max_length=50, description="Phrases of up to 100 characters, as a person would say them."
+        default=(), max_length=50, description="Phrases of up to 100 characters, as a user would write them."
     )
     frames: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the frames that it serves.")
     tools: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the tools that it uses.")
-    requires: tuple[Phrase, ...] = Field(default=(), max_length=50, description="What must be there before it starts.")
+    requires: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Preconditions of the first step.")
     goals: tuple[Line, ...] = Field(
         default=(), max_length=50, description="At most 50 list items under '## Goals', each up to 500 characters."
     )
@@ -72,7 +72,7 @@ class Skill(NamedModel):
 
     @property
     def content_hash(self) -> bytes:
-        """SHA-256 of all that the skill says; how its file was laid out does not count."""
+        """Return the SHA-256 of the skill's content; the layout of its file does not matter."""
         return hashlib.sha256(self.model_dump_json().encode()).digest()
 
 
@@ -86,16 +86,16 @@ def make_slug(title: str) -> str:
 
 
 def load_skills(own: Path | None = None) -> dict[str, Skill]:
-    """The skills that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+    """Load the skills that ship with Newton, overlaid by the user's own folder; the same name replaces one.
 
-    Raises ConfigError naming file and line for the first mistake; then nothing is loaded.
+    Raises ConfigError with file and line for the first mistake; then nothing is loaded.
     """
     skills = _read_folders(data_folder("procedures"))
     return skills if own is None else {**skills, **_read_folders(own.expanduser())}
 
 
 def read_skill(path: Path) -> Skill:
-    """The SKILL.md as a skill. Raises ConfigError with file, line and remedy for its first mistake."""
+    """Read a SKILL.md. Raises ConfigError with file, line and remedy for its first mistake."""
     front, text = load_front_matter(path)
     skill = validate_model(_add_bands(front, _select_fields(front), _SkillBody(path, text)), Skill)
     if skill.name != path.parent.name:
@@ -116,11 +116,11 @@ def _iter_skill_files(folder: Path) -> Iterator[Path]:
         if SKILL_FILE in names:
             yield inner / SKILL_FILE
         elif other := next((name for name in sorted(names) if name.lower() == SKILL_FILE.lower()), None):
-            raise ConfigError(f"{inner / other} would be overlooked.", hint=f"Only {SKILL_FILE} is read: rename it.")
+            raise ConfigError(f"{inner / other} would be ignored.", hint=f"Only {SKILL_FILE} is read: rename it.")
 
 
 def _select_fields(front: YamlDocument) -> dict[str, object]:
-    """The front matter's fields without the foreign ones. Raises ConfigError for one that nobody knows."""
+    """Return the front matter without ignored fields. Raises ConfigError for an unknown one."""
     value = front.value
     if not isinstance(value, dict):
         hint = "Write its fields in it, such as 'name: ...' and 'description: ...'."
@@ -135,14 +135,14 @@ def _select_fields(front: YamlDocument) -> dict[str, object]:
 
 
 def _add_bands(front: YamlDocument, fields: dict[str, object], body: "_SkillBody") -> YamlDocument:
-    """The fields and the three bands of the body as one document, each with its line."""
+    """Return the fields with goals, steps and details of the body as one document, each with its line."""
     bands = {"goals": _texts(body.goals), "core": _texts(body.steps), "details": body.details()}
     lines = {**front.lines, **_item_lines("goals", body.goals), **_item_lines("core", body.steps)}
     return YamlDocument(front.path, {**fields, **bands}, lines)
 
 
 class _Item(NamedTuple):
-    """An item of a list. `lines` are its own in the file, from 0; `plain` is whether one text is all of it."""
+    """A list item. `lines` are its line numbers in the file, from 0; `plain` is True for a single text."""
 
     text: str
     lines: range
@@ -164,21 +164,21 @@ class _Section(NamedTuple):
 
 
 class _SkillBody:
-    """The Markdown of a skill, sorted into goals, steps and the rest."""
+    """The Markdown of a skill, split into goals, steps and details."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._lines = path, text.split("\n")
         self._first = len(text) - len(text.lstrip("\n")) + 1
         if (length := len(text.strip())) > MAX_CHARS:
-            what = f"the text has {length:,} characters; {MAX_CHARS:,} are the most."
-            raise file_error(path, self._first, what, "Move what is long into files beside it.")
+            what = f"the text has {length:,} characters; {MAX_CHARS:,} is the limit."
+            raise file_error(path, self._first, what, "Move long parts into files beside it.")
         self._root = SyntaxTreeNode(_BLOCKS.parse(text))
         self._sections = self._split_sections()
         self.goals = _items(self._lists(_GOALS)) if _GOALS in self._sections else []
         self.steps = self._find_steps()
 
     def _split_sections(self) -> dict[str, _Section]:
-        """The sections of goals and of steps; each goes on to the next heading of its level or above."""
+        """Return the goals and steps sections; each ends at the next heading of its level or above."""
         sections: dict[str, _Section] = {}
         blocks: list[SyntaxTreeNode] = []
         for node in self._root.children:
@@ -199,7 +199,7 @@ class _SkillBody:
         return [node for node in self._sections[title].blocks if node.type in _LISTS]
 
     def _find_steps(self) -> list[_Item]:
-        """The items under '## Steps'; without that heading, of the first ordered list, or else of the first list."""
+        """Return the items under '## Steps', or else of the first ordered list, or else of the first list."""
         if section := self._sections.get(_STEPS):
             if items := _items(self._lists(_STEPS)):
                 return items
@@ -214,7 +214,7 @@ class _SkillBody:
         raise file_error(self._path, self._first, "there is no list to take the steps from.", hint)
 
     def details(self) -> str:
-        """The text without the lines of goals and steps. An item that says more than a line stays, whole."""
+        """Return the text without goals and steps. An item of several lines stays whole."""
         taken = {line for item in (*self.goals, *self.steps) if item.plain for line in item.lines}
         for heading, blocks in self._sections.values():
             if all(line in taken or not self._lines[line].strip() for node in blocks for line in _line_range(node)):
@@ -222,7 +222,7 @@ class _SkillBody:
         return "\n".join(self._remaining_lines(taken)).strip("\n").rstrip()
 
     def _remaining_lines(self, taken: set[int]) -> list[str]:
-        """The other lines. One blank line stays for what was taken, so that paragraphs do not run together."""
+        """Return the other lines. One blank line replaces each removed run, to separate paragraphs."""
         left, beside = [""], False
         for number, line in enumerate(self._lines):
             blank = not line.strip()

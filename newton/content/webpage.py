@@ -1,4 +1,4 @@
-"""Reads HTML: what a page says, without what it does."""
+"""Parse HTML into text, without scripts and styles."""
 
 import re
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ _BLOCK_NAMES = (
     "tfoot th thead ul"
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
-# A row that holds any of these lays out a page; it is no row of data.
+# A row that contains any of these is page layout, not a row of data.
 _LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 
 
 def read(raw: bytes) -> ParsedDocument:
-    """Headings, paragraphs, items, rows and preformatted text, in the order of the source, which is UTF-8.
+    """Parse UTF-8 HTML into headings, paragraphs, items, rows and preformatted text, in source order.
 
-    To be called in a process with limits: the time that the parser takes grows with the square of a page's depth, and
-    the tree of some short pages has billions of nodes.
+    Run it only in a resource-limited subprocess: parse time is quadratic in depth, and some short pages expand to
+    billions of nodes.
     """
     page = LexborHTMLParser(raw.decode("utf-8"))
     outline = SectionBuilder()
@@ -34,12 +34,12 @@ def read(raw: bytes) -> ParsedDocument:
 
 
 class _HtmlWalker:
-    """From the events of a walk through the tree to an outline."""
+    """Converts the events of a tree walk to sections."""
 
     def __init__(self, outline: SectionBuilder) -> None:
         self._outline = outline
         self._lines: list[list[str]] = [[]]  # of the block that is open; <br> begins another
-        self._mark = ""  # of the item that has said nothing yet
+        self._mark = ""  # of the list item that has no text yet
         self._row: list[str] | None = None
         self._headings = 0  # how many are open
         self._verbatim = 0  # how many <pre> are open
@@ -109,16 +109,17 @@ class _HtmlWalker:
                 self._mark = ""
 
     def _take_lines(self) -> list[str]:
-        """The lines of the block that ends here."""
+        """Return and clear the lines of the current block."""
         said = [collapse_whitespace("".join(line)) for line in self._lines]
         self._lines = [[]]
         return said
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Each node twice, when it opens and when it closes, but nothing of what is not meant to be read.
+    """Yield each visible node twice, on entry and on exit.
 
-    The tree may be deeper than Python's stack. Nodes are compared by their address: `==` would print both.
+    Iterative, because the tree may be deeper than Python's stack. Nodes are compared by address: `==` would serialize
+    both.
     """
     node = root
     while True:

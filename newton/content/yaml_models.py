@@ -1,4 +1,4 @@
-"""Turns YAML files into frozen models; every mistake names its file, its line and the way out."""
+"""Load YAML files into frozen models; each error names the file, the line and the remedy."""
 
 import difflib
 import functools
@@ -15,26 +15,26 @@ from newton.errors import ConfigError, NotFoundError
 
 
 class StrictModel(BaseModel):
-    """What a person writes in a file: frozen, strict about types, and without unknown fields."""
+    """Base of models that a user writes in a file: frozen, strictly typed, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class NamedModel(StrictModel):
-    """A file's whole content; the file is called after it."""
+    """The content of one file, named after the file."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60, description="The file's name, in lower case.")
 
     @functools.cached_property
     def version_hash(self) -> str:
-        """Tells it from another one of the same name: eight letters that follow from all it says."""
+        """Return the first eight hexadecimal digits of the SHA-256 of the content."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:8]
 
 
 C = TypeVar("C", bound=StrictModel)
 M = TypeVar("M", bound=NamedModel)
 
-# Pydantic speaks to programmers; these are its words for what a person writes in YAML.
+# Pydantic's messages address programmers; these address the author of a YAML file.
 _MESSAGES = {
     "model_type": "should be a mapping of fields",
     "tuple_type": "should be a list",
@@ -45,29 +45,29 @@ _MESSAGES = {
 
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
-    """Each `*.yaml` of the folder by its name, or ConfigError for the first mistake: all of them or none."""
+    """Return each `*.yaml` of the folder by name. Raises ConfigError for the first mistake."""
     return {path.stem: read_model(path, model, context) for path in list_content_files(folder)}
 
 
 def list_content_files(folder: Path, *, exclude: str = "") -> list[Path]:
-    """The files of the folder that are to be read, but for the one of that name."""
+    """Return the YAML files of the folder except the excluded name."""
     return [path for path in list_folder(folder) if _is_content(path) and path.name != exclude]
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """What the folder holds, by name. Raises ConfigError when there is no such folder."""
+    """Return the entries of the folder, sorted by name. Raises ConfigError when it does not exist."""
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is not a folder.", hint="Make it or name another.")
+        raise ConfigError(f"{folder} is not a folder.", hint="Create it or name another.")
     return sorted(folder.iterdir())
 
 
 def read_model(path: Path, model: type[M], context: Mapping[str, object] | None = None) -> M:
-    """The file as a model. `context` reaches the model's validators."""
+    """Load the file as a model. `context` is passed to the model's validators."""
     return build_model(load_yaml(path), model, context)
 
 
 def build_model(document: YamlDocument, model: type[M], context: Mapping[str, object] | None = None) -> M:
-    """The document as a model that is named as its file."""
+    """Return the document as a model. Raises ConfigError when its name differs from the file's."""
     made, stem = validate_model(document, model, context), document.path.stem
     if made.name != stem:
         what = f"the {_model_label(model)} is named {made.name!r} but its file {stem!r}."
@@ -76,7 +76,7 @@ def build_model(document: YamlDocument, model: type[M], context: Mapping[str, ob
 
 
 def validate_model(document: YamlDocument, model: type[C], context: Mapping[str, object] | None = None) -> C:
-    """The document's value as a model, or ConfigError with the line of its first mistake."""
+    """Return the document's value as a model. Raises ConfigError with the line of its first mistake."""
     try:
         return model.model_validate(document.value, context=dict(context or {}))
     except ValidationError as error:
@@ -84,7 +84,7 @@ def validate_model(document: YamlDocument, model: type[C], context: Mapping[str,
 
 
 def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
-    """The item of that name. Raises NotFoundError naming the nearest name and all of them."""
+    """Return the item of that name. Raises NotFoundError that suggests the nearest name and lists all."""
     if name in items:
         return items[name]
     known = f"Known: {', '.join(sorted(items))}."
@@ -92,7 +92,7 @@ def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question naming the nearest known name; empty when nothing is near."""
+    """Return a question with the nearest known name, or an empty string."""
     near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.5)
     return f"Did you mean {near[0]!r}?" if near else ""
 
@@ -106,7 +106,7 @@ def _is_content(path: Path) -> bool:
 
 
 def _to_config_error(document: YamlDocument, model: type[BaseModel], error: ValidationError) -> ConfigError:
-    # A misspelt field is also a missing one; the misspelling is the news.
+    # A misspelt field is also a missing one; report the misspelling.
     first = min(error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"])))
     place = first["loc"]
     if first["type"] == "extra_forbidden":
@@ -144,7 +144,7 @@ def _model_label(model: type[BaseModel]) -> str:
 
 
 def _find_description(model: type[BaseModel], location: YamlLocation) -> str:
-    """What the field at that place is for, or the nearest described one around it."""
+    """Return the description of the field at that place, or of the nearest described parent."""
     while location:
         *around, name = location
         if isinstance(name, str):
@@ -156,7 +156,7 @@ def _find_description(model: type[BaseModel], location: YamlLocation) -> str:
 
 
 def _model_at(model: type[BaseModel], location: YamlLocation) -> type[BaseModel]:
-    """The model whose fields stand at that place."""
+    """Return the model that defines the fields at that place."""
     for part in location:
         if isinstance(part, str):
             model = _find_nested_model(model.model_fields[part].annotation, model)

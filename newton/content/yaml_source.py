@@ -1,4 +1,4 @@
-"""Reads YAML, a file of it or front matter, and keeps the line of each value, so that a complaint can point at it."""
+"""Parse YAML files and front matter, with the line of each value for error messages."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from newton.errors import ConfigError
 
 try:
     from yaml import CSafeLoader as Loader
-except ImportError:  # pragma: no cover - PyYAML built without libyaml: the same answers, several times slower
+except ImportError:  # pragma: no cover - PyYAML built without libyaml: the same results, several times slower
     from yaml import SafeLoader as Loader
 
 YamlLocation = tuple[str | int, ...]
@@ -30,21 +30,21 @@ _FENCE = "---"
 
 
 class _Constructor(Protocol):
-    """The one method of PyYAML's loaders that its stubs leave half untyped."""
+    """The PyYAML loader method that its stubs leave partly untyped."""
 
     def construct_object(self, node: yaml.Node, /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The value of one file, and the line of each place in it."""
+    """The value of one file, and the line of each location in it."""
 
     path: Path
     value: object
     lines: dict[YamlLocation, int]
 
     def line(self, location: YamlLocation) -> int:
-        """The line of the place, or of the nearest place around it."""
+        """Return the line of the location, or of its nearest parent."""
         while location and location not in self.lines:
             location = location[:-1]
         return self.lines.get(location, 1)
@@ -54,7 +54,7 @@ class YamlDocument:
 
 
 def load_yaml(path: Path) -> YamlDocument:
-    """Mappings become dicts and lists tuples. Raises ConfigError with file and line for whatever is not plain YAML."""
+    """Load a YAML file; mappings become dicts and lists tuples. Raises ConfigError with file and line."""
     document = _parse(path, _read_text(path))
     if document.value is None:
         raise file_error(path, 1, "the file is empty.", "Fill it or delete it.")
@@ -62,10 +62,10 @@ def load_yaml(path: Path) -> YamlDocument:
 
 
 def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
-    """The front matter between the first line, `---`, and the next such line; and the text after it.
+    """Return the front matter between the first line, `---`, and the next such line, and the text after it.
 
-    In the text a blank line stands for each line of the front matter, so that it counts lines as the file does.
-    Raises ConfigError as `load` does, and for front matter that does not begin or does not end.
+    Blank lines replace the front matter in the text, so that line numbers match the file. Raises ConfigError as
+    `load_yaml` does, and for front matter that does not begin or does not end.
     """
     lines = re.sub(r"\r\n?", "\n", _read_text(path)).split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]
@@ -86,7 +86,7 @@ def _parse(path: Path, text: str) -> YamlDocument:
 
 
 def file_error(path: Path, line: int, what: str, hint: str) -> ConfigError:
-    """The error that points at a line of a file, counted from 1."""
+    """Return the error for a line of a file, counted from 1."""
     return ConfigError(f"{path}:{line}: {what}", hint=hint)
 
 
@@ -95,7 +95,7 @@ def _read_text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Mend or remove it.") from None
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Fix or remove it.") from None
     if len(raw) > _MOST_BYTES:
         raise file_error(path, 1, f"the file is larger than {_MOST_BYTES:,} bytes.", "Split it.")
     try:
@@ -110,7 +110,8 @@ def _read_text(path: Path) -> str:
 
 
 class _YamlWalker:
-    """One pass from YAML's nodes to values; YAML's own constructor would drop the lines and let the last double win."""
+    """Converts YAML nodes to values with lines in one pass. PyYAML's constructor drops lines and accepts duplicate
+    keys."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
@@ -138,12 +139,12 @@ class _YamlWalker:
     def _value(self, node: yaml.Node, location: YamlLocation) -> object:
         self.lines.setdefault(location, node.start_mark.line + 1)
         if id(node) in self._seen:
-            raise self._error_at(node, "an alias repeats what stands elsewhere.", _PLAIN_YAML_HINT)
+            raise self._error_at(node, "an alias is not allowed.", _PLAIN_YAML_HINT)
         if len(location) > _DEEPEST:
-            raise self._error_at(node, "this is nested too deep.", "Flatten it.")
+            raise self._error_at(node, "the value is nested too deep.", "Flatten it.")
         self._seen.add(id(node))
         if node.tag not in _TAGS:
-            raise self._error_at(node, f"the tag {node.tag} is not taken.", _PLAIN_YAML_HINT)
+            raise self._error_at(node, f"the tag {node.tag} is not allowed.", _PLAIN_YAML_HINT)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, location)
         if isinstance(node, yaml.SequenceNode):
@@ -165,7 +166,7 @@ class _YamlWalker:
     def _key(self, node: yaml.Node) -> str:
         if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
             return cast("str", node.value)
-        raise self._error_at(node, "this is not the name of a field.", "Quote it if it is one.")
+        raise self._error_at(node, "the key is not a field name.", "Quote it if it is a field name.")
 
     def _scalar(self, node: yaml.Node) -> object:
         if node.tag == _TEXT:
@@ -174,7 +175,7 @@ class _YamlWalker:
             return cast("_Constructor", self._loader).construct_object(node)
         except ValueError:
             raise self._error_at(
-                node, f"{node.value!r} is neither a text nor a number.", "Quote it if it is text."
+                node, f"{node.value!r} is neither text nor a number.", "Quote it if it is text."
             ) from None
 
     def _error_at(self, node: yaml.Node, what: str, hint: str) -> ConfigError:

@@ -1,1 +1,1 @@
-"""PostgreSQL: one door to the embedded or an external server, agent scope, named queries, migrations."""
+"""PostgreSQL access: embedded or external server, agent scope, named queries, migrations."""

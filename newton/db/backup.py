@@ -1,4 +1,4 @@
-"""Backups: the whole database in a folder, made while others write, verified, and brought back or not at all."""
+"""Online backups of the whole database: created in a folder, verified, and restored atomically."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from newton.settings import Settings
 BASE_FOLDER, LEDGER_FOLDER, DUMP_FILE = "base", "ledger", "dump"
 ROW_COUNTS_SQL = "select table_name, row_count from runtime.row_counts()"
 HAS_ROW_COUNTS_SQL = "select to_regprocedure('runtime.row_counts()') is not null"
-# A dump names them, and they belong to the server. The migrations make them in the same words.
+# A dump refers to these roles but does not contain them. The migrations create them with the same statement.
 CREATE_ROLE_SQL = """
 do $$
 begin
@@ -46,15 +46,15 @@ REVOKE_TOKENS_SQL = "update runtime.tokens set revoked_at = now() where revoked_
 
 
 class RowCounts(NamedTuple):
-    """The version of the server, and how many rows each table has."""
+    """The server version and the row count of each table."""
 
     version: str
     rows: dict[str, int]
 
 
 class RestoreResult(NamedTuple):
-    """What was brought back, the rows there are now, how many tokens were revoked with that, and where what was there
-    before lies, if anything was."""
+    """The restored manifest, the row counts, the number of revoked tokens, and the folder of the previous data, if
+    any."""
 
     manifest: BackupManifest
     rows: Mapping[str, int]
@@ -63,10 +63,10 @@ class RestoreResult(NamedTuple):
 
 
 async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> BackupManifest:
-    """Copies everything into a folder that is not there yet. The folder appears once it is whole and verified.
+    """Write a verified backup to a new folder, which appears only when it is complete.
 
-    Others may write meanwhile; it holds what was committed by the time it ended. Raises ConflictError for a folder that
-    is there, and DatabaseError when the copy cannot be made.
+    Concurrent writes are allowed; the backup holds what was committed when it ended. Raises ConflictError for an
+    existing folder, and DatabaseError when the copy fails.
     """
     with _atomic_folder(folder) as partial:
         version, rows = await (
@@ -86,9 +86,9 @@ async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> B
 
 @contextmanager
 def _atomic_folder(folder: Path) -> Generator[Path]:
-    """A folder that is there once all is in it."""
+    """Yield a temporary folder that is renamed to `folder` on success."""
     if folder.exists():
-        raise ConflictError(f"{folder} is there already.", hint="Name a folder that is not.")
+        raise ConflictError(f"{folder} already exists.", hint="Name a folder that does not exist.")
     partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         partial.mkdir(mode=0o700, parents=True)
@@ -104,11 +104,11 @@ def _atomic_folder(folder: Path) -> Generator[Path]:
 async def restore(
     settings: Settings, folder: Path, *, schema: Path, replace: bool, keep_tokens: bool = False
 ) -> RestoreResult:
-    """Puts a backup in the place of the data. Nothing is touched before all of the backup is verified.
+    """Replace the data with a backup, after verifying all of the backup.
 
-    What was there is kept beside. A copy knows nothing of what was revoked since it was made, so all of its tokens are
-    revoked unless they are to be kept. Raises ConflictError when there is data and it is not to be replaced, and
-    DatabaseError when the backup does not start; then everything is as it was.
+    The previous data is moved aside. Tokens are revoked unless `keep_tokens`, because the backup lacks later
+    revocations. Raises ConflictError when there is data and `replace` is False, and DatabaseError when the backup does
+    not start; then nothing has changed.
     """
     found = await asyncio.to_thread(manifest.verify_backup, folder)
     if (found.kind == "dump") != (settings.database_url is not None):
@@ -124,7 +124,7 @@ async def restore(
 
 
 async def count_rows(dsn: str) -> RowCounts:
-    """What the role of that connection string sees of its database."""
+    """Return the server version and the row counts visible to the role of the connection string."""
     with translate_connect_errors():
         conn = await asyncpg.connect(dsn, timeout=10)
     try:
@@ -139,7 +139,7 @@ async def count_rows(dsn: str) -> RowCounts:
 async def _copy_server(settings: Settings, target: Path) -> RowCounts:
     server = await asyncio.to_thread(EmbeddedServer.start, settings.home)
     try:
-        # the noted ends of the ledgers first: the ledgers that are copied go on from them
+        # copy the recorded chain heads first, so that the copied ledgers are never behind them
         if (settings.home / LEDGER_FOLDER).is_dir():
             shutil.copytree(settings.home / LEDGER_FOLDER, target / LEDGER_FOLDER)
         version, rows = await count_rows(server.dsn("postgres"))
@@ -153,11 +153,11 @@ async def _copy_server(settings: Settings, target: Path) -> RowCounts:
 
 
 async def _verify_base(programs: Path, base: Path) -> None:
-    """Holds the copy against the list that the server sent with it, and reads its log from end to end."""
+    """Verify the copy against the manifest from the server, and read its write-ahead log."""
     listed = json.loads((base / "backup_manifest").read_text(encoding="utf-8"))
     here = await asyncio.to_thread(manifest.hash_files, base)
     if wrong := [file["Path"] for file in listed["Files"] if here.get(file["Path"]) != file["Checksum"]]:
-        raise DatabaseError(f"The copy of {wrong[0]} is not what the server sent.", hint="Check the disk.")
+        raise DatabaseError(f"The copy of {wrong[0]} differs from the server's manifest.", hint="Check the disk.")
     for part in listed["WAL-Ranges"]:
         ends = ("-s", part["Start-LSN"], "-e", part["End-LSN"], "-t", str(part["Timeline"]))
         await _run_program(programs / "pg_waldump", "--quiet", "-p", str(base / "pg_wal"), *ends)
@@ -169,7 +169,9 @@ async def _restore_base(
     with exclusive_access(home) as place:
         here = place.data.exists()
         if here and not replace:
-            raise ConflictError(f"There is data under {place.base}.", hint="Give --replace; it is kept beside.")
+            raise ConflictError(
+                f"There is already data under {place.base}.", hint="Pass --replace; the old data is moved aside."
+            )
         aside = place.base / f"postgres.replaced-{backup_manifest.made_at:%Y%m%d}-{uuid.uuid4().hex[:8]}"
         fresh = await asyncio.to_thread(_copy_base, folder / BASE_FOLDER, place)
         swaps = [(place.data, fresh, aside), (home / LEDGER_FOLDER, _copy_ledger(folder, home), home / aside.name)]
@@ -187,7 +189,7 @@ async def _restore_base(
 
 
 def _swap(places: list[tuple[Path, Path, Path]]) -> None:
-    """What is at each place goes aside, and what is fresh takes it, if there is such."""
+    """Move the content of each place aside and the new content, if any, into it."""
     for place, fresh, aside in places:
         if place.exists():
             place.rename(aside)
@@ -196,7 +198,7 @@ def _swap(places: list[tuple[Path, Path, Path]]) -> None:
 
 
 def _copy_base(base: Path, paths: ServerPaths) -> Path:
-    """A copy of the server's files beside its place, which belongs to whoever runs it."""
+    """Copy the server's files beside their destination, owned by the server's user."""
     partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
     shutil.copytree(base, partial)
     owner = pwd.getpwnam(paths.user) if paths.user else None
@@ -215,7 +217,7 @@ def _copy_ledger(folder: Path, home: Path) -> Path:
 
 
 async def _start_and_prepare(home: Path, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
-    """The same of a database that has started."""
+    """Start the server and do the same as `_prepare_and_count`."""
     server = await asyncio.to_thread(EmbeddedServer.start, home)
     try:
         return await _prepare_and_count(server.dsn("postgres"), schema, keep_tokens=keep_tokens)
@@ -224,7 +226,7 @@ async def _start_and_prepare(home: Path, schema: Path, *, keep_tokens: bool) -> 
 
 
 async def _prepare_and_count(dsn: str, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
-    """Brings it to this version; the rows of it, and how many tokens were revoked."""
+    """Migrate the database; return its row counts and the number of revoked tokens."""
     await prepare_database(dsn, schema=schema)
     revoked = 0 if keep_tokens else await _revoke_tokens(dsn)
     return (await count_rows(dsn)).rows, revoked
@@ -235,11 +237,14 @@ async def _revoke_tokens(dsn: str) -> int:
         conn = await asyncpg.connect(dsn, timeout=10)
     try:
         with translate_errors(conn):
-            await conn.execute("set row_security = off")  # else who is bound by it would revoke none, and hear nothing
+            await conn.execute(
+                "set row_security = off"
+            )  # a role subject to row security gets an error, not an update of zero rows
             return len(await conn.fetch(REVOKE_TOKENS_SQL))
     except asyncpg.InsufficientPrivilegeError:
         raise DatabaseError(
-            "All is restored, but its tokens could not be revoked.", hint="Restore as a superuser, or --keep-tokens."
+            "The backup is restored, but its tokens could not be revoked.",
+            hint="Restore as a superuser, or --keep-tokens.",
         ) from None
     finally:
         await conn.close()
@@ -254,13 +259,13 @@ async def _dump_database(settings: Settings, target: Path) -> RowCounts:
 
 
 async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:
-    """All of it in one transaction, so that what was there stays until it works."""
+    """Restore the dump in one transaction, so that a failure leaves the old data."""
     with translate_connect_errors():
         conn = await asyncpg.connect(url, timeout=10)
     try:
         with translate_errors(conn):
             if await conn.fetchval(HAS_SCHEMA_SQL) and not replace:
-                raise ConflictError("There is data in the database.", hint="Give --replace; then it is gone.")
+                raise ConflictError("The database already holds data.", hint="Pass --replace to delete it.")
             for role in (APP_ROLE, WORKER_ROLE):
                 await conn.execute(CREATE_ROLE_SQL % role)
     finally:
@@ -270,8 +275,8 @@ async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:
 
 
 async def _run_client(url: str, program: str, *flags: str) -> None:
-    """A program of PostgreSQL's on an external database. The password goes by its environment, which others of the
-    machine do not see."""
+    """Run a PostgreSQL client program on an external database. The password is passed in the environment, which other
+    users cannot read."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     name, _, password = user.partition(":")
@@ -295,5 +300,5 @@ async def _run_program(program: Path, *args: str, **env: str) -> None:
         check=False,
     )
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"it ended with {done.returncode}"
-        raise DatabaseError(f"{program.name} failed: {said}.", hint="See that the disk has room and the server runs.")
+        said = " ".join(done.stderr.split()) or f"it exited with status {done.returncode}"
+        raise DatabaseError(f"{program.name} failed: {said}.", hint="Check that the disk has room and the server runs.")

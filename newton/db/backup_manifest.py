@@ -1,4 +1,4 @@
-"""What a backup says of itself: when it was made, of what, how many rows there were, and the hash of each file."""
+"""The manifest of a backup: creation time, kind, row counts and the hash of each file."""
 
 import hashlib
 from pathlib import Path
@@ -13,8 +13,8 @@ FORMAT = 1
 
 
 class BackupManifest(BaseModel):
-    """`base` is a copy of the server's files, `dump` what pg_dump wrote. `rows` were counted when it began: what others
-    wrote meanwhile may be in it. `sha256` is of all of this without itself."""
+    """Manifest of a backup: `base` is a copy of the server's files, `dump` the output of pg_dump. `rows` were counted
+    at the start, so the backup may hold later rows. `sha256` covers the manifest without that field."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,7 +39,7 @@ def write_manifest(folder: Path, manifest: BackupManifest) -> None:
 
 
 def verify_backup(folder: Path) -> BackupManifest:
-    """The manifest of a backup that is as it was made. Raises InputError otherwise: one changed byte is enough."""
+    """Return the manifest of an intact backup. Raises InputError when any byte differs."""
     manifest = _read(folder)
     here = hash_files(folder)
     if missing := manifest.files.keys() - here.keys():
@@ -57,7 +57,7 @@ def _read(folder: Path) -> BackupManifest:
         manifest = BackupManifest.model_validate_json(written)
     except FileNotFoundError:
         raise InputError(
-            f"{folder} is no backup: it has no {FILE_NAME}.", hint="Name the folder of a backup."
+            f"{folder} is not a backup: it has no {FILE_NAME}.", hint="Name the folder of a backup."
         ) from None
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}.", hint="Name a folder you may read.") from None
@@ -71,7 +71,7 @@ def _read(folder: Path) -> BackupManifest:
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file below the folder but the manifest, by its path in it."""
+    """Return the SHA-256 of each file below the folder, except the manifest, by relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / FILE_NAME)
     return {path.relative_to(folder).as_posix(): _hash_file(path) for path in files}
 
@@ -82,4 +82,4 @@ def _hash_file(path: Path) -> str:
 
 
 def _damaged_error(folder: Path, reason: str) -> InputError:
-    return InputError(f"The backup {folder} is damaged: {reason}. Nothing was touched.", hint="Use another backup.")
+    return InputError(f"The backup {folder} is damaged: {reason}. Nothing was changed.", hint="Use another backup.")

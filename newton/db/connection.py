@@ -1,4 +1,4 @@
-"""The one door to the database: the embedded server, or the one that DATABASE_URL names."""
+"""Open the database: the embedded server, or the one that DATABASE_URL names."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,13 +15,15 @@ from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, translate_connect_er
 from newton.errors import DatabaseError
 from newton.settings import Settings
 
-CHECK_SECONDS, MAX_CHECK_SECONDS = 0.5, 10.0  # seconds between looks whether an embedded server lives
+CHECK_SECONDS, MAX_CHECK_SECONDS = 0.5, 10.0  # seconds between liveness checks of an embedded server
 
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, schema: Path, keep_alive: bool = False) -> AsyncGenerator[Database]:
-    """A migrated database, ready to work. A configured one that does not answer is an error, never a fallback. An
-    embedded server that dies is started again by whoever has it `for_long`."""
+    """Yield a migrated database.
+
+    There is no fallback when DATABASE_URL does not answer. With `keep_alive` a dead embedded server is restarted.
+    """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
         await prepare_database(url, schema=schema)
@@ -58,13 +60,13 @@ async def _revive_forever(server: EmbeddedServer) -> None:
         try:
             await asyncio.to_thread(server.revive)
             pause = CHECK_SECONDS
-        except DatabaseError:  # as when the disk is full; whoever asks the database meanwhile is told
+        except DatabaseError:  # for example a full disk; database calls raise meanwhile
             pause = min(2 * pause, MAX_CHECK_SECONDS)
 
 
 async def _start_server(home: Path) -> EmbeddedServer:
-    """The server of that home. Who is cancelled meanwhile has left: then the thread that starts it stops it again,
-    for the start itself cannot be called off half way."""
+    """Start the server of that home in a thread. On cancellation the thread stops the server again, because the start
+    cannot be interrupted."""
     starter = ThreadPoolExecutor(1)
     starting = starter.submit(EmbeddedServer.start, home)
     starter.shutdown(wait=False)
@@ -90,7 +92,7 @@ async def _open_pool(app: str, *, worker: str) -> AsyncGenerator[Database]:
 
 
 async def prepare_database(owner: str, *, schema: Path) -> list[str]:
-    """Migrates the database behind `owner`, the connection string of a role that may change the schema."""
+    """Migrate the database behind `owner`, the connection string of a role that may change the schema."""
     with translate_connect_errors():
         conn = await asyncpg.connect(owner, timeout=10)
     try:

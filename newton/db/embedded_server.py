@@ -1,8 +1,8 @@
-"""The embedded server: PostgreSQL with pgvector from a Python package, run for as long as somebody uses it.
+"""The embedded server: PostgreSQL with pgvector from a Python package, running while any process uses it.
 
-Any number of processes share it. Each holds a kernel file lock while it does; the last one out stops the server, and
-a killed process counts for nothing because the kernel drops its lock. The server's own processes hold such a lock too,
-so whether it lives is never read from a process id: that may be another's by now.
+Each user process holds a shared kernel file lock; the last one to exit stops the server, and the kernel drops the lock
+of a killed process. The server's own processes hold such a lock too, so liveness is never read from a process id, which
+may be reused.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ from newton.db.server_paths import (
 )
 from newton.errors import ConflictError, DatabaseError
 
-DATABASE = "postgres"  # the one that initdb makes: a data folder is whole or not there
+DATABASE = "postgres"  # created by initdb; the rename makes the data folder appear complete or not at all
 START_LOCK, USERS_LOCK, LIFE_LOCK = "server.start.lock", "server.users.lock", "server.life.lock"
 LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-TIMEOUT_SECONDS = 60  # seconds that a server may take to start, to stop, or to be gone after a crash
-MAX_LOG_BYTES = 5_000_000  # bytes; a longer log is begun anew at the next start
+TIMEOUT_SECONDS = 60  # seconds for a server to start, to stop, or to exit after a crash
+MAX_LOG_BYTES = 5_000_000  # bytes; a longer log is truncated at the next start
 
 CONFIG = """
 listen_addresses = ''
@@ -61,21 +61,21 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "TZ": "UTC"}
 LOCALE = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 CTYPES = ("C.UTF-8", "en_US.UTF-8")
 
-# busy: it starts or stops, or processes of one that has crashed are left.
+# busy: it starts or stops, or processes of a crashed server remain.
 ServerState = Literal["ready", "busy", "gone"]
 
 
 class EmbeddedServer:
-    """A running server. Keep it while you use it, then `stop()`."""
+    """A handle on a running server. Call `stop()` when done."""
 
     def __init__(self, paths: ServerPaths, users_lock: int) -> None:
         self._paths, self._users_lock = paths, users_lock
 
     @classmethod
     def start(cls, home: Path, *, durable: bool = True) -> "EmbeddedServer":
-        """Starts the server of this home folder, or joins it. `durable=False` is for tests: it may lose data.
+        """Start the server of this home folder, or join it. `durable=False` is for tests: it may lose data.
 
-        Raises DatabaseError saying what is wrong and what to do.
+        Raises DatabaseError with the cause and the remedy.
         """
         ensure_private_folder(home)
         with _exclusive_start(home):
@@ -92,7 +92,7 @@ class EmbeddedServer:
         return self._paths
 
     def revive(self) -> None:
-        """Starts the server again when it has died. Raises DatabaseError when it does not come."""
+        """Restart the server if it has died. Raises DatabaseError when it does not start."""
         if _state(self._paths) == "ready":
             return
         with _exclusive_start(self._paths.home):
@@ -100,20 +100,20 @@ class EmbeddedServer:
                 _start_server(self._paths)
 
     def dsn(self, user: str, database: str = DATABASE) -> str:
-        """The connection string, over a socket that only this person can reach. It leaves nothing to PG… variables."""
+        """Return the connection string over a socket private to this user, independent of PG… variables."""
         place = f"host={self._paths.sockets}&port={PORT}"
         return f"postgresql://{user}@/{database}?{place}&sslmode=disable&target_session_attrs=any"
 
     def stop(self) -> None:
-        """Leaves the server; whoever leaves last stops it."""
+        """Release the server; the last user stops it."""
         with _exclusive_start(self._paths.home):
             try:
                 fcntl.flock(self._users_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _wait_for(self._paths, "ready", "gone") == "ready":  # it may have died before
+                if _wait_for(self._paths, "ready", "gone") == "ready":  # the server may have died already
                     _run_program(self._paths, "pg_ctl", "stop", "-W", "-m", "fast", "-D", str(self._paths.data))
                     _wait_for(self._paths, "gone")
             except BlockingIOError:
-                pass  # somebody else uses it on
+                pass  # another process still uses it
             finally:
                 os.close(self._users_lock)
 
@@ -126,8 +126,8 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _exclusive_start(home: Path) -> Generator[None]:
-    """Nobody else starts or stops this server meanwhile. flock, because its locks belong to the open file: another
-    part of the same process that opens and closes it does not drop them."""
+    """Hold the start lock, so that no other process starts or stops the server. It uses flock, because another part of
+    this process that opens and closes the file does not drop that lock."""
     with _open_lock(home / START_LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -135,17 +135,17 @@ def _exclusive_start(home: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def exclusive_access(home: Path) -> Generator[ServerPaths]:
-    """The place of a server that is stopped and stays so meanwhile. Raises ConflictError when somebody uses it."""
+    """Yield the paths of a server that is kept stopped. Raises ConflictError when it is in use."""
     ensure_private_folder(home)
     with _exclusive_start(home), _open_lock(home / USERS_LOCK) as users:
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConflictError(
-                f"Newton is at work on the data of {home}.", hint="Stop `newton serve` and what else uses it."
+                f"A Newton process uses the data of {home}.", hint="Stop `newton serve` and other `newton` commands."
             ) from None
         place = resolve_paths(home)
-        if _wait_for(place, "ready", "gone") == "ready":  # whoever used it was killed
+        if _wait_for(place, "ready", "gone") == "ready":  # its last user was killed
             _run_program(place, "pg_ctl", "stop", "-W", "-m", "fast", "-D", str(place.data))
             _wait_for(place, "gone")
         yield place
@@ -153,7 +153,7 @@ def exclusive_access(home: Path) -> Generator[ServerPaths]:
 
 @contextlib.contextmanager
 def _open_lock(lock: Path) -> Generator[int]:
-    """A file to lock; what was locked by it ends with it, unless a process that inherited it holds it on."""
+    """Yield a lock file descriptor; closing it releases the lock unless a child process inherited it."""
     file = os.open(lock, LOCK_FLAGS, 0o600)
     try:
         yield file
@@ -162,7 +162,7 @@ def _open_lock(lock: Path) -> Generator[int]:
 
 
 def delete_data(home: Path) -> None:
-    """Deletes the data of a stopped server. There is no way back."""
+    """Delete the data of a stopped server, irrevocably."""
     if (home / "server.place").is_file() or (home / "postgres").is_dir():
         place = resolve_paths(home)
         shutil.rmtree(place.data, ignore_errors=True)
@@ -172,7 +172,7 @@ def delete_data(home: Path) -> None:
 
 
 def _initialize(paths: ServerPaths, *, durable: bool) -> None:
-    """A data folder that is whole: it is made under another name first."""
+    """Create the data folder under a temporary name and rename it when it is complete."""
     version = paths.data / "PG_VERSION"
     if version.is_file():
         if (found := version.read_text(encoding="ascii").strip()) != MAJOR:
@@ -208,7 +208,7 @@ def _state(paths: ServerPaths) -> ServerState:
 
 
 def _reported_status(paths: ServerPaths) -> str:
-    """What the server says of itself. It is what one that has crashed said last."""
+    """Return the status that the server last wrote; after a crash it is out of date."""
     try:
         lines = (paths.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -222,14 +222,14 @@ def _is_listening(paths: ServerPaths) -> bool:
         try:
             line.connect(str(paths.sockets / SOCKET))
         except BlockingIOError:
-            return True  # so many wait to be answered that there is no room
+            return True  # the listen backlog is full
         except OSError:
             return False
     return True
 
 
 def _is_alive(paths: ServerPaths) -> bool:
-    """Whether any process of the server is left: they hold this lock from their birth."""
+    """Return True when any process of the server holds the lock that it inherits at start."""
     with _open_lock(paths.base / LIFE_LOCK) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -239,11 +239,11 @@ def _is_alive(paths: ServerPaths) -> bool:
 
 
 def _wait_for(paths: ServerPaths, *wanted: ServerState) -> ServerState:
-    """Waits for one of these states. Raises DatabaseError when none comes."""
+    """Wait for one of these states. Raises DatabaseError at the timeout."""
     end = monotonic_ms() + TIMEOUT_SECONDS * 1_000
     while (state := _state(paths)) not in wanted:
         if monotonic_ms() > end:
-            raise _server_error(paths, f"after {TIMEOUT_SECONDS} seconds it is still not {' or '.join(wanted)}")
+            raise _server_error(paths, f"after {TIMEOUT_SECONDS} seconds the server is still not {' or '.join(wanted)}")
         time.sleep(0.005)
     return state
 
@@ -258,16 +258,15 @@ def _start_server(paths: ServerPaths) -> None:
     server = (str(paths.binaries / "postgres"), "-D", str(paths.data), "-c", options[0], "-c", options[1])
     with _open_lock(paths.base / LIFE_LOCK) as life:
         fcntl.flock(life, fcntl.LOCK_EX)
-        # The shell ends at once, so the server is nobody's child. pg_ctl would not take a path with a quote.
+        # The shell exits at once, which orphans the server. pg_ctl rejects a path with a quote.
         _run_program(paths, "/bin/sh", "-c", '"$@" >>"$0" 2>&1 &', str(paths.log), *server, inherited=life)
     if _wait_for(paths, "ready", "gone") == "gone":
-        raise _server_error(paths, "it ended at once")
+        raise _server_error(paths, "the server exited at once")
 
 
 def _mark_locks_stale(paths: ServerPaths) -> None:
-    """Makes the lock files of a dead server stale to PostgreSQL, which takes any process of that id for the server but
-    never the one that starts it, as its environment tells. The rest of the data folder's stays: by it PostgreSQL makes
-    sure that nobody works on the data any more."""
+    """Make the lock files of a dead server stale to PostgreSQL by writing this process's id, which it accepts as its
+    own starter. The other lines stay: PostgreSQL uses them to check that no process still uses the data."""
     (paths.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     try:
         lock = os.open(paths.data / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -291,8 +290,8 @@ def _run_process(
 ) -> "subprocess.CompletedProcess[str]":
     command = [str(paths.binaries / program), *arguments]
     owner = pwd.getpwnam(paths.user) if paths.user else None
-    # Its own session, so that Ctrl-C in a terminal does not reach the server; and the server, which lives on, must
-    # not hold a pipe that somebody reads to its end.
+    # A new session, so that Ctrl-C in a terminal does not reach the server. The server outlives this process and must
+    # not hold a pipe that a parent reads to end of file.
     with tempfile.TemporaryFile("w+") as errors:
         done = subprocess.run(
             command,
@@ -334,7 +333,7 @@ def _last_lines(log: Path) -> str:
 
 @contextlib.contextmanager
 def temporary_server(*, durable: bool = False) -> Generator[EmbeddedServer]:
-    """A server with a home of its own that is gone afterwards: for tests and benchmarks."""
+    """Yield a server with a temporary home, for tests and benchmarks."""
     home = Path(tempfile.mkdtemp(prefix="newton-"))
     try:
         with EmbeddedServer.start(home, durable=durable) as server:

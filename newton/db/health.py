@@ -1,4 +1,4 @@
-"""What the database says of itself."""
+"""Health and capabilities of the database server."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ SQL = load("newton.db", "health.sql")
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """`durable`: a commit survives a power cut. `literate`: it knows letters beyond ASCII from other characters, and
-    large from small. `confined`: the application's role cannot pass row level security."""
+    """Server capabilities. `durable`: a commit survives a power cut. `utf8`: case rules and letter classes cover
+    non-ASCII. `rls_enforced`: the application's role cannot bypass row level security."""
 
     version: str
     pgvector: str | None

@@ -1,4 +1,4 @@
-"""Applies schema/NNNN_*.sql in order, each once and whole, under an advisory lock. Forward only."""
+"""Apply schema/NNNN_*.sql in order, each once and atomically, under an advisory lock. Forward only."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ PRIVILEGES_HINT = (
     "The database user must own the database and may create roles; pgvector 0.8.4+ must be installed there."
 )
 
-# The first statement of all: the ledger itself cannot be a migration.
+# The table of applied migrations cannot itself be a migration.
 CREATE_LEDGER_SQL = """
 create schema if not exists runtime;
 create table if not exists runtime.schema_migrations (
@@ -43,7 +43,7 @@ def read_migrations(folder: Path) -> list[SchemaMigration]:
 
 
 def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
-    """What is left to apply. Raises SchemaError for an edited file or a database newer than this code."""
+    """Return the migrations left to apply. Raises SchemaVersionError for an edited file or a newer database."""
     for migration in wanted:
         if applied.get(migration.name, migration.sha256) != migration.sha256:
             raise SchemaVersionError(
@@ -59,9 +59,9 @@ def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) 
 
 
 async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
-    """Brings the database up to date in one transaction and returns the names it applied.
+    """Apply the pending migrations in one transaction and return their names.
 
-    Two callers at once: one does the work, the other waits and finds nothing to do.
+    Concurrent callers are serialized; the second finds nothing to do.
     """
     try:
         if not await _load_pending(conn, wanted):

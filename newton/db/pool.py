@@ -1,4 +1,4 @@
-"""Connections and units of work. Whoever opens one owns it; stores take it and never begin or commit."""
+"""Connection pool and transactions. The caller owns a transaction; stores receive it and never begin or commit."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -16,7 +16,7 @@ from newton.errors import DatabaseError, InputError, SchemaVersionError
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
-# What a store takes: a connection on which its caller has begun a unit of work.
+# The argument of stores: a connection with a transaction that the caller has begun.
 Tx: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 
 APP_ROLE, WORKER_ROLE = "newton_app", "newton_worker"
@@ -31,10 +31,8 @@ select
 WORKER_SCOPE_SQL = "select set_config('role', '{role}', true)"
 SNAPSHOT_SQL = "select pg_current_snapshot()::text"
 CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10, 60, 1
-WORKER_CONNECTIONS = (
-    3  # connections to the queue: one claims, one renews, one is spare. They wait for nobody else's work.
-)
-MAX_ATTEMPTS, RETRY_SECONDS = 3, 0.05  # at a unit of work that may be done again, and the seconds after the first
+WORKER_CONNECTIONS = 3  # queue connections, separate from the main pool: one claims, one renews, one is spare
+MAX_ATTEMPTS, RETRY_SECONDS = 3, 0.05  # attempts of a retryable transaction, and the seconds after the first
 
 T = TypeVar("T")
 
@@ -43,7 +41,7 @@ AfterCommit = Callable[[], Awaitable[None]]
 
 
 class _TransactionHooks(NamedTuple):
-    """What is still to be done of a unit of work: as the last thing in it, and when it has landed."""
+    """Hooks of the open transaction: before its commit and after it."""
 
     before_commit: list[BeforeCommit]
     after_commit: list[AfterCommit]
@@ -53,33 +51,33 @@ _current: ContextVar[_TransactionHooks | None] = ContextVar("newton_unit_of_work
 
 
 def in_transaction() -> bool:
-    """Whether a transaction is open here. No model is asked while one is."""
+    """Return True while a transaction is open in this task. No model is called while one is."""
     return _current.get() is not None
 
 
 def before_commit(hook: BeforeCommit) -> None:
-    """Has that done as the last thing of the unit of work that is open here: for what others have to wait for."""
+    """Run the hook just before the open transaction commits: for locks that must be held briefly."""
     _current_hooks().before_commit.append(hook)
 
 
 def after_commit(hook: AfterCommit) -> None:
-    """Has that done when the unit of work that is open here has landed: for what could not be undone with it."""
+    """Run the hook after the open transaction commits: for effects that cannot be rolled back."""
     _current_hooks().after_commit.append(hook)
 
 
 def _current_hooks() -> _TransactionHooks:
     unit = _current.get()
-    assert unit is not None, "no unit of work is open"
+    assert unit is not None, "no transaction is open"
     return unit
 
 
 async def begin(tx: Tx, agent: UUID, *, snapshot: bool = False) -> None:
-    """Begins a transaction: to its end only this agent's rows exist, whatever SQL is run. Raises SchemaError when the
-    user of the connection may not work as the application's role.
+    """Begin a transaction scoped to one agent by row level security. Raises SchemaVersionError when the connection's
+    user may not assume the application's role.
 
-    The planner is told that pages are in memory: the default takes an index for a disk seek and, where one agent has
-    most of the rows, reads the whole table instead of the covering index, at twice the time. And it is kept from merge
-    joins: of the words of a search it expects many more than there are, and would sort thousands of rows for a few.
+    The planner is told that pages are in memory: by default it avoids the covering index and, where one agent has most
+    rows, scans the whole table at twice the time. Merge joins are off: overestimated word counts of a search would make
+    it sort thousands of rows.
     """
     mode = " isolation level repeatable read read only" if snapshot else ""
     await _begin_as(tx, APP_ROLE, AGENT_SCOPE_SQL.format(role=APP_ROLE, agent=UUID(int=agent.int)), mode=mode)
@@ -126,7 +124,7 @@ async def _register_vector(connection: "asyncpg.Connection[asyncpg.Record]") -> 
 
 
 async def _skip_reset(connection: Tx) -> None:
-    """Every setting made here ends with its transaction; the usual RESET ALL would cost a round trip each time."""
+    """Do nothing on release: all settings end with their transaction, so RESET ALL would waste a round trip."""
 
 
 class Database:
@@ -140,15 +138,15 @@ class Database:
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8, worker: str | None = None) -> "Database":
-        """Connects. `worker` is for a user of its own that sees the queue; no connection is made with it before it is
-        needed. Raises DatabaseError when the server does not answer within ten seconds."""
+        """Connect to the database. `worker` is the connection string of the queue's role; its pool connects on first
+        use. Raises DatabaseError when the server does not answer within ten seconds."""
         with translate_connect_errors():
             pool = await _create_pool(dsn, min_size=1, max_size=size)
             queue = await _create_pool(worker or dsn, min_size=0, max_size=WORKER_CONNECTIONS)
             return cls(pool, queue, await _create_pool(dsn, min_size=0, max_size=1))
 
     async def close(self) -> None:
-        """Waits a moment for what is begun; then it is dropped, as by a server that says nothing any more."""
+        """Close the pools, waiting briefly for open transactions before dropping their connections."""
         try:
             await with_timeout(self._close_pools(), seconds=CLOSE_SECONDS)
         except TimeoutError:
@@ -160,25 +158,24 @@ class Database:
         await self._pool.close()
 
     def terminate(self) -> None:
-        """Drops every connection; whoever waits for an answer gets a DatabaseError."""
+        """Drop every connection; pending calls raise DatabaseError."""
         self._queue.terminate()
         self._listeners.terminate()
         self._pool.terminate()
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        """One unit of work in one agent's scope: all of it lands, or none of it. A `snapshot` only reads, and all of it
-        as it was at one moment.
+        """Yield one atomic transaction in one agent's scope. With `snapshot` it is read-only and repeatable-read.
 
-        Raises DatabaseError when the database fails to do it, or chose it to end a deadlock.
+        Raises DatabaseError when the database fails, or aborts it to resolve a deadlock.
         """
         async with self._run_transaction(self._pool, agent, snapshot=snapshot) as tx:
             yield tx
 
     @asynccontextmanager
     async def worker_transaction(self) -> AsyncGenerator[Tx]:
-        """One unit of work on the queue and the names of all agents, as a role to which there is nothing else. Raises
-        DatabaseError as `work` does."""
+        """Yield a transaction on the queue and agent names of all agents, as a role limited to those. Raises
+        DatabaseError as `transaction` does."""
         async with self._run_transaction(self._queue, None) as tx:
             yield tx
 
@@ -186,7 +183,7 @@ class Database:
     async def _run_transaction(
         self, pool: "asyncpg.Pool[asyncpg.Record]", agent: UUID | None, *, snapshot: bool = False
     ) -> AsyncGenerator[Tx]:
-        assert not in_transaction(), "a unit of work is already open; pass its connection down"
+        assert not in_transaction(), "a transaction is already open; pass its connection down"
         unit = _TransactionHooks([], [])
         mark = _current.set(unit)
         try:
@@ -206,8 +203,8 @@ class Database:
             await then()
 
     async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
-        """Hears what any process tells on a channel, over a connection of its own, until that is lost. Raises
-        DatabaseError when there is none to be had."""
+        """Call `on_message` for each notification on the channel, over a dedicated connection, until it is lost. Raises
+        DatabaseError when no connection can be made."""
         lost = asyncio.Event()
 
         def hear(connection: object, process: int, name: str, said: object) -> None:
@@ -219,7 +216,7 @@ class Database:
             with translate_errors(ear):
                 ear.add_termination_listener(lambda connection: lost.set())
                 await ear.add_listener(channel, hear)
-                on_message("")  # what was told before that was not heard
+                on_message("")  # notifications sent before LISTEN took effect are lost
                 await lost.wait()
         finally:
             with translate_errors(ear):
@@ -227,15 +224,15 @@ class Database:
             await self._listeners.release(ear)
 
     async def current_snapshot(self) -> str:
-        """Which transactions have ended by now, of whatever agent: with the same answer twice nobody has written in
-        between. It reads no rows, so it is in nobody's scope. Raises DatabaseError as `work` does."""
+        """Return the transaction snapshot of the server; an equal value later means that no agent has written in
+        between. It reads no rows, so it needs no scope. Raises DatabaseError as `transaction` does."""
         async with self.single_statement() as tx:
             return await tx.fetchval(SNAPSHOT_SQL)
 
     @asynccontextmanager
     async def single_statement(self) -> AsyncGenerator[Tx]:
-        """For one statement that needs no scope or opens its own: a unit of work takes two round trips more. Raises
-        DatabaseError as `work` does."""
+        """Yield a connection for one statement without scope, or with its own: a transaction costs two more round
+        trips. Raises DatabaseError as `transaction` does."""
         with translate_connect_errors():
             tx = await self._pool.acquire()
         try:
@@ -245,13 +242,13 @@ class Database:
             await self._pool.release(tx)
 
     async def run_with_retry(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
-        """Such a unit of work, begun again when another writer was in its way. It may do nothing but ask the database:
-        of an attempt that failed nothing else is undone."""
+        """Run `work` in a transaction, and again after a conflict with another writer. `work` may only use the
+        database: other effects of a failed attempt are not undone."""
         for attempt in range(1, MAX_ATTEMPTS):
             try:
                 return await self._run_once(agent, work)
             except _TransactionConflictError:
-                await asyncio.sleep(RETRY_SECONDS * attempt)  # else it could be in the way of the same writer again
+                await asyncio.sleep(RETRY_SECONDS * attempt)  # avoids a second conflict with the same writer
         return await self._run_once(agent, work)
 
     async def _run_once(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
@@ -272,18 +269,16 @@ async def _create_pool(dsn: str, *, min_size: int, max_size: int) -> "asyncpg.Po
 
 
 class NestedDatabase(Database):
-    """The database within a unit of work that is open: whatever is done through it lands with that one, or not at all.
-
-    Nobody who asks a model may be given one.
-    """
+    """The database inside an open transaction: all work through it commits or rolls back with that one. Do not pass it
+    to code that calls a model."""
 
     def __init__(self, tx: Tx, agent: UUID) -> None:
         self._tx, self._agent = tx, agent
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        assert agent == self._agent, "the unit of work is another agent's"
-        assert not snapshot, "what is open may have written already"
+        assert agent == self._agent, "the open transaction belongs to another agent"
+        assert not snapshot, "the open transaction may have written already"
         yield self._tx
 
     async def current_snapshot(self) -> str:
@@ -296,23 +291,23 @@ class NestedDatabase(Database):
 
 SERVER_ERRORS = (
     asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,  # it was shut down, has crashed, or cancelled the statement
+    asyncpg.OperatorInterventionError,  # the server was shut down, crashed, or cancelled the statement
     asyncpg.InsufficientResourcesError,
-    asyncpg.ReadOnlySQLTransactionError,  # another server has taken over
+    asyncpg.ReadOnlySQLTransactionError,  # after a failover
 )
 
 
 class _TransactionConflictError(DatabaseError):
-    """Two units of work waited for each other; the database undid this one. Doing it again is safe."""
+    """A deadlock or serialization failure; the transaction was rolled back and can be retried."""
 
 
 @contextmanager
 def translate_connect_errors() -> Generator[None]:
-    """Whatever keeps Newton from the server, as a DatabaseError. What makes a connection string unusable is not
-    repeated: it may be a part of the password."""
+    """Translate connection failures to DatabaseError. The invalid part of a connection string is not repeated: it may
+    contain the password."""
     try:
         yield
-    except (ValueError, OverflowError):  # a port may be any number
+    except (ValueError, OverflowError):  # asyncpg accepts any number as a port
         raise DatabaseError(
             "DATABASE_URL, or a PG… variable beside it, is not usable.",
             hint="Write postgresql://user:password@host:5432/name; in a password @ is %40, : %3A, / %2F, # %23, ? %3F.",
@@ -325,17 +320,17 @@ def translate_connect_errors() -> Generator[None]:
 
 @contextmanager
 def translate_errors(tx: Tx) -> Generator[None]:
-    """Whatever makes the server fail in the middle of work, as a DatabaseError; not what is wrong with a statement."""
+    """Translate server failures during a transaction to DatabaseError; errors of a statement itself pass through."""
     try:
         yield
     except TimeoutError as error:
         raise DatabaseError(
             f"The database did not finish a statement within {STATEMENT_SECONDS} seconds.",
-            hint="It is overloaded, or somebody holds a lock there (see pg_stat_activity); try again then.",
+            hint="It is overloaded, or another session holds a lock (see pg_stat_activity); try again later.",
         ) from error
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
         raise _TransactionConflictError(
-            "Another writer was in the way, and nothing of this was kept.", hint="Do it again when that one is done."
+            "The transaction conflicted with another writer and was rolled back.", hint="Try again."
         ) from error
     except (OSError, *SERVER_ERRORS) as error:
         raise _failure_error(str(error)) from error
@@ -347,23 +342,25 @@ def translate_errors(tx: Tx) -> Generator[None]:
 
 @contextmanager
 def reject_invalid_rows(label: str) -> Generator[None]:
-    """Rows from outside that break a rule of the schema, as an InputError."""
+    """Translate constraint violations of imported rows to InputError."""
     try:
         yield
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.UndefinedTableError) as error:
-        raise InputError(f"{label}: {error}.", hint="Nothing was kept. See that both are of one version.") from error
+        raise InputError(
+            f"{label}: {error}.", hint="Nothing was stored. Check that both databases have the same version."
+        ) from error
 
 
 def _is_closed(tx: Tx) -> bool:
     try:
         return tx.is_closed()
-    except asyncpg.InterfaceError:  # the pool has taken it away already
+    except asyncpg.InterfaceError:  # the pool has released it already
         return True
 
 
 def _failure_error(reason: str) -> DatabaseError:
     return DatabaseError(
-        f"The database failed: {reason}.", hint="See that PostgreSQL runs and has room on its disk, then try again."
+        f"The database failed: {reason}.", hint="Check that PostgreSQL runs and has free disk space, then try again."
     )
 
 

@@ -1,4 +1,4 @@
-"""Named SQL: `-- name: find(agent_id, ref)` heads a statement whose `$1, $2` are those arguments."""
+"""Named SQL: `-- name: find(agent_id, ref)` precedes a statement; its arguments map to `$1, $2`."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -9,7 +9,7 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 
-PREFETCH_ROWS = 200  # rows that are fetched at a time
+PREFETCH_ROWS = 200  # rows per fetch
 
 NAME_PATTERN = re.compile(r"^-- name: (\w+)\(([^)]*)\)\s*$", re.MULTILINE)
 
@@ -32,7 +32,7 @@ class SqlQuery:
         return await tx.fetchrow(self.sql, *self.bind(**arguments))
 
     async def stream(self, tx: Tx, **arguments: object) -> AsyncGenerator[Record]:
-        """Row by row, so that no more than a few are ever held."""
+        """Yield rows from a server-side cursor, in constant memory."""
         async for row in tx.cursor(self.sql, *self.bind(**arguments), prefetch=PREFETCH_ROWS):
             yield row
 
@@ -41,7 +41,7 @@ class SqlQuery:
 
 
 def parse_queries(text: str) -> dict[str, SqlQuery]:
-    """The statements of one .sql file by name. Raises ValueError when a name stands twice."""
+    """Return the statements of a .sql file by name. Raises ValueError for a duplicate name."""
     parts = NAME_PATTERN.split(text)[1:]
     found = [
         SqlQuery(name, tuple(arg.strip() for arg in args.split(",") if arg.strip()), sql.strip())

@@ -1,4 +1,4 @@
-"""Where the embedded server's files lie, who runs it, and how both are made ready on a new machine."""
+"""Paths and operating system user of the embedded server, and their setup on a new machine."""
 
 import contextlib
 import hashlib
@@ -28,7 +28,7 @@ SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
 
 @dataclass(frozen=True, slots=True)
 class ServerPaths:
-    """Where one person's server lives and who runs it. `user` is None when that is whoever runs Newton."""
+    """The paths of one home's server. `user` is None when the server runs as the current user."""
 
     home: Path
     base: Path
@@ -46,7 +46,7 @@ class ServerPaths:
     @property
     def sockets(self) -> Path:
         base = os.fsencode(self.base)
-        # A short path, and one that means the same to a shell, in a list and in a connection string.
+        # A short path without characters special to a shell, a list or a connection string.
         if len(base) < SOCKET_PATH_LIMIT - len(SOCKET) and re.fullmatch(rb"[\w/.-]+", base):
             return self.base
         name = hashlib.sha256(os.fsencode(self.base)).hexdigest()[:16]
@@ -58,15 +58,16 @@ def ensure_private_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise DatabaseError(
-            f"The data folder {folder} cannot be made: {error.strerror}.",
+            f"The data folder {folder} cannot be created: {error.strerror}.",
             hint="Set NEWTON_DATA_DIR to a folder you may write.",
         ) from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise DatabaseError(f"The data folder {folder} may not be written.", hint="Set NEWTON_DATA_DIR to another.")
+        raise DatabaseError(f"The data folder {folder} is not writable.", hint="Set NEWTON_DATA_DIR to another.")
 
 
 def resolve_paths(home: Path) -> ServerPaths:
-    """PostgreSQL refuses to run as root; then its files live where another user may reach them, named in the home."""
+    """Return the paths of the home's server. For root, the files live in a folder of another user, because PostgreSQL
+    refuses to run as root; the home holds a pointer to it."""
     if os.geteuid() != 0:
         return ServerPaths(home=home, base=home, binaries=binaries(), user=None)
     _ensure_server_user()
@@ -76,7 +77,7 @@ def resolve_paths(home: Path) -> ServerPaths:
 
 
 def binaries() -> Path:
-    """Where PostgreSQL's own programs lie, for those that anybody may run."""
+    """Return the folder of PostgreSQL's programs, readable by the server's user."""
     return _find_package() / PACKAGE / f"pginstall{MAJOR}" / "bin"
 
 
@@ -96,13 +97,13 @@ def _ensure_server_user() -> None:
         subprocess.run(make, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise DatabaseError(
-            f"PostgreSQL refuses to run as root, and the user {SERVER_USER!r} cannot be made: {error}.",
+            f"PostgreSQL refuses to run as root, and the user {SERVER_USER!r} cannot be created: {error}.",
             hint=f"Run `{' '.join(make)}`, run Newton as another user, or set DATABASE_URL.",
         ) from None
 
 
 def _resolve_root_base(home: Path) -> Path:
-    """The folder this home points to. A new home is a new database, whatever older homes have left."""
+    """Return the folder that this home points to. A new home gets a new folder."""
     pointer = home / "server.place"
     if pointer.is_file():
         kept = Path(pointer.read_text(encoding="utf-8").strip())
@@ -110,7 +111,7 @@ def _resolve_root_base(home: Path) -> Path:
             return kept
         raise DatabaseError(
             f"{pointer} says that the data is in {str(kept)!r}, and there is no such folder.",
-            hint=f"Bring that folder back, or delete {pointer} to begin with an empty memory.",
+            hint=f"Restore that folder, or delete {pointer} to begin with an empty memory.",
         )
     base = ROOT_HOME / uuid.uuid4().hex[:16]
     base.mkdir(parents=True, mode=0o755)
@@ -124,7 +125,7 @@ def _resolve_root_base(home: Path) -> Path:
 
 
 def _copy_root_binaries(package: Path) -> Path:
-    """A copy that the server's user can reach: the original may lie in a closed home, and that stays closed."""
+    """Copy the programs to a folder that the server's user can reach; the original may be in a private home."""
     version = importlib.metadata.version(PACKAGE)
     target = ROOT_HOME / f"server-{version}"
     if not target.is_dir():
@@ -132,10 +133,10 @@ def _copy_root_binaries(package: Path) -> Path:
         for part in ("bin", "lib", "share"):
             folder = Path(PACKAGE) / f"pginstall{MAJOR}" / part
             shutil.copytree(package / folder, partial / folder, symlinks=True)
-        # The binaries look for their libraries at this place beside them.
+        # The binaries load their libraries from this relative path.
         shutil.copytree(package / f"{PACKAGE}.libs", partial / f"{PACKAGE}.libs", symlinks=True)
         _make_readable(partial)
-        with contextlib.suppress(OSError):  # another process was faster
+        with contextlib.suppress(OSError):  # another process created it first
             partial.rename(target)
         shutil.rmtree(partial, ignore_errors=True)
     return target / PACKAGE / f"pginstall{MAJOR}" / "bin"
@@ -150,9 +151,9 @@ def _make_readable(tree: Path) -> None:
 
 
 def ensure_socket_folder(folder: Path) -> None:
-    """It lies where anybody could have made one of this name before."""
+    """Create the socket folder and check its owner, because any user can create one of that name in /tmp."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise DatabaseError(f"{folder} belongs to somebody else.", hint="Set NEWTON_DATA_DIR to a shorter path.")
+        raise DatabaseError(f"{folder} belongs to another user.", hint="Set NEWTON_DATA_DIR to a shorter path.")

@@ -1,1 +1,1 @@
-"""The outside world that thinks: embedding models, chat models, and the tokenizer they are billed by."""
+"""External providers: embedding models, chat models, token counting and web search."""

@@ -1,15 +1,15 @@
-"""What Newton needs of a chat model, whoever serves it."""
+"""The chat model interface, independent of the provider."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-# "length": the ceiling of tokens cut it; "interrupted": the connection, the deadline or the endpoint did.
+# "length": the token limit cut it; "interrupted": the connection, the deadline or the endpoint did.
 FinishReason: TypeAlias = Literal["stop", "length", "interrupted"]
 
 
 class ToolCall(NamedTuple):
-    """What a model wants a tool to do: an id for it, the tool, and its arguments as JSON text."""
+    """A tool call requested by a model: its id, the tool's name, and the arguments as JSON text."""
 
     id: str
     name: str
@@ -17,7 +17,7 @@ class ToolCall(NamedTuple):
 
 
 class ToolDefinition(NamedTuple):
-    """What a model may call: its name, and all that the chat protocol says of it (with `parameters` as JSON Schema)."""
+    """A tool that a model may call: its name and its OpenAI definition (with `parameters` as JSON Schema)."""
 
     name: str
     function: Mapping[str, object]
@@ -25,7 +25,7 @@ class ToolDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """How a model is to answer: which tools it may call, and what else was wished, as the chat protocol has it."""
+    """Options of a request: the tools that the model may call, and extra OpenAI body fields."""
 
     tools: tuple[ToolDefinition, ...] = ()
     extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -33,8 +33,8 @@ class RequestOptions:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message. An assistant's may call tools, and a tool's answers the call of that id. One of the `past`
-    tells of what was before: nobody says it now, whatever its role."""
+    """One message. An assistant message may call tools; a tool message answers the call of `tool_call_id`. With
+    `is_history` it is part of the past conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
@@ -44,7 +44,7 @@ class ChatMessage:
 
 
 def to_openai_message(message: ChatMessage) -> dict[str, object]:
-    """The message as the chat protocol of OpenAI has it."""
+    """Return the message in OpenAI's chat format."""
     plain: dict[str, object] = {"role": message.role, "content": message.text}
     if message.calls:
         plain["content"] = message.text or None
@@ -59,9 +59,9 @@ def to_openai_message(message: ChatMessage) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A whole reply, the tools that it calls, why it ended and what it cost, in tokens.
+    """A complete reply with its tool calls, finish reason and token usage.
 
-    `estimated` when the endpoint reported no usage and it was counted here.
+    `estimated` is True when the endpoint reported no usage and the tokens were counted locally.
     """
 
     text: str
@@ -76,29 +76,30 @@ class ChatReply:
 class ChatModel(Protocol):
     @property
     def name(self) -> str:
-        """What it is called in the record of costs."""
+        """Return the model's name in usage records."""
         ...
 
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | ChatReply]:
-        """Pieces of the reply as they come, and then the Reply, whose text is their sum.
+        """Yield pieces of the reply, then the ChatReply, whose text is their concatenation.
 
-        Raises ProviderError when no reply comes or it breaks off. Before that error too comes the Reply, as far as it
-        went ("interrupted"), if anything was said or the endpoint named a cost: so no cost goes unrecorded.
+        Raises ProviderError when there is no reply or it breaks off. A partial ChatReply ("interrupted") is yielded
+        first if there was any text or reported usage, so that all usage is recorded.
         """
         ...
 
 
 @runtime_checkable
 class ToolModel(Protocol):
-    """A ChatModel that can be given tools."""
+    """A ChatModel with tool calls."""
 
     @property
     def name(self) -> str:
-        """As ChatModel says."""
+        """See `ChatModel.name`."""
         ...
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
-        """As ChatModel.stream, in that manner; the Reply holds what it calls. One that cannot call is asked without."""
+        """Stream as `ChatModel.stream` with these options; the ChatReply holds the calls. A model without tool support
+        is called without tools."""
         ...

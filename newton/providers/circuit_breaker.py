@@ -1,23 +1,23 @@
-"""Leaves an endpoint alone that has failed several times in a row, and asks twice only within a budget."""
+"""Circuit breaker and retry budget for an endpoint."""
 
 import functools
 from dataclasses import dataclass
 
-FAILURE_THRESHOLD = 5  # failures in a row after which an endpoint is left alone
-COOLDOWN_SECONDS = 15.0  # seconds; once in so many a call goes through and shows whether it answers again
-MAX_RETRY_BUDGET, RETRY_BUDGET_PER_CALL = 3.0, 0.1  # second tries to begin with, and what each first try adds
+FAILURE_THRESHOLD = 5  # consecutive failures that open the breaker
+COOLDOWN_SECONDS = 15.0  # seconds between probe calls while the breaker is open
+MAX_RETRY_BUDGET, RETRY_BUDGET_PER_CALL = 3.0, 0.1  # the initial retry budget, and its increase with each call
 
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """For one endpoint. `now` is any clock that only goes forward, in seconds."""
+    """The breaker of one endpoint. `now` is monotonic time in seconds."""
 
     failures: int = 0
     retry_budget: float = MAX_RETRY_BUDGET
     _next_probe: float = 0.0
 
     def allow_call(self, now: float) -> bool:
-        """Whether a call may be made now; while it is open, one in each pause may, whatever became of the last."""
+        """Return True when a call may be made; while the breaker is open, one probe per cooldown may."""
         if self.failures >= FAILURE_THRESHOLD:
             if now < self._next_probe:
                 return False
@@ -26,14 +26,14 @@ class CircuitBreaker:
         return True
 
     def allow_retry(self) -> bool:
-        """Whether a failed call may be tried once more; it is counted. Never while the endpoint seems to be away."""
+        """Return True and spend budget when a failed call may be retried; never while the breaker is open."""
         if self.failures >= FAILURE_THRESHOLD or self.retry_budget < 1:
             return False
         self.retry_budget -= 1
         return True
 
     def record_result(self, now: float, *, failed: bool) -> None:
-        """What came of a try. An answer of any kind shows that the endpoint is there."""
+        """Record the result of an attempt. Any response, also a refusal, counts as success."""
         if not failed:
             self.failures = 0
             return
@@ -44,5 +44,5 @@ class CircuitBreaker:
 
 @functools.cache
 def get_breaker(address: str, model: str) -> CircuitBreaker:
-    """That of an endpoint, one for all agents of the process."""
+    """Return the breaker of an endpoint and model, shared by all agents of the process."""
     return CircuitBreaker()

@@ -1,4 +1,4 @@
-"""What Newton needs of an embedding model, whoever runs it."""
+"""The embedding model interface, independent of the provider."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
@@ -10,9 +10,9 @@ Vector: TypeAlias = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors whose inner product is the likeness of their meaning.
+    """Maps texts to unit vectors whose inner product is their cosine similarity.
 
-    `identity` names model, weights and pooling: vectors of different identities are never compared.
+    `identity` names model, weights and pooling; vectors of different identities are not comparable.
     """
 
     @property
@@ -22,11 +22,11 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One vector of `dimensions` float32 for each text, in order. Raises ProviderError when it cannot."""
+        """Return one float32 vector of `dimensions` for each text, in order. Raises ProviderError on failure."""
         ...
 
 
 def normalize_rows(rows: NDArray[np.floating]) -> list[Vector]:
-    """The rows scaled to length 1; a row of zeros stays one."""
+    """Return the rows scaled to length 1; zero rows stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return list((rows / np.maximum(lengths, 1e-12)).astype(np.float32))

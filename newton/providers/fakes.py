@@ -1,4 +1,4 @@
-"""Models without a model: deterministic stand-ins that need no files, for tests and for trying things out."""
+"""Deterministic fake models that need no files, for tests and trials."""
 
 import hashlib
 import re
@@ -14,13 +14,13 @@ from newton.providers.embedding import Vector, normalize_rows
 
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\S+\s*|\s+")
-_PAIR_WEIGHT = 0.5  # a word says more than the one it stands beside
+_PAIR_WEIGHT = 0.5  # a single word weighs more than a pair
 
 
 class HashEmbedder:
-    """Texts that share words are alike, those that share pairs of words more so; nothing is known of meaning.
+    """Feature hashing of words and word pairs; texts that share them are similar.
 
-    A text without words has the vector of zeros.
+    A text without words has a zero vector.
     """
 
     identity = "hashed-words/2"
@@ -44,7 +44,7 @@ def _iter_grams(text: str) -> Iterator[tuple[str, float]]:
 
 
 class BrokenEmbedder:
-    """An embedding endpoint that is down. It claims to be the model that `identity` names."""
+    """An embedder that always fails, with the given `identity`."""
 
     def __init__(self, identity: str = HashEmbedder.identity, dimensions: int = HashEmbedder.dimensions) -> None:
         self.identity, self.dimensions = identity, dimensions
@@ -54,7 +54,7 @@ class BrokenEmbedder:
 
 
 class ScriptedChat:
-    """Says what it was told to say, a word at a time, and remembers what it heard. Its tokens are words."""
+    """Streams the given replies word by word and records the messages it receives. Words count as tokens."""
 
     name = "scripted"
 
@@ -67,7 +67,7 @@ class ScriptedChat:
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
         if not self._lines:
-            raise ProviderError("The scripted model has nothing left to say.", hint="Give it more lines.")
+            raise ProviderError("The scripted model has no replies left.", hint="Add replies to its script.")
         told = _PIECE.findall(self._lines.pop(0))
         pieces = told[:max_tokens]
         for piece in pieces:

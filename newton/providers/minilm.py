@@ -1,4 +1,4 @@
-"""The embedding model that comes with Newton: all-MiniLM-L6-v2 in int8, on the CPU, without a network."""
+"""The embedding model that ships with Newton: all-MiniLM-L6-v2 in int8, on the CPU, offline."""
 
 import asyncio
 import hashlib
@@ -21,12 +21,12 @@ from newton.providers.embedding import Vector, normalize_rows
 from newton.providers.onnx import ort
 
 VOCABULARY = Path(__file__).parent / "data" / "minilm_vocab.txt"
-MAX_PIECES = 256  # what the model was trained to read; the rest of a longer text is not seen
-MAX_CHARS = 4_000  # few texts of 256 pieces are longer, and the tokenizer reads every character it gets
+MAX_PIECES = 256  # the model's maximum input; longer texts are truncated
+MAX_CHARS = 4_000  # few texts of 256 word pieces are longer, and the tokenizer's time grows with its input
 
-PROVIDERS = {"cpu": "CPUExecutionProvider"}  # by device, what the runtime calls it
+PROVIDERS = {"cpu": "CPUExecutionProvider"}  # ONNX Runtime's name of each device
 
-# Padding is work without result: texts of like length go together, and a batch stays small.
+# Small batches of similar length need little padding.
 BATCH_TEXTS = 16
 BATCH_PIECES = 1_024
 
@@ -34,17 +34,17 @@ CORES = min(os.cpu_count() or 1, 4)
 
 
 class MiniLM:
-    """An Embedder. Loads in about 0.3 s; then 3 ms for a short text and some 300 lines of chat a second on two cores.
+    """An Embedder. Loading takes 0.3 s, a short text 3 ms; two cores embed some 300 lines of chat a second.
 
-    Any text has a vector of length 1, an empty one too. Of a text of more than 256 word pieces it sees the beginning.
-    A vector depends a little on the batch it was made in (cosine above 0.99), for the model rounds by the batch.
+    Any text, also an empty one, has a unit vector. Texts are truncated to 256 word pieces. Quantization makes a vector
+    depend slightly on its batch (cosine above 0.99).
     """
 
     identity = f"all-MiniLM-L6-v2/int8/{weights.SHA256[:12]}/mean"
     dimensions = 384
 
     def __init__(self, device: str = "cpu") -> None:
-        """Raises ConfigError for a device that it does not run on."""
+        """Raises ConfigError for an unsupported device."""
         if device not in PROVIDERS:
             raise ConfigError(
                 f"The local model does not run on {device!r}.", hint="Set EMBEDDINGS_DEVICE=cpu, or leave it out."
@@ -59,8 +59,8 @@ class MiniLM:
         return await asyncio.to_thread(self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
-        """The same, blocking. As many batches at once as there are cores, whoever asks for them: a question waits for a
-        batch of much that is embedded, not for all of it."""
+        """Embed synchronously. Batches of all callers share one thread per core, so a single query waits for one batch
+        of a large job, not for all of it."""
         encoded = self._tokenizer.encode_batch([_clean_text(text) for text in texts])
         pieces = [_truncate(e.ids) for e in encoded]
         parts = list(group_by_length([len(ids) for ids in pieces]))
@@ -90,7 +90,7 @@ class MiniLM:
 
 
 def verify_file(path: Path) -> Path:
-    """The file, if it is the one that `identity` names; reading all of it takes about 20 ms. Else ProviderError."""
+    """Return the path if the file's hash matches `identity` (about 20 ms). Raises ProviderError otherwise."""
     try:
         with path.open("rb") as file:
             whole = hashlib.file_digest(file, "sha256").hexdigest() == weights.SHA256
@@ -102,7 +102,7 @@ def verify_file(path: Path) -> Path:
 
 
 def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of the texts, those of like length together."""
+    """Yield batches of text indexes, grouped by similar length."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if batch and (len(batch) == BATCH_TEXTS or lengths[place] * (len(batch) + 1) > BATCH_PIECES):
@@ -114,18 +114,18 @@ def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _clean_text(text: str) -> str:
-    """What the tokenizer gets: the beginning of a long text, and no half of a surrogate pair, which it would refuse."""
+    """Truncate a long text and replace lone surrogates, which the tokenizer rejects."""
     beginning = text if len(text) <= MAX_CHARS else " ".join(text.split())[:MAX_CHARS]
     return beginning.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _truncate(pieces: list[int]) -> list[int]:
-    """The closing mark stays."""
+    """Truncate to the maximum input and keep the closing token."""
     return pieces if len(pieces) <= MAX_PIECES else [*pieces[: MAX_PIECES - 1], pieces[-1]]
 
 
 def build_tokenizer() -> Tokenizer:
-    """The model's word pieces. A mark such as [SEP] in a text is the plain text it is, so no text can forge one."""
+    """Return the word piece tokenizer. Special tokens such as [SEP] in a text are read as plain text."""
     vocabulary = {line: i for i, line in enumerate(VOCABULARY.read_text(encoding="utf-8").splitlines())}
     made = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     made.normalizer = BertNormalizer(lowercase=True)
@@ -137,7 +137,7 @@ def build_tokenizer() -> Tokenizer:
 
 def _session_options() -> ort.SessionOptions:
     options = ort.SessionOptions()
-    # A batch on one core: a second makes a question no faster and costs a sixth more; of many batches each has its own.
+    # One core per batch: a second core does not speed up a short text and costs a sixth more.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3

@@ -1,4 +1,4 @@
-"""ONNX Runtime, loaded after it was told to report nothing; nobody else imports it."""
+"""ONNX Runtime, imported only here, after its telemetry is disabled."""
 
 from newton.settings import quieten_libraries
 

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible endpoint: one deadline and one retry layer for each call, and errors that say what to do."""
+"""A chat model at any OpenAI-compatible endpoint, with one deadline and one retry layer per call."""
 
 import asyncio
 import re
@@ -26,23 +26,23 @@ from newton.telemetry import detached_span
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
 NO_KEY = "none"  # for a server that needs none
-DEFAULT_RETRY_SECONDS = 0.5  # seconds before the second try when the endpoint does not say how long
+DEFAULT_RETRY_SECONDS = 0.5  # seconds before a retry when the endpoint sends no Retry-After
 
 T = TypeVar("T")
 
 _RETRYABLE = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
-FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: what came is not what the protocol says
-_OUTAGES = (*_RETRYABLE, TimeoutError, ValueError)  # what speaks for an outage; a refusal is an answer
-# What servers say that cannot be given tools.
+FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: the response violates the protocol
+_OUTAGES = (*_RETRYABLE, TimeoutError, ValueError)  # errors that count as an outage; a refusal does not
+# Errors of servers without tool support.
 _NO_TOOLS_PATTERN = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)
 _NO_OPTIONS = RequestOptions()
 
-_without_tools: set[tuple[str, str]] = set()  # addresses with models, as far as this process has learnt
+_without_tools: set[tuple[str, str]] = set()  # (address, model) pairs seen by this process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """One model behind one address. `setting` names the model's setting; `seconds` are for a whole call."""
+    """One model at one address. `setting` is the setting that names the model; `seconds` limits a whole call."""
 
     client: openai.AsyncOpenAI
     model: str
@@ -58,21 +58,21 @@ class ModelEndpoint:
         return get_breaker(self.address, self.model)
 
     def deadline(self) -> float:
-        """By the event loop's clock. Raises ProviderError for an endpoint that is left alone."""
+        """Return the deadline in event loop time. Raises ProviderError while the circuit breaker is open."""
         now = asyncio.get_running_loop().time()
         if not self.breaker.allow_call(now):
             raise ProviderError(
-                f"{self.address} has failed several times, and is left alone for some seconds.",
-                hint="It is tried again by itself; see that it runs.",
+                f"{self.address} has failed several times; calls are paused for some seconds.",
+                hint="Newton retries automatically; check that the endpoint runs.",
             )
         return now + self.seconds
 
     def record_result(self, error: Exception | None) -> None:
-        """What came of a try."""
+        """Record the result of an attempt in the circuit breaker."""
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
-        """As `tried`, within the budget of second tries."""
+        """Call with a retry as `call_with_retry`, within the retry budget."""
 
         def may() -> bool:
             return allow_retry and self.breaker.allow_retry()
@@ -80,10 +80,11 @@ class ModelEndpoint:
         return await call_with_retry(send, deadline=deadline, allow_retry=may, on_retry=self.record_result)
 
     def to_provider_error(self, error: Exception) -> ProviderError:
-        """The failure in words that help, with the first line of what a busy or broken endpoint says, without keys."""
+        """Return the failure with a remedy, and the first line of the endpoint's message without keys."""
         if _is_window_overflow(error):
             return ContextWindowError(
-                f"The prompt is longer than {self.model} reads.", hint="Set NEWTON_WINDOW_TOKENS to its window."
+                f"The prompt exceeds the context window of {self.model}.",
+                hint="Set NEWTON_WINDOW_TOKENS to that window.",
             )
         words = {"where": self.address, "model": self.model, "setting": self.setting}
         for kinds, what, hint in _EXPLANATIONS:
@@ -92,11 +93,11 @@ class ModelEndpoint:
                 said = _server_message(error, key=self.client.api_key)
                 said += "." if said and said[-1] not in ".!?…" else ""
                 return ProviderError(what.format(**words, status=status) + said, hint=hint.format(**words))
-        return ProviderError(f"{self.address} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
+        return ProviderError(f"{self.address} sent an invalid reply.", hint="Check OPENAI_BASE_URL.")
 
 
 def make_client(settings: Settings) -> openai.AsyncOpenAI:
-    """The connection. The protocol wants a key, though a local server needs none."""
+    """Return the client. The client requires a key, even for a local server that needs none."""
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
     return openai.AsyncOpenAI(
@@ -111,8 +112,8 @@ async def call_with_retry(
     allow_retry: Callable[[], bool] = lambda: True,
     on_retry: Callable[[Exception], None] = lambda error: None,
 ) -> T:
-    """The answer; asked once more when the endpoint was away or busy and the wait it wants ends before the deadline,
-    if it may be asked `again`; then `failed` is told of the first try.
+    """Return the result of `send`; retry once after an outage or overload if the delay ends before the deadline and
+    `allow_retry` permits. `on_retry` gets the first error.
 
     Raises TimeoutError at the deadline.
     """
@@ -129,13 +130,13 @@ async def call_with_retry(
 
 
 def _is_outage(error: Exception | None) -> bool:
-    """Whether an outage is behind it; an endpoint that refuses is there."""
+    """Return True when the error means an outage; a refusal does not."""
     refused = isinstance(error, openai.APIStatusError) and not isinstance(error, _RETRYABLE)
     return error is not None and not refused and isinstance(error, (openai.APIError, *_OUTAGES))
 
 
 def retry_delay(error: openai.OpenAIError) -> float:
-    """Seconds to wait before the next try: what the endpoint asked for, as a number or a date, or a short while."""
+    """Return the seconds before a retry: the endpoint's Retry-After, a number or a date, or a default."""
     if not isinstance(error, openai.APIStatusError):
         return DEFAULT_RETRY_SECONDS
     headers = error.response.headers
@@ -148,7 +149,7 @@ def retry_delay(error: openai.OpenAIError) -> float:
 
 
 def _seconds_between(said: str, asked: str) -> float:
-    """By the endpoint's own clock; -1 when one of the two is no date."""
+    """Return the difference of two dates by the endpoint's clock; -1 when one is invalid."""
     try:
         return (parsedate_to_datetime(asked) - parsedate_to_datetime(said)).total_seconds()
     except (ValueError, TypeError):
@@ -156,7 +157,7 @@ def _seconds_between(said: str, asked: str) -> float:
 
 
 def _is_window_overflow(error: Exception) -> bool:
-    """Whether the endpoint says that the prompt does not fit the model's window; servers say it in their own ways."""
+    """Return True when the error says that the prompt exceeds the context window; wordings vary by server."""
     if not isinstance(error, openai.BadRequestError):
         return False
     if error.code == "context_length_exceeded":
@@ -168,8 +169,8 @@ _OVERFLOW_PATTERN = re.compile(r"context (?:length|size|window)|too (?:long|many
 
 
 def _server_message(error: Exception, *, key: str) -> str:
-    """What the endpoint says of its failure, as a sentence to follow ours; nothing where a key or a model was wrong,
-    for it quotes them then, and nothing from a brace on, where it quotes what was sent."""
+    """Return the endpoint's error message as a sentence. It is empty for an invalid key or model, and ends before any
+    brace: there servers quote the request."""
     if not isinstance(error, openai.APIStatusError) or isinstance(error, _QUOTING_ERRORS):
         return ""
     body = cast("object", error.body)
@@ -186,7 +187,7 @@ def _server_message(error: Exception, *, key: str) -> str:
 
 
 def _redact(found: re.Match[str]) -> str:
-    """A word that may be a key, or a part of one; a long word without a digit is none."""
+    """Redact a word that may be a key or a part of one; long words without a digit stay."""
     return "[key]" if found[1] is None or any(map(str.isdigit, found[1])) else found[0]
 
 
@@ -196,7 +197,7 @@ _KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|(
 
 
 class OpenAIChat:
-    """A ChatModel. Asking twice is for a reply that has not begun; one that breaks off is not begun again."""
+    """A ChatModel. A call is retried only before its reply begins."""
 
     def __init__(self, settings: Settings) -> None:
         self.name = settings.openai_model
@@ -210,7 +211,7 @@ class OpenAIChat:
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
-        """As ChatModel and FormModel say. The deadline of `llm_timeout` seconds is for the whole reply."""
+        """Stream as ChatModel and StructuredModel define. `llm_timeout` limits the whole reply."""
         deadline, heard = self._endpoint.deadline(), StreamAccumulator(messages, max_tokens)
         if schema is None:
             begin = self._endpoint.call(lambda: self._start_completion(messages, max_tokens), deadline=deadline)
@@ -223,7 +224,7 @@ class OpenAIChat:
     async def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
-        """As ToolModel says."""
+        """See `ToolModel.answer`."""
         deadline, heard = self._endpoint.deadline(), StreamAccumulator(messages, max_tokens)
         begin = self._start_with_options(heard, max_tokens, options, deadline)
         async with aclosing(self._stream_reply(heard, begin, deadline)) as pieces:
@@ -264,7 +265,7 @@ class OpenAIChat:
     async def _start_with_options(
         self, accumulator: StreamAccumulator, max_tokens: int, options: RequestOptions, deadline: float
     ) -> openai.AsyncStream[ChatCompletionChunk]:
-        """The reply to a request with tools, or without them where the model cannot be given any."""
+        """Start a request with tools, or without them if the model does not support tools."""
         place = self._endpoint.address, self._endpoint.model
 
         def asking(given: RequestOptions) -> Callable[[], Awaitable[openai.AsyncStream[ChatCompletionChunk]]]:
@@ -291,8 +292,9 @@ class OpenAIChat:
     async def _start_structured(
         self, accumulator: StreamAccumulator, max_tokens: int, schema: type[BaseModel], deadline: float
     ) -> openai.AsyncStream[ChatCompletionChunk]:
-        """The reply to a request for a form, made plainer as long as the endpoint refuses it. When it refuses all of
-        them, the first refusal counts, and the next request is a plain one alone: an outage is not asked thrice."""
+        """Start a request for structured output, falling back to looser formats while the endpoint refuses. If it
+        refuses all, raise the first refusal and try a single format next time: an outage must not cost three
+        requests."""
         place, messages = (self._endpoint.address, self._endpoint.model), accumulator.messages
         refused: openai.APIStatusError | None = None
         for way in response_formats.modes_to_try(place):
@@ -312,7 +314,7 @@ class OpenAIChat:
             else:
                 response_formats.record_success(place, way)
                 return begun
-        assert refused, "there is a way at least"
+        assert refused, "no response format to try"
         response_formats.record_outage(place)
         raise refused
 
@@ -337,17 +339,17 @@ class OpenAIChat:
         )
 
     def _incomplete_reply_error(self, reply: ChatReply) -> ProviderError:
-        """Why a reply that came without an error cannot stand."""
+        """Return the error for a reply that ended without one but is empty or broken off."""
         if reply.text:
-            return ProviderError(f"{self._endpoint.address} broke its reply off.", hint="Ask again.")
+            return ProviderError(f"{self._endpoint.address} ended its reply early.", hint="Ask again.")
         hint = "Raise NEWTON_REPLY_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
-        return ProviderError(f"The model {self._endpoint.model} answered nothing.", hint=hint)
+        return ProviderError(f"The model {self._endpoint.model} sent an empty reply.", hint=hint)
 
 
 async def _chunks(
     begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
 ) -> AsyncGenerator[ChatCompletionChunk]:
-    """The deadline is set anew for each wait: one that stood while a chunk is away would cancel its reader."""
+    """Yield chunks. The deadline is set anew for each wait, so that it never cancels the consumer."""
     async with await begin as stream:
         while True:
             async with asyncio.timeout_at(deadline):
@@ -357,21 +359,21 @@ async def _chunks(
             yield chunk
 
 
-# The first that fits speaks.
+# The first match applies.
 _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
     (
         (openai.AuthenticationError, openai.PermissionDeniedError),
-        "{where} refuses the key.",
+        "{where} rejected the API key.",
         "Check OPENAI_API_KEY.",
     ),
-    (openai.NotFoundError, "{where} has no model {model!r}.", "Set {setting} to one that it has."),
-    (openai.RateLimitError, "{where} is busy or the quota is used up.", "Wait, or look at the account."),
+    (openai.NotFoundError, "{where} has no model {model!r}.", "Set {setting} to a model that it offers."),
+    (openai.RateLimitError, "{where} is overloaded or the quota is used up.", "Wait, or check the account."),
     (
         (openai.APITimeoutError, TimeoutError),
         "{where} did not answer in time.",
-        "Ask again, or raise NEWTON_LLM_TIMEOUT.",
+        "Try again, or raise NEWTON_LLM_TIMEOUT.",
     ),
     (openai.APIConnectionError, "{where} cannot be reached.", "Check OPENAI_BASE_URL and that it runs."),
-    (openai.APIStatusError, "{where} answered {status}.", "See that server's own log."),
-    (openai.APIError, "{where} failed while it answered.", "Ask again, or see that server's own log."),
+    (openai.APIStatusError, "{where} answered {status}.", "See the log of that server."),
+    (openai.APIError, "{where} failed during the reply.", "Try again, or see the log of that server."),
 )

@@ -1,4 +1,4 @@
-"""Vectors from any OpenAI-compatible endpoint."""
+"""Embeddings from any OpenAI-compatible endpoint."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from newton.providers.stream_accumulator import LenientModel
 from newton.settings import Settings
 from newton.telemetry import detached_span
 
-# What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
+# OpenAI's limits are 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
 EMBED_TEXTS = 256
 EMBED_TEXT_TOKENS = 8_000
 EMBED_REQUEST_TOKENS = 250_000
@@ -29,7 +29,7 @@ class _Rows(LenientModel):
 
 
 class OpenAIEmbedder:
-    """An Embedder. Of a text of more than 8,000 tokens it sees the beginning."""
+    """An Embedder. Texts are truncated to 8,000 tokens."""
 
     def __init__(self, settings: Settings) -> None:
         self._endpoint = ModelEndpoint(
@@ -42,7 +42,7 @@ class OpenAIEmbedder:
         self.identity = f"{settings.embedding_model}/{self.dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """As Embedder says, in requests of at most 256 texts, each with the whole deadline."""
+        """Embed as `Embedder.embed`, in requests of at most 256 texts, each with its own deadline."""
         requests = await asyncio.to_thread(lambda: list(_batch_texts(texts)))
         return [vector for request in requests for vector in await self._embed_batch(request)]
 
@@ -70,15 +70,16 @@ class OpenAIEmbedder:
     def _check_dimensions(self, lengths: Sequence[int], *, texts: int) -> None:
         if len(lengths) != texts:
             what = f"The embedding model {self._endpoint.model} gave {len(lengths)} vectors for {texts} texts."
-            raise ProviderError(what, hint="Ask again, or set NEWTON_EMBEDDING_MODEL to another.")
+            raise ProviderError(what, hint="Try again, or set NEWTON_EMBEDDING_MODEL to another model.")
         if wrong := set(lengths) - {self.dimensions}:
             what = f"The embedding model {self._endpoint.model} gave vectors of {wrong.pop()} numbers."
-            hint = f"Set NEWTON_EMBEDDING_DIMENSIONS to that; {self.dimensions} was asked."
+            hint = f"Set NEWTON_EMBEDDING_DIMENSIONS to that; {self.dimensions} was requested."
             raise ProviderError(what, hint=hint)
 
 
 def _batch_texts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, in portions that the endpoint takes. It refuses an empty text, so that becomes a space."""
+    """Yield the texts in order in batches within the endpoint's limits. An empty text, which it rejects, becomes a
+    space."""
     request: list[str] = []
     used = 0
     for text in texts:

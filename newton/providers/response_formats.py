@@ -1,4 +1,4 @@
-"""How an endpoint is asked for a form: in the strictest way that it understands, which a process learns once."""
+"""Structured output modes of endpoints. Each process finds the strictest mode that an endpoint supports."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from pydantic import BaseModel
 from newton.providers.chat import ChatMessage
 
 FormatMode = Literal["schema", "object", "words"]
-EndpointKey = tuple[str, str]  # an address and a model
+EndpointKey = tuple[str, str]  # (address, model)
 
 FORMAT_MODES: tuple[FormatMode, ...] = get_args(FormatMode)
-# What servers answer to a way that they do not know. With 404 and 500 it may also be that nothing works.
+# Statuses for an unsupported mode. 404 and 500 may also mean that the server is down.
 REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501})
 SCHEMA_INSTRUCTION = "\n\nAnswer with one JSON object that looks like this, and nothing else:\n"
 MAX_DEPTH = 12
@@ -32,8 +32,7 @@ _unavailable: set[EndpointKey] = set()
 
 
 def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
-    """The ways to try there, the strictest first: from the one on that was understood before, or words alone where
-    nothing was answered the last time."""
+    """Return the modes to try, strictest first, from the last supported one; after an outage the text mode only."""
     return (
         ("words",)
         if endpoint in _unavailable
@@ -42,7 +41,7 @@ def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
 
 
 def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
-    """It began to answer what it was asked in that way. After an outage all ways are open again."""
+    """Record that the endpoint supports the mode. After an outage all modes are tried again."""
     if endpoint in _unavailable:
         _unavailable.discard(endpoint)
         _known_modes.pop(endpoint, None)
@@ -51,12 +50,12 @@ def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
 
 
 def record_outage(endpoint: EndpointKey) -> None:
-    """It answered in no way, so the form is not what it lacks: until it answers, it is asked in one way only."""
+    """Record that all modes failed; until a success a single mode is tried."""
     _unavailable.add(endpoint)
 
 
 def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> ResponseFormat | None:
-    """What the request says of the form; None in words."""
+    """Return the `response_format` of the request; None for the text mode."""
     if mode == "schema":
         schema = output_type.model_json_schema()
         return {"type": "json_schema", "json_schema": {"name": output_type.__name__.lower(), "schema": schema}}
@@ -66,7 +65,7 @@ def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> Res
 def add_schema_to_prompt(
     messages: Sequence[ChatMessage], output_type: type[BaseModel], mode: FormatMode
 ) -> list[ChatMessage]:
-    """The messages, the last with the form in words where the request cannot carry it."""
+    """Return the messages, with the schema added to the last one in the text mode."""
     if mode == "schema":
         return list(messages)
     schema = output_type.model_json_schema()
@@ -75,7 +74,7 @@ def add_schema_to_prompt(
 
 
 def _render_example(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth: int) -> str:
-    """How JSON of a schema looks. Small models fill what looks like the answer, but give a schema back as it is."""
+    """Return example JSON for a schema. Small models fill in an example but echo a schema."""
     if depth == 0:
         return "..."
     if "$ref" in schema:

@@ -1,4 +1,4 @@
-"""What comes of a reply, put together chunk by chunk: words, calls of tools, usage, and why it ended."""
+"""Accumulate the chunks of a streamed reply: text, tool calls, usage and finish reason."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ MAX_CALLS = 64
 
 
 class LenientModel(BaseModel):
-    """What is used of an answer; servers leave out or add the rest as they like."""
+    """The used fields of a response; servers omit and add others."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -62,7 +62,7 @@ class _PartialCall:
 
 @dataclass(slots=True)
 class StreamAccumulator:
-    """A reply as far as it has come, what it was asked with, and how many tokens it may have."""
+    """The reply received so far, its request, and its token limit."""
 
     messages: Sequence[ChatMessage]
     max_tokens: int
@@ -74,7 +74,7 @@ class StreamAccumulator:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """What it calls; each id once, and nothing of a call without a name."""
+        """Return the tool calls, each id once, without calls that lack a name."""
         made: dict[str, ToolCall] = {}
         for one in self._partial_calls.values():
             known = one.id if one.id and one.id not in made else f"call_{new_id().hex}"
@@ -87,12 +87,12 @@ class StreamAccumulator:
         return not self.pieces and not self._partial_calls
 
     def add_chunk(self, chunk_data: object) -> str | None:
-        """The words of the chunk. Raises ValueError for what is no chunk, or is much more than was asked for."""
+        """Return the text of the chunk. Raises ValueError for an invalid chunk or an oversized reply."""
         chunk = _Chunk.model_validate(chunk_data)
         if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
             self.usage = usage.prompt_tokens, usage.completion_tokens
         if not chunk.choices:
-            # Usage without words is the last chunk, so the reply is whole even if no reason was given.
+            # A usage chunk is the last one, so the reply is complete even without a finish reason.
             self.finish = self.finish or ("stop" if chunk.usage else None)
             return None
         return self._add_choice(chunk.choices[0])
@@ -125,7 +125,7 @@ class StreamAccumulator:
         return piece
 
     def _add_tool_call(self, part: _ToolCallDelta) -> None:
-        """Most servers number calls and send arguments in pieces; some send each whole, without a number."""
+        """Add a call: most servers number calls and stream arguments; some send whole calls unnumbered."""
         place = len(self._partial_calls) if part.index is None else part.index
         calling = self._partial_calls.setdefault(place, _PartialCall(part.id or ""))
         if part.function:

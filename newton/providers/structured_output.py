@@ -1,4 +1,4 @@
-"""Answers of a fixed shape: the endpoint gets the form as JSON Schema, and what comes is checked before it is used."""
+"""Structured output: the endpoint receives a JSON Schema, and the reply is validated."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -11,27 +11,27 @@ from newton.providers.chat import ChatMessage, ChatReply
 F = TypeVar("F", bound=BaseModel)
 
 MAX_STARTS = 20
-_DECODER = json.JSONDecoder(strict=False)  # models write line breaks into strings
+_DECODER = json.JSONDecoder(strict=False)  # models emit raw line breaks in strings
 
 
 class StructuredModel(Protocol):
-    """A ChatModel that can be held to a form."""
+    """A ChatModel with structured output."""
 
     @property
     def name(self) -> str:
-        """As ChatModel says."""
+        """See `ChatModel.name`."""
         ...
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
-        """As ChatModel says; with a form the endpoint is asked for JSON of that shape."""
+        """Stream as `ChatModel.stream`; with a schema the endpoint is asked for matching JSON."""
         ...
 
 
 def parse_output(text: str, schema: type[F]) -> F | None:
-    """The form that a model gave as text, or None when it does not fit. Some wrap it in words or in a fence: the first
-    object in them that has a field of the form is it."""
+    """Return the model's reply as the schema, or None when it does not fit. Prose or a code fence around the object is
+    ignored; the first object with a field of the schema is used."""
     start, end = text.find("{"), text.rfind("}")
     whole = text[start : end + 1] if 0 <= start < end else text
     for found in (whole, *(one for one in _iter_json_objects(text) if set(one) & set(schema.model_fields))):
@@ -43,7 +43,7 @@ def parse_output(text: str, schema: type[F]) -> F | None:
 
 
 def _iter_json_objects(text: str) -> Iterator[dict[str, object]]:
-    """The objects in a text, of the first few places where one may begin.
+    """Yield the JSON objects in a text, from the first few possible starts.
 
     >>> list(_iter_json_objects('As {you} like: ```json\\n{"same": true}\\n``` {}'))
     [{'same': True}, {}]

@@ -1,7 +1,6 @@
-"""What a model takes a prompt to cost, learnt from what its endpoint reports, in terms of our own count. Pure.
+"""Estimate a model's token count from the local count, by regression on reported usage. Pure functions.
 
-Other tokenizers cut text into more or fewer pieces than ours, and templates put marks around each message; both are
-constant enough to be learnt from a few calls.
+Tokenizers differ by a ratio, and chat templates add a constant per message; both are learnt from a few calls.
 """
 
 import math
@@ -9,22 +8,22 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-MIN_SAMPLES = 8  # calls before two unknowns are told apart; with fewer the ratio alone is learnt
-DEFAULT_OVERHEAD = 4.0  # tokens around a message before anything is learnt
+MIN_SAMPLES = 8  # minimum samples to fit both unknowns; with fewer only the ratio is fitted
+DEFAULT_OVERHEAD = 4.0  # default tokens per message
 MAX_OVERHEAD = 50.0
 # Times our count. Bytes of prose are five. No tokenizer of a chat model makes so much fewer pieces of a text than ours
 # that it comes below the floor, save in a few scripts, where too high a ratio only leaves room unused. But an endpoint
 # that leaves out what it had cached, or a prompt that was counted wrongly, does, and a ratio that is too low sends a
 # prompt that does not fit.
 MIN_RATIO, MAX_RATIO = 0.6, 8.0
-# Reports are off by a few in a hundred; so much do they have to agree before they say that marks are unusual.
+# Reported usage is off by a few percent; the fit must be this good to override the default tokens per message.
 OVERHEAD_PRIOR_WEIGHT = (0.01 / DEFAULT_OVERHEAD) ** 2
-OUTLIER_SHIFT = 0.03  # a call that alone moves the ratio by this part is passed over ...
-SAMPLES_PER_OUTLIER = 4  # ... but at most one in so many
+OUTLIER_SHIFT = 0.03  # a sample that alone moves the ratio by this fraction is an outlier ...
+SAMPLES_PER_OUTLIER = 4  # ... but at most one in this many
 
 
 class UsageSample(NamedTuple):
-    """One call: the tokens of its words by our count, its messages, and the tokens that were reported."""
+    """One call: the local token count of its text, its number of messages, and the reported tokens."""
 
     counted: int
     messages: int
@@ -32,22 +31,22 @@ class UsageSample(NamedTuple):
 
 
 class TokenCalibration(NamedTuple):
-    """Tokens of the model for one of ours, and for the marks around a message."""
+    """Model tokens per local token, and per message."""
 
     ratio: float = 1.0
     overhead: float = DEFAULT_OVERHEAD
 
     def to_model_tokens(self, counted: int, messages: int) -> int:
-        """What such a prompt costs the model."""
+        """Return the model's tokens for a prompt."""
         return round(self.ratio * counted + self.overhead * messages)
 
     def to_local_tokens(self, tokens: int, messages: int) -> int:
-        """How many of our tokens fit into so many of the model's beside the marks of so many messages."""
+        """Return the local tokens that fit into the model's tokens after the cost of the messages."""
         return max(int((tokens - self.overhead * messages) / self.ratio), 0)
 
 
 def fit_calibration(samples: Sequence[UsageSample]) -> TokenCalibration:
-    """The gauge that explains the calls best; the usual one while there are none. One odd call does not decide it."""
+    """Return the best fit to the samples without one outlier; the default when there are none."""
     told = [sample for sample in samples if _is_plausible(sample)]
     if not told:
         return TokenCalibration()
@@ -63,7 +62,7 @@ def _is_plausible(sample: UsageSample) -> bool:
 
 
 def _fit_median(samples: Sequence[UsageSample]) -> TokenCalibration:
-    """By the middle one of them, as if marks were usual; where that makes the words cheap, there may be no marks."""
+    """Return the median ratio with the default tokens per message, or none if that makes the ratio too low."""
     usual = statistics.median((s.reported - DEFAULT_OVERHEAD * s.messages) / s.counted for s in samples)
     bare = statistics.median(s.reported / s.counted for s in samples)
     return TokenCalibration(min(max(usual, min(bare, 1.0), MIN_RATIO), MAX_RATIO), DEFAULT_OVERHEAD)
@@ -81,7 +80,7 @@ def _drop_outliers(samples: list[UsageSample]) -> list[UsageSample]:
 
 
 def _squared_error(samples: Sequence[UsageSample]) -> float:
-    """How far calls lie from what explains them best."""
+    """Return the squared error of the best fit."""
     best = _fit_best(samples)
     return sum(
         (best.ratio * s.counted / s.reported + best.overhead * s.messages / s.reported - 1) ** 2 for s in samples
@@ -93,8 +92,7 @@ def _fit_best(samples: Sequence[UsageSample]) -> TokenCalibration:
 
 
 def _fit_least_squares(samples: Sequence[UsageSample]) -> TokenCalibration | None:
-    """The ratio and the marks of the smallest squares, each call alike whatever its length; None when no tokenizer has
-    such."""
+    """Return the least squares fit, weighting each call equally; None when it is implausible."""
     words = [s.counted / s.reported for s in samples]
     around = [s.messages / s.reported for s in samples]
     a, b = sum(x * x for x in words), sum(x * y for x, y in zip(words, around, strict=True))

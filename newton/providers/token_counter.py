@@ -1,4 +1,4 @@
-"""How many tokens a text costs, counted offline with the encoding that ships with Newton."""
+"""Count tokens offline with the encoding that ships with Newton."""
 
 import functools
 import re
@@ -10,14 +10,14 @@ from newton.settings import quieten_libraries
 
 ENCODING = "cl100k_base"
 
-# Within about a million characters of white space the splitter overflows its stack, unless they end the text.
-# (What Python alone takes for white space, \x1c to \x1f, the encoding does not.)
+# Within about a million characters of white space the splitter overflows its stack, except at the end of the text.
+# (\x1c to \x1f are white space to Python but not to the encoding.)
 _WHITESPACE = r"[^\S\x1c-\x1f]"
 _LONG_WHITESPACE = re.compile(rf"(?<!{_WHITESPACE}){_WHITESPACE}{{100000,}}")
 
 
 def count(text: str) -> int:
-    """Tokens of the text, exactly; markers such as <|endoftext|> count as the plain text they are.
+    """Return the exact token count; special tokens such as <|endoftext|> count as the plain text they are.
 
     Takes any text: a lone surrogate counts as the replacement character. A million letters without a space take
     about half a second.
@@ -26,12 +26,12 @@ def count(text: str) -> int:
 
 
 def count_many(texts: Iterable[str]) -> list[int]:
-    """The count of each text, in order."""
+    """Return the count of each text, in order."""
     return [count(text) for text in texts]
 
 
 def is_additive(line: str) -> bool:
-    r"""Whether the count of this line may be added to those of the lines around it.
+    r"""Return True when the count of this line may be added to the counts of its neighbours.
 
     count(a + b) == count(a) + count(b) whenever a ends in "\n" and b begins with a character that is not white space:
     the encoding splits a text into words before it counts them, and no word reaches from a line end into anything but
@@ -45,13 +45,13 @@ def is_additive(line: str) -> bool:
 
 
 def truncate(text: str, *, max_tokens: int) -> str:
-    """The text, or its beginning of so many tokens; a character cut in two becomes the replacement character."""
+    """Return the text truncated to so many tokens; a character cut in two becomes the replacement character."""
     pieces = [token for part in _split_long_blanks(text) for token in _encoding().encode_ordinary(part)]
     return text if len(pieces) <= max_tokens else _encoding().decode(pieces[:max_tokens])
 
 
 def preload() -> None:
-    """Reads the encoding's tables, about 0.25 s, so that the first count does not wait."""
+    """Load the encoding's tables (about 0.25 s) ahead of the first count."""
     _encoding()
 
 
@@ -62,9 +62,9 @@ def _encoding() -> tiktoken.Encoding:
 
 
 def _split_long_blanks(text: str) -> Iterator[str]:
-    """The text cut inside its overlong white space, where the encoding cuts too: no count changes.
+    """Yield the text split inside overlong white space, where the encoding also splits, so counts are unchanged.
 
-    It takes such a run up to its last line end as one word, and then all of the rest but the last character.
+    The encoding takes such a run up to its last line end as one word, and then all but the last character.
     """
     start = 0
     for run in _LONG_WHITESPACE.finditer(text):

@@ -1,4 +1,4 @@
-"""Asks a SearXNG-compatible search what the web says. The address is the operator's, and nothing else is fetched."""
+"""Web search through a SearXNG-compatible service. Only the operator's address is fetched."""
 
 import json
 import ssl
@@ -13,18 +13,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from newton.clock import monotonic_ms
 from newton.errors import ProviderError
 
-MAX_BYTES = 1_000_000  # of an answer
+MAX_BYTES = 1_000_000  # bytes of a response
 MAX_RESULTS = 3
-MAX_TEXT_CHARS = 400  # of an excerpt: the first sentences
+MAX_TEXT_CHARS = 400  # characters of an excerpt
 MAX_TITLE_CHARS, MAX_URL_CHARS = 120, 300
 MAX_QUERY_CHARS = 200
 HTTP_OK = 200
 WINDOW_MS, MAX_SEARCHES_PER_WINDOW = 60_000.0, 13  # milliseconds; searches
-CACHE_TTL_MS, MAX_CACHED = 120_000.0, 64  # so long the same query has the same answer; so many are known
+CACHE_TTL_MS, MAX_CACHED = 120_000.0, 64  # lifetime and size of the result cache
 
 
 class WebResult(NamedTuple):
-    """What one page says. `published` is as the search gives it, or empty."""
+    """One search result. `published` is the service's date, or empty."""
 
     title: str
     text: str
@@ -55,21 +55,20 @@ class _RawResults(BaseModel):
 
 
 class WebSearch:
-    """One search service. At most 13 questions a minute reach it; the same one is asked once in two minutes.
+    """One search service, limited to 13 requests a minute; results are cached for two minutes.
 
-    `ticks` is a clock of milliseconds that never jumps.
+    `ticks` is a monotonic clock in milliseconds.
     """
 
     def __init__(self, address: str, *, seconds: float, ticks: Callable[[], float] = monotonic_ms) -> None:
         self._address, self._seconds, self._ticks = f"{address.rstrip('/')}/search", seconds, ticks
-        # made once, for it takes a tenth of a second
+        # created once, because it takes 0.1 s
         self._tls = ssl.create_default_context() if address.startswith("https:") else False
         self._request_times = deque[float]()
         self._cache = OrderedDict[str, tuple[float, Sequence[WebResult]]]()
 
     async def search(self, query: str) -> Sequence[WebResult]:
-        """The first few pages that say something. Raises ProviderError when the search gives no answer that can be
-        read, or has been asked too often."""
+        """Return the first results with text. Raises ProviderError for an invalid response or above the rate limit."""
         query = " ".join(query.split())[:MAX_QUERY_CHARS]
         now = self._ticks()
         if (known := self._cache.get(query)) and now - known[0] < CACHE_TTL_MS:
@@ -79,7 +78,7 @@ class WebSearch:
         if len(self._request_times) >= MAX_SEARCHES_PER_WINDOW:
             raise ProviderError(
                 f"The web was searched {MAX_SEARCHES_PER_WINDOW} times in the last minute.",
-                hint="Ask again in a minute.",
+                hint="Try again in a minute.",
             )
         self._request_times.append(now)
         found = parse_results(await self._fetch(query))
@@ -89,7 +88,7 @@ class WebSearch:
         return found
 
     async def _fetch(self, query: str) -> bytes:
-        # no proxy, no netrc and no redirect: the words go to the operator's address and nowhere else
+        # no proxy, no netrc and no redirect, so that the query goes only to the operator's address
         client = httpx2.AsyncClient(follow_redirects=False, timeout=self._seconds, trust_env=False, verify=self._tls)
         wanted = {"q": query, "format": "json"}
         try:
@@ -103,15 +102,15 @@ class WebSearch:
                         raise _search_error(f"answered with more than {MAX_BYTES:,} bytes")
                 return bytes(body)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise _search_error(f"gave no answer ({type(error).__name__})") from None
+            raise _search_error(f"did not respond ({type(error).__name__})") from None
 
 
 def parse_results(body: bytes) -> Sequence[WebResult]:
-    """The first few results that have words and an address. Raises ProviderError for what is no such answer."""
+    """Return the first results with text and address. Raises ProviderError for an invalid response."""
     try:
         given = _RawResults.model_validate(json.loads(body))
     except (ValidationError, ValueError, RecursionError):
-        raise _search_error("answered in no form that can be read") from None
+        raise _search_error("sent an unreadable response") from None
     telling = (one for one in given.results if one.content and _url_scheme(one.url) in ("http", "https"))
     return [
         WebResult(
@@ -129,7 +128,7 @@ def _url_scheme(address: str) -> str:
 
 
 def _first_sentences(text: str) -> str:
-    """The first sentences; of one that is too long the first words."""
+    """Return the first sentences; a long sentence is cut to its first words."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
     head = text[:MAX_TEXT_CHARS]
@@ -139,5 +138,5 @@ def _first_sentences(text: str) -> str:
 
 def _search_error(detail: str) -> ProviderError:
     return ProviderError(
-        f"The web search {detail}.", hint="Check NEWTON_SEARCH_URL: SearXNG that allows the format json."
+        f"The web search {detail}.", hint="Check NEWTON_SEARCH_URL: a SearXNG service with the json format enabled."
     )

@@ -195,7 +195,7 @@ def test_data_of_another_major_version_is_refused_with_a_remedy(kept: Path) -> N
 
 def test_a_home_that_cannot_be_made_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with pytest.raises(DatabaseError, match="cannot be made") as refused:
+    with pytest.raises(DatabaseError, match="cannot be created") as refused:
         EmbeddedServer.start(tmp_path / "file" / "home")
     assert "NEWTON_DATA_DIR" in refused.value.hint
 

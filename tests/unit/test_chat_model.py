@@ -150,15 +150,15 @@ async def test_a_wait_that_makes_no_sense_is_a_short_one(wait: str) -> None:
 @pytest.mark.parametrize(
     ("response", "what", "hint", "times"),
     [
-        (fails(401), "refuses the key", "OPENAI_API_KEY", 1),
-        (fails(403), "refuses the key", "OPENAI_API_KEY", 1),
+        (fails(401), "rejected the API key", "OPENAI_API_KEY", 1),
+        (fails(403), "rejected the API key", "OPENAI_API_KEY", 1),
         (fails(404), "no model 'tiny'", "OPENAI_MODEL", 1),
         (fails(400), "answered 400", "log", 1),
         (fails(429, retry_after="0"), "busy", "account", 2),
         (fails(500, retry_after="0"), "answered 500", "log", 2),
-        (says(), "answered nothing", "OPENAI_MODEL", 1),
-        (says(finish="length"), "answered nothing", "NEWTON_REPLY_TOKENS", 1),
-        (streams({"error": {"message": "out of memory"}}), "failed while it answered", "log", 1),
+        (says(), "empty reply", "OPENAI_MODEL", 1),
+        (says(finish="length"), "empty reply", "NEWTON_REPLY_TOKENS", 1),
+        (streams({"error": {"message": "out of memory"}}), "failed during the reply", "log", 1),
     ],
 )
 async def test_failures_say_what_to_do(response: Respond, what: str, hint: str, times: int) -> None:
@@ -176,16 +176,16 @@ async def test_garbage_is_no_reply(garbage: str) -> None:
     async with endpoint(streams(garbage)) as server:
         _, reply, error = await heard(server)
     assert reply is None
-    assert error is not None and "no valid reply" in error.what
+    assert error is not None and "invalid reply" in error.what
 
 
 @pytest.mark.parametrize(
     ("response", "what"),
     [
         (torn, "cannot be reached"),
-        (streams(delta("Good ")), "broke its reply off"),
-        (streams(delta("Good "), "{not json"), "no valid reply"),
-        (says("Good ", finish="content_filter", usage=USAGE), "broke its reply off"),
+        (streams(delta("Good ")), "ended its reply early"),
+        (streams(delta("Good "), "{not json"), "invalid reply"),
+        (says("Good ", finish="content_filter", usage=USAGE), "ended its reply early"),
     ],
 )
 async def test_a_reply_that_breaks_off_is_kept_and_not_begun_again(response: Respond, what: str) -> None:
@@ -350,10 +350,10 @@ async def test_a_busy_embedding_endpoint_is_asked_once_more() -> None:
         (fails(401), "Check OPENAI_API_KEY"),
         (gives([{"index": 0, "embedding": [1, 2, 3]}]), "3 numbers. Set NEWTON_EMBEDDING_DIMENSIONS"),
         (gives([{"index": 0, "embedding": [1, 2]}] * 2), "2 vectors for 1 texts"),
-        (gives([{"index": 0, "embedding": [1, float("nan")]}]), "no valid reply"),
-        (gives([{"index": 0, "embedding": [1, float("inf")]}]), "no valid reply"),
-        (gives([{"index": 0, "embedding": [1, "two"]}]), "no valid reply"),
-        (gives([{"index": 0}]), "no valid reply"),
+        (gives([{"index": 0, "embedding": [1, float("nan")]}]), "invalid reply"),
+        (gives([{"index": 0, "embedding": [1, float("inf")]}]), "invalid reply"),
+        (gives([{"index": 0, "embedding": [1, "two"]}]), "invalid reply"),
+        (gives([{"index": 0}]), "invalid reply"),
         (gives([]), "0 vectors for 1 texts"),
     ],
 )

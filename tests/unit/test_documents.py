@@ -278,7 +278,7 @@ def test_what_stands_in_one_section_changes_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
-        ("a.docx", b"x", "is in no format that is read."),
+        ("a.docx", b"x", "has an unsupported format."),
         ("a.md", b"caf\xe9", "is not UTF-8: byte 4 is 0xe9."),
         ("a.html", "<p>boat".encode("utf-16"), "is not UTF-8: byte 1 is 0xff."),
         ("a.txt", b"a\0b", "holds a NUL byte, at byte 2."),
@@ -325,7 +325,7 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path, monkeypatch:
     with monkeypatch.context() as unread:
         unread.delattr(Path, "read_bytes")
         unread.delattr(Path, "open")
-        assert refusal(path).what.endswith("has 100.0 MB; 50 MB is the most.")
+        assert refusal(path).what.endswith("has 100.0 MB; 50 MB is the limit.")
     os.truncate(path, MAX_BYTES)
     assert "MB" not in refusal(path.rename(tmp_path / "large.txt")).what, "50 MB are read"
 

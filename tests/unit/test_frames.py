@@ -230,7 +230,7 @@ WRONG = {
     "weight of zero": (
         "    weight: 0.7",
         "    weight: 0",
-        "18: patterns[1].weight should be greater than 0, not 0. How strongly",
+        "18: patterns[1].weight should be greater than 0, not 0. How strong",
     ),
     "unknown word": ("stakes: low", "stakes: lw", "12: default_stakes should be 'low', 'medium', 'high' or 'critical'"),
     "one question": ("  - What broke?\n", "", "3: questions should have at least 2 items, not 1."),
@@ -255,14 +255,14 @@ WRONG = {
     "tab": ("  fact: 0.9", "\tfact: 0.9", "8: not valid YAML: found character that cannot start any token"),
     "two documents": ("domains: [house]", "---\nname: b", "6: not valid YAML: but found another document"),
     "tag": ("domains: [house]", "domains: !!python/tuple [house]", "6: the tag tag:yaml.org,2002:python/tuple is not"),
-    "alias": ("domains: [house]", "domains: &d [house, *d]", "6: an alias repeats what stands elsewhere."),
-    "nameless key": ("domains: [house]", "no: [house]", "6: this is not the name of a field."),
+    "alias": ("domains: [house]", "domains: &d [house, *d]", "6: an alias is not allowed."),
+    "nameless key": ("domains: [house]", "no: [house]", "6: the key is not a field name."),
     "impossible date": (
         "category: household",
         "category: 2024-13-45",
-        "13: '2024-13-45' is neither a text nor a number",
+        "13: '2024-13-45' is neither text nor a number",
     ),
-    "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: this is nested too deep."),
+    "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: the value is nested too deep."),
     "depth beyond the stack": ("domains: [house]", f"domains: {'[' * 50_000}", "1: the file holds too many lists."),
     "NUL": ("What broke?", "What \0 broke?", "4: the character '\\x00' is not allowed."),
     "other name": ("name: repair", "name: mending", "1: the frame is named 'mending' but its file 'repair'."),
@@ -310,7 +310,7 @@ def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Make it or name another."
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create it or name another."
 
 
 def test_a_frame_is_found_by_its_name(frames: dict[str, Frame]) -> None:

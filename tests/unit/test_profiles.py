@@ -180,7 +180,7 @@ WRONG = {
         "6: recency of kind exponential takes one of half_life_days, time_constant_hours, rate_per_day, not 2 of them.",
     ),
     "speed of none": ("exponential", "none", "6: recency of kind none takes no speed, not 1 of them."),
-    "half-life of zero": ("days: 7", "days: 0", "9: recency.half_life_days should be greater than 0, not 0. The age"),
+    "half-life of zero": ("days: 7", "days: 0", "9: recency.half_life_days should be greater than 0, not 0. The half-life"),
     "fill": ("weights:", "fill: squeeze\nweights:", "3: fill should be 'stop', 'skip' or 'downgrade', not 'squeeze'."),
     "order": (
         "weights:",
@@ -345,7 +345,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, profiles: dict[str, Profi
     assert load_profiles(tmp_path)["mine"] == mine
     with pytest.raises(ConflictError, match="There is a file"):
         write_profile(mine, tmp_path)
-    with pytest.raises(ConfigError, match="cannot be a name"):
+    with pytest.raises(ConfigError, match="is not a valid name"):
         write_profile(mine.model_copy(update={"name": "Not One"}), tmp_path)
     with pytest.raises(ConfigError, match="cannot be written"):
         write_profile(mine, path / "nowhere")

@@ -206,11 +206,11 @@ def test_what_is_no_skill_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["skill.md", "Skill.md", "SKILL.MD"])
 def test_a_file_that_would_be_overlooked_is_refused(tmp_path: Path, file: str) -> None:
     path = _written(tmp_path, GOOD, file=file)
-    assert _refusal(tmp_path) == f"{path} would be overlooked. Only SKILL.md is read: rename it."
+    assert _refusal(tmp_path) == f"{path} would be ignored. Only SKILL.md is read: rename it."
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Make it or name another."
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create it or name another."
     path = _written(tmp_path, GOOD)
     path.unlink()
     path.symlink_to(tmp_path / "none")
@@ -245,7 +245,7 @@ WRONG = {
     "long trigger": ("leaking tap", "m" * 101, "7: triggers[1] should have at most 100 characters, not 101."),
     "twice": ("domain: house", "name: again", "4: 'name' is given twice, first in line 2. Keep one"),
     "syntax": ("frames: [task]", "frames: [task", "9: not valid YAML: did not find expected ',' or ']'"),
-    "tag": ("frames: [task]", "frames: !!set {task}", "8: the tag tag:yaml.org,2002:set is not taken."),
+    "tag": ("frames: [task]", "frames: !!set {task}", "8: the tag tag:yaml.org,2002:set is not allowed."),
     "NUL": ("Washers", "Wash\0ers", "27: the character '\\x00' is not allowed. Remove it."),
     "two Steps": ("## Notes", "## Steps", "25: the heading 'Steps' is given twice, first in line 19. Make one"),
     "two Goals": ("## Notes", "## goals", "25: the heading 'Goals' is given twice, first in line 14. Make one"),
@@ -278,7 +278,7 @@ WHOLE = {
     "a list in front": ("---\n- name\n---\n1. Mend it.\n", "2: the front matter is not a mapping of fields."),
     "long body": (
         _with_body("\n1. Mend it.\n" + "m" * MAX_CHARS),
-        "6: the text has 200,012 characters; 200,000 are the most. Move what is long into files beside it.",
+        "6: the text has 200,012 characters; 200,000 is the limit. Move long parts into files beside it.",
     ),
     "far too long": (_with_body("1. Mend it.\n" + "ü" * 1_000_000), "1: the file is larger than 1,000,000 bytes."),
 }

@@ -1,1 +1,1 @@
-"""Who may speak to the daemon, and for which agent."""
+"""Authentication and authorization of the daemon's clients."""

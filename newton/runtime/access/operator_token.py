@@ -1,4 +1,4 @@
-"""The operator's token: made with the daemon's data, in a file that only its user reads. It may name any agent."""
+"""The operator's token, valid for any agent, in a file readable only by the daemon's user."""
 
 import hmac
 import os
@@ -12,9 +12,9 @@ TOKEN_FILE = "operator.token"
 
 
 def load_or_create_token(home: Path) -> str:
-    """The operator's token of this installation, made when there is none.
+    """Return the operator's token, creating it on first use.
 
-    Raises ConfigError when others may read the file, or when it holds no token.
+    Raises ConfigError when other users may read the file, or when it holds no token.
     """
     path = home / TOKEN_FILE
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -31,13 +31,15 @@ def load_or_create_token(home: Path) -> str:
 
 
 def is_same_token(candidate: str, token: str) -> bool:
-    """Whether they are the same, in a time that says nothing of where they differ."""
+    """Compare the tokens in constant time."""
     return hmac.compare_digest(candidate.encode(), token.encode())
 
 
 def _read_token(path: Path) -> str:
     if path.stat().st_mode & 0o077:
-        raise ConfigError(f"Others may read {path}.", hint=f"Run `chmod 600 {path}`, or delete it to get a new token.")
+        raise ConfigError(
+            f"Other users may read {path}.", hint=f"Run `chmod 600 {path}`, or delete it to get a new token."
+        )
     text = path.read_text(encoding="utf-8").strip()
     if not text.startswith(PREFIX):
         raise ConfigError(f"{path} holds no token.", hint="Delete it; the next start makes a new one.")

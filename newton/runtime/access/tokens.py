@@ -1,4 +1,4 @@
-"""Tokens of agents: made once and shown once, found again by their hash, revoked at once."""
+"""Access tokens of agents: shown once, stored as a hash, revocable."""
 
 import base64
 import binascii
@@ -16,14 +16,14 @@ from newton.ids import new_id
 SQL = load("newton.runtime.access", "tokens.sql")
 
 TokenScope = Literal["read", "write", "admin"]
-SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)  # each may do what those before it may
+SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)  # each scope includes those before it
 
 PREFIX = "nwt_"
 SECRET_BYTES = 32
 
 
 class AgentToken(NamedTuple):
-    """What is known of a token; never its words."""
+    """A stored token without its secret."""
 
     token_id: UUID
     name: str
@@ -35,7 +35,7 @@ class AgentToken(NamedTuple):
 
 
 class TokenClaims(NamedTuple):
-    """Whom a token speaks for, and what it may do."""
+    """The agent and the scope of a verified token."""
 
     agent_id: UUID
     agent: str
@@ -45,10 +45,10 @@ class TokenClaims(NamedTuple):
 async def create_token(
     tx: Tx, *, agent_id: UUID, name: str, scope: TokenScope, now: datetime, expires_at: datetime | None = None
 ) -> str:
-    """A new token's words, shown this once: only their hash is kept. Raises InputError for an end in the past,
-    and ConflictError for a name that another token in use has."""
+    """Create a token and return its secret, of which only the hash is stored. Raises InputError for an expiry in the
+    past, and ConflictError when an active token has that name."""
     if expires_at is not None and expires_at <= now:
-        raise InputError("The token would have expired already.", hint="Give a time to come, or none.")
+        raise InputError("The expiry of the token is in the past.", hint="Give a time in the future, or omit it.")
     token_id = new_id()
     text = _encode_token(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
     made = await SQL["insert_token"].fetch_one(
@@ -63,13 +63,13 @@ async def create_token(
     )
     if made is None:
         raise ConflictError(
-            f"There is a token {name!r} in use.", hint=f"Name it otherwise, or end that: `newton tokens revoke {name}`."
+            f"There is a token {name!r} in use.", hint=f"Choose another name, or run `newton tokens revoke {name}`."
         )
     return text
 
 
 def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
-    """The agent and the id that a token names, or None for what is no token. Nothing is proven by them."""
+    """Return the agent id and token id in a token, unverified; None for malformed text."""
     if not text.startswith(PREFIX):
         return None
     try:
@@ -82,8 +82,8 @@ def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
 
 
 async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | None:
-    """Whom the token speaks for; None when it is none, unknown, expired or revoked. Asked in a unit of work of its
-    agent, or as a statement of its own."""
+    """Return the claims of a token; None when it is malformed, unknown, expired or revoked. Call it in a transaction of
+    its agent, or as a single statement."""
     claimed = parse_token_ids(text)
     if claimed is None:
         return None
@@ -93,20 +93,20 @@ async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | Non
 
 
 async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:
-    """Every token of the agent, the oldest first."""
+    """Return the tokens of the agent, oldest first."""
     return [AgentToken(*row) for row in await SQL["list_tokens"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime) -> AgentToken:
-    """Ends a token, named by the beginning of its id or by its name. Raises NotFoundError and InputError."""
+    """Revoke a token by id prefix or name. Raises NotFoundError and InputError."""
     usable = [one for one in await list_tokens(tx, agent_id=agent_id) if one.revoked_at is None]
     meant = [
         one for one in usable if token_ref == one.name or (len(token_ref) >= 4 and one.token_id.hex.endswith(token_ref))
     ]
     if not meant:
-        raise NotFoundError(f"There is no token {token_ref!r} in use.", hint="`newton tokens list` shows them.")
+        raise NotFoundError(f"There is no token {token_ref!r} in use.", hint="List them with `newton tokens list`.")
     if len(meant) > 1:
-        raise InputError(f"{token_ref!r} means {len(meant)} tokens.", hint="Give the end of its id instead.")
+        raise InputError(f"{token_ref!r} matches {len(meant)} tokens.", hint="Give the end of its id instead.")
     await SQL["revoke_token"].execute(tx, agent_id=agent_id, token_id=meant[0].token_id, now=now)
     return meant[0]._replace(revoked_at=now)
 

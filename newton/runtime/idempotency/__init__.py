@@ -1,1 +1,1 @@
-"""Answers that are given once more when the same request comes again."""
+"""Idempotency keys: a repeated request gets the stored response."""

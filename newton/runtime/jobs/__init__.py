@@ -1,1 +1,1 @@
-"""The work that is due: when, for whom, claimed once, and what came of it."""
+"""Background jobs: schedules, a shared queue with leases, and the worker."""

@@ -1,4 +1,4 @@
-"""What is due for any agent: noted when its slot comes, claimed by one holder, kept by renewing, given back."""
+"""The job queue across all agents: enqueue due runs, claim them under a lease, renew and release them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ SQL = load("newton.runtime.jobs", "claims.sql")
 
 
 class AgentQueue(NamedTuple):
-    """An agent of this database, with how many of its runs wait or are at work, and how many were given up."""
+    """An agent of this database with its counts of pending, running and dead runs."""
 
     name: str
     created_at: datetime
@@ -24,8 +24,8 @@ class AgentQueue(NamedTuple):
 
 
 async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, moment: datetime | None = None) -> None:
-    """Queues every job whose slot has come, once for each agent, whoever else notes it too; slots that were missed are
-    one."""
+    """Queue each job whose slot has come, once per agent even with several callers; missed slots coalesce into one
+    run."""
     async with db.worker_transaction() as tx:
         row = await SQL["get_now"].fetch_one(tx)
         assert row is not None
@@ -35,7 +35,7 @@ async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, mom
 
 
 async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
-    """Gives up the runs whose holders did not survive them often enough."""
+    """Mark runs dead whose leases expired in too many attempts."""
     async with db.worker_transaction() as tx:
         await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
 
@@ -43,8 +43,7 @@ async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
 async def claim_runs(
     db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
 ) -> list[ClaimedRun]:
-    """At most so many runs of these jobs that are due, the longest due first: until the lease is over they are this
-    holder's alone."""
+    """Claim up to `limit` due runs of these jobs for the holder until the lease expires, longest due first."""
     async with db.worker_transaction() as tx:
         seconds = lease.total_seconds()
         rows = await SQL["claim_due"].fetch_all(
@@ -56,7 +55,7 @@ async def claim_runs(
 async def claim_run(
     db: Database, holder: str, *, agent_id: UUID, job_id: UUID, lease: timedelta, moment: datetime | None = None
 ) -> ClaimedRun | None:
-    """That run, though it may not be due yet; None when another is at it."""
+    """Claim one run, even before it is due; return None when another holder has it."""
     async with db.worker_transaction() as tx:
         seconds = lease.total_seconds()
         row = await SQL["claim_one"].fetch_one(
@@ -68,8 +67,7 @@ async def claim_run(
 async def renew_leases(
     db: Database, holder: str, job_ids: Collection[UUID], *, lease: timedelta, moment: datetime | None = None
 ) -> dict[UUID, int]:
-    """Keeps those of the runs that the holder still has; returns them with their epochs. The others are another's by
-    now."""
+    """Renew the leases that the holder still has; return those runs with their epochs."""
     async with db.worker_transaction() as tx:
         rows = await SQL["renew_leases"].fetch_all(
             tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(job_ids), moment=moment
@@ -78,12 +76,12 @@ async def renew_leases(
 
 
 async def release_runs(db: Database, holder: str, *, moment: datetime | None = None) -> None:
-    """Everything that the holder has is due again at once."""
+    """Make all runs of the holder due again at once."""
     async with db.worker_transaction() as tx:
         await SQL["release_runs"].execute(tx, holder=holder, moment=moment)
 
 
 async def list_agent_queues(db: Database) -> list[AgentQueue]:
-    """Every agent by its name."""
+    """Return the queue counts of each agent, sorted by name."""
     async with db.worker_transaction() as tx:
         return [AgentQueue(**row) for row in await SQL["list_agents"].fetch_all(tx)]

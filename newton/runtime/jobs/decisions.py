@@ -1,4 +1,4 @@
-"""Jobs about decisions: reminders, calibration, the weekly report, the chain."""
+"""Jobs on decisions: reminders, calibration, the weekly report and ledger verification."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ async def remind_reviews(newton: AgentServices) -> JobOutcome:
 
 
 def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
-    """Which decisions wait for an outcome, by their ids; their words stay where they can be erased. Pure."""
+    """Return the ids of the decisions past their review date; texts stay where they can be erased. Pure."""
     if not due:
         return JobOutcome(reason="no decision is past its date to look again")
     since = min(one.look_again_at for one in due if one.look_again_at)
@@ -50,7 +50,7 @@ async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
 
 
 def find_snapshot_reason(reviewed_count: int, snapshot_count: int) -> str | None:
-    """Why a snapshot is to be taken; None when it is not. Pure."""
+    """Return the reason to take a calibration snapshot, or None. Pure."""
     if reviewed_count == snapshot_count:
         return None
     return f"{format_count(reviewed_count, 'outcome')} known, and the last snapshot was taken of {snapshot_count:,}"
@@ -62,7 +62,7 @@ async def report_growth(newton: AgentServices) -> JobOutcome:
 
 
 def to_growth_outcome(metrics: GrowthMetrics, assessment: GrowthAssessment) -> JobOutcome:
-    """The figures of the week; what they mean may name procedures, so it is told when it is asked for. Pure."""
+    """Return the figures of the week without text that may name procedures. Pure."""
     counts = {
         "strengths": len(assessment.strengths),
         "concerns": len(assessment.concerns),
@@ -75,7 +75,7 @@ def to_growth_outcome(metrics: GrowthMetrics, assessment: GrowthAssessment) -> J
 
 
 async def verify_ledger(newton: AgentServices) -> JobOutcome:
-    """Raises ConflictError for a chain that is broken: it is found among what was given up, and nothing mends it."""
+    """Verify the decision ledger. Raises ConflictError, which no retry repairs, for a broken chain."""
     found = await newton.decisions("job verify").verify_chain()
     if isinstance(found, BrokenLink):
         raise ConflictError(

@@ -1,4 +1,4 @@
-"""What a job is: a schedule, and an act that says what it did and why."""
+"""A background job: a schedule and a function that returns its result and the reason."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ JobFunction = Callable[[AgentServices], Awaitable[JobOutcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """`act` may be broken off anywhere and begun again: what it has done by then it does not do twice. After so many
-    `seconds` it is broken off."""
+    """A scheduled job. `run` must be idempotent, because it may be cancelled anywhere and run again; it is cancelled
+    after `timeout_seconds`."""
 
     name: str
     description: str

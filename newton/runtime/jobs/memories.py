@@ -1,4 +1,4 @@
-"""Jobs that keep memories in order: vectors, summaries, states, and what a model is asked for off the hot path."""
+"""Jobs on memories: vectors, summaries, lifecycle states, and model calls off the hot path."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from newton.runtime.jobs.schedule import daily, every_minutes
 from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"
-MAX_REEMBEDDED_PER_RUN = 5_000  # memories a run: some minutes with the model that ships
+MAX_REEMBEDDED_PER_RUN = 5_000  # memories per run: some minutes with the bundled model
 NO_MODEL = "no model is set to ask"
 NO_TOKENS_LEFT = "the model's tokens of today are spent"
 
@@ -32,7 +32,7 @@ LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
 
 
 async def embed_memories(newton: AgentServices) -> JobOutcome:
-    """A model that is away is no failure: what waits is tried again at the next slot."""
+    """Embed the waiting memories. An unavailable model is not a failure: they wait for the next slot."""
     drained = await newton.maintenance("job embed").process_pending(limit=None)
     async with newton.scope.transaction() as tx:
         left = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
@@ -40,7 +40,7 @@ async def embed_memories(newton: AgentServices) -> JobOutcome:
 
 
 def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome:
-    """What came of it. Pure."""
+    """Return the outcome of a drain. Pure."""
     tried = drained.embedded + drained.failed
     did = {
         "embedded": drained.embedded,
@@ -57,7 +57,7 @@ def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome
 
 
 async def reembed_memories(newton: AgentServices) -> JobOutcome:
-    """The model of the settings takes over from the one by which memories are found, at most so many at a time."""
+    """Reembed a limited number of memories with the model of the settings."""
     if newton.configured_embedder is None or newton.scope.embedder is newton.configured_embedder:
         return JobOutcome(reason="every vector is of the model that is set")
     done = await made_anew(
@@ -90,7 +90,7 @@ async def generalize_facts(newton: AgentServices) -> JobOutcome:
 
 
 def lifecycle_job(kind: LifecycleScope) -> Job:
-    """The job that moves memories of one kind. What is due, and why, is decided by the rules of the lifecycle."""
+    """Return the job that applies the lifecycle rules to memories of one kind."""
 
     async def act(newton: AgentServices) -> JobOutcome:
         return to_lifecycle_outcome(await newton.maintenance(f"job {name}").apply_transitions(kind))
@@ -100,7 +100,7 @@ def lifecycle_job(kind: LifecycleScope) -> Job:
 
 
 def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome:
-    """How many took which step. Why each did is kept with its memory. Pure."""
+    """Count the transitions by type. The reason of each is stored with its memory. Pure."""
     events = Counter(step.event for step in transitions)
     if not events:
         return JobOutcome(reason="every state is what the record asks for")

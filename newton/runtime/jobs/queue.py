@@ -1,4 +1,4 @@
-"""The queue of one agent: what waits, how runs end, and what became of them. Times are the database's own."""
+"""The job queue of one agent: enqueue, finish, fail and retry. Times come from the database clock."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ RunResult: TypeAlias = Mapping[str, int | float | str | Sequence[str] | Mapping[
 
 
 class ClaimedRun(NamedTuple):
-    """A run that one holder has to itself until the lease is over. Who ends it shows holder and epoch."""
+    """A run leased to one holder. Ending it requires the holder and the epoch."""
 
     agent_id: UUID
     agent: str
@@ -37,9 +37,8 @@ class ClaimedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """What a run came to and why. `did` holds numbers and ids and no words of a memory; it is None when nothing
-    was done. What `write` does is done in the transaction that ends the run, or not at all; it returns more of what was
-    done."""
+    """The result of a run and its reason. `result` holds numbers and ids, never memory texts; None means nothing was
+    done. `write` runs in the transaction that ends the run and returns further results."""
 
     reason: str
     result: RunResult | None = None
@@ -47,7 +46,7 @@ class JobOutcome:
 
 
 class JobFailure(NamedTuple):
-    """What went wrong, how long the next attempt waits, and whether this one counts."""
+    """The error of a run, the delay before the next attempt, and whether the attempt counts."""
 
     error: str
     retry_after: timedelta
@@ -56,7 +55,7 @@ class JobFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """A run as it stands in the queue."""
+    """A run as stored in the queue."""
 
     job_id: UUID
     name: str
@@ -72,32 +71,32 @@ class JobRun:
 
     @property
     def duration(self) -> timedelta | None:
-        """How long the last attempt took; None when it has not ended."""
+        """Return the duration of the last attempt; None while it has not ended."""
         return self.finished_at - self.started_at if self.finished_at and self.started_at else None
 
 
 class LeaseLostError(ConflictError):
-    """Another holder has the run by now: what this one did is undone."""
+    """Another holder has the run; the effects of this attempt are rolled back."""
 
 
 async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
-    """Asks for a run now, unless the job waits or runs already; then that one is hurried. Returns which one it is."""
+    """Request a run now and return its id; a pending run is made due, a running one is returned."""
     row = await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
     row = row or await SQL["run_sooner"].fetch_one(tx, agent_id=agent_id, name=name, moment=moment)
     if row is None:
-        raise ConflictError(f"{name} has just ended.", hint="Ask for it again.")
+        raise ConflictError(f"{name} has just ended.", hint="Request it again.")
     return row["job_id"]
 
 
 async def enqueue_if_idle(tx: Tx, name: str, *, agent_id: UUID) -> None:
-    """Has the job run soon; one that waits or runs already sees to it."""
+    """Queue the job unless a run of it is pending or running."""
     await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
 
 
 async def finish(
     db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None
 ) -> JobOutcome:
-    """Ends a run, with what it writes, in one transaction. Raises LostError, and then has written nothing."""
+    """End a run and apply its writes in one transaction. Raises LeaseLostError; then nothing is written."""
     async with db.transaction(claimed.agent_id) as tx:
         if outcome.write:
             outcome = replace(outcome, result={**(outcome.result or {}), **await outcome.write(tx)}, write=None)
@@ -109,7 +108,7 @@ async def finish(
             moment=moment,
         )
         if row is None:
-            raise LeaseLostError(f"{claimed.name} was taken over by another.", hint=CONTINUES_ELSEWHERE)
+            raise LeaseLostError(f"{claimed.name} was taken over by another worker.", hint=CONTINUES_ELSEWHERE)
         await SQL["delete_idle_runs"].execute(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
         if outcome.result is not None:
             about = {"job": claimed.name, "result": outcome.result}
@@ -120,7 +119,7 @@ async def finish(
 async def fail(
     db: Database, claimed: ClaimedRun, failure: JobFailure, *, moment: datetime | None = None
 ) -> RunState | None:
-    """Has a run wait for its next attempt, or be dead when that was the last. None when another has it."""
+    """Schedule the next attempt of a run, or mark it dead after the last. Return None when another holder has it."""
     async with db.transaction(claimed.agent_id) as tx:
         row = await SQL["fail_run"].fetch_one(
             tx,
@@ -135,23 +134,23 @@ async def fail(
 
 
 async def latest_runs(tx: Tx, *, agent_id: UUID) -> dict[str, JobRun]:
-    """The last run of each job by its name."""
+    """Return the last run of each job by name."""
     return {row["name"]: _to_job_run(row) for row in await SQL["list_latest"].fetch_all(tx, agent_id=agent_id)}
 
 
 async def list_dead(tx: Tx, *, agent_id: UUID) -> list[JobRun]:
-    """Runs that were given up, the last first."""
+    """Return the dead runs, latest first."""
     return [_to_job_run(row) for row in await SQL["list_dead"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def retry_dead(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
-    """Has what was given up tried again, of all jobs or of one; returns which jobs those are."""
+    """Requeue the dead runs of one job or of all; return the names of those jobs."""
     rows = await SQL["retry_dead"].fetch_all(tx, agent_id=agent_id, name=name, moment=moment)
     return sorted(row["name"] for row in rows)
 
 
 async def delete_old_runs(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
-    """Drops runs that ended before a moment, never the last of a job; returns how many those were."""
+    """Delete runs that ended before the time, except the last of each job; return their number."""
     row = await SQL["delete_old_runs"].fetch_one(tx, agent_id=agent_id, before=before)
     return row["runs"] if row else 0
 

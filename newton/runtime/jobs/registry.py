@@ -1,4 +1,4 @@
-"""Every job by its name, and how one is done for an agent of the daemon."""
+"""All jobs by name, and their execution for an agent of the daemon."""
 
 from newton.concurrency import with_timeout
 from newton.errors import NotFoundError
@@ -13,21 +13,21 @@ SCHEDULES = {job.name: job.schedule for job in JOBS.values()}
 
 
 def get_job(name: str) -> Job:
-    """Raises NotFoundError."""
+    """Return the job of that name. Raises NotFoundError."""
     if name not in JOBS:
         raise NotFoundError(f"There is no job {name!r}.", hint=f"There are: {', '.join(JOBS)}.")
     return JOBS[name]
 
 
 def build_runner(agents: AgentRegistry) -> RunFunction:
-    """Does a run for the agent that it is for, within the time that its job has."""
+    """Return a function that runs a job for its agent within the job's timeout."""
 
     async def run(claimed: ClaimedRun) -> JobOutcome:
         known = get_job(claimed.name)
         newton = await agents.get(claimed.agent)
         outcome = await with_timeout(known.run(newton), seconds=known.timeout_seconds)
         if known.name == memories.REEMBED and outcome.result:
-            await agents.reload(newton)  # another model may answer from now on
+            await agents.reload(newton)  # the active embedding model may have changed
         return outcome
 
     return run

@@ -1,4 +1,4 @@
-"""Jobs about what is stored: what is let go of, and what the database should tidy up."""
+"""Retention jobs: deletion of old data, and a check for overdue vacuums."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -14,11 +14,11 @@ from newton.runtime.wiring import AgentServices
 
 SQL = load("newton.runtime.jobs", "retention.sql")
 
-RUN_RETENTION = timedelta(days=30)  # runs that have ended
+RUN_RETENTION = timedelta(days=30)  # retention of ended runs
 MIN_DEAD_SHARE, MIN_DEAD_ROWS = (
     0.25,
     10_000,
-)  # both: autovacuum comes at a fifth, so this is one that it does not keep up with
+)  # both must hold; autovacuum starts at a fifth, so such a table is overdue
 
 
 async def apply_retention(newton: AgentServices) -> JobOutcome:
@@ -38,7 +38,7 @@ def describe_retention(bundle_days: int, working_days: int) -> str:
 
 
 class TableStats(NamedTuple):
-    """How many rows of a table are alive and dead, by the statistics of the database."""
+    """Live and dead rows of a table by the database's statistics."""
 
     name: str
     live: int
@@ -55,7 +55,7 @@ async def check_vacuum(newton: AgentServices) -> JobOutcome:
 
 
 def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
-    """Tables of which so much is dead that somebody should vacuum them. Pure."""
+    """Return the tables with so many dead rows that they need a manual vacuum. Pure."""
     bad = [one for one in tables if one.dead >= MIN_DEAD_ROWS and one.dead >= MIN_DEAD_SHARE * (one.live + one.dead)]
     if not bad:
         return JobOutcome(reason="the database keeps its tables tidy")

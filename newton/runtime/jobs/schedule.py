@@ -1,4 +1,4 @@
-"""When a job is due: slots at equal distances in UTC, which no change of the local time moves. Pure."""
+"""Job schedules: equidistant slots in UTC, independent of local time changes. Pure functions."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -6,25 +6,25 @@ from typing import Literal
 
 Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
-FIRST_SLOT = datetime(1970, 1, 5, tzinfo=UTC)  # slots are counted from here
+FIRST_SLOT = datetime(1970, 1, 5, tzinfo=UTC)  # the origin of the slots
 WEEKDAYS: tuple[Weekday, ...] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSchedule:
-    """A slot each `every`, `after` the beginning of each; `said` is how a person reads it."""
+    """Slots at each multiple of `every` plus `offset`; `description` is the readable form."""
 
     every: timedelta
     offset: timedelta = timedelta()
     description: str
 
     def last_slot(self, now: datetime) -> datetime:
-        """The last slot by then: whoever comes late finds this one, and none of those before it."""
+        """Return the last slot at or before `now`."""
         return FIRST_SLOT + (now - FIRST_SLOT - self.offset) // self.every * self.every + self.offset
 
     def next_slot(self, now: datetime) -> datetime:
-        """The first slot after that moment."""
+        """Return the first slot after `now`."""
         return self.last_slot(now) + self.every
 
 
@@ -52,6 +52,6 @@ def weekly(weekday: Weekday, hour: int) -> JobSchedule:
 
 
 def backoff_delay(attempts: int, jitter: float) -> timedelta:
-    """How long a run that has failed so often waits: 5 seconds, doubled each time up to ten minutes, by `luck`, from
-    0 to 1, up to half less or more, so that those that failed together do not come back together."""
+    """Return the exponential backoff delay: 5 seconds, doubled per attempt up to ten minutes, times 0.5 to 1.5 by
+    `jitter` (0 to 1)."""
     return timedelta(seconds=min(5 * 2.0 ** min(attempts - 1, 20), 600) * (0.5 + jitter))

@@ -1,4 +1,4 @@
-"""Where the jobs of an agent stand, and asking for one now."""
+"""Status of an agent's jobs, and requests for a run."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from newton.runtime.wiring import AgentServices
 
 
 class JobStatus(NamedTuple):
-    """A job with its last run, and when it is due again; a run that failed comes sooner than its next slot."""
+    """A job, its last run, and its next due time, which a failed run moves before the next slot."""
 
     job: Job
     last_run: JobRun | None
@@ -20,7 +20,7 @@ class JobStatus(NamedTuple):
 
     @property
     def last_run_fields(self) -> dict[str, Any]:
-        """The last run as programs read it."""
+        """Return the last run as JSON fields."""
         last = self.last_run
         return {
             "state": last and last.state,
@@ -33,7 +33,7 @@ class JobStatus(NamedTuple):
 
 
 async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
-    """Every job of the agent, in the order of the catalogue."""
+    """Return the status of each job of the agent, in catalogue order."""
     async with newton.scope.transaction() as tx:
         known = await queue.latest_runs(tx, agent_id=newton.scope.agent_id)
     now = newton.scope.now()
@@ -47,6 +47,6 @@ def _next_run_at(job: Job, last_run: JobRun | None, now: datetime) -> datetime:
 
 
 async def request_run(newton: AgentServices, name: str) -> UUID:
-    """Has a job done now, unless it waits or runs already: then it is that run. Raises NotFoundError."""
+    """Request a run now; return the id of a pending or running one if there is one. Raises NotFoundError."""
     async with newton.scope.transaction() as tx:
         return await queue.enqueue(tx, get_job(name).name, agent_id=newton.scope.agent_id)

@@ -1,4 +1,4 @@
-"""The worker: notes what is due, claims it, keeps it while it runs, and ends it or gives it back."""
+"""The worker: enqueues due jobs, claims runs, renews their leases, and finishes or releases them."""
 
 import asyncio
 import os
@@ -34,8 +34,8 @@ RunFunction = Callable[[ClaimedRun], Awaitable[JobOutcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTimings:
-    """In seconds: how long a lease is and how often it is renewed, how often the queue is looked into and slots are
-    noted, how long a lost database is waited for at most before the next try, and how long an end may take."""
+    """Intervals in seconds: lease length, lease renewal, queue poll, slot check, longest pause before a reconnect, and
+    drain at shutdown."""
 
     lease: float = 10
     renew: float = 3
@@ -48,7 +48,7 @@ class WorkerTimings:
 
 @dataclass(slots=True)
 class JobWorker:
-    """One holder of runs. What runs does so in tasks of its own, so that its failure is nobody else's."""
+    """A queue holder. Each run is a task of its own, so that a failure affects no other run."""
 
     db: Database
     run: RunFunction
@@ -60,9 +60,9 @@ class JobWorker:
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def work(self, schedules: Mapping[str, JobSchedule], stop: asyncio.Event) -> None:
-        """Works until `stop`; then takes nothing new, waits for what runs, and gives back what does not end in time.
+        """Work until `stop`; then claim nothing new, wait for running jobs, and release those that do not end in time.
 
-        A database that is away is waited for.
+        Waits while the database is unavailable.
         """
         async with task_group() as tasks:
             renewing = tasks.create_task(self._renew_forever())
@@ -71,16 +71,16 @@ class JobWorker:
             await self._cancel(claiming_)
             await self._drain()
             await self._cancel(renewing)
-        with suppress(DatabaseError, TimeoutError):  # then the lease ends by itself
+        with suppress(DatabaseError, TimeoutError):  # the lease expires
             await with_timeout(claims.release_runs(self.db, self.holder), seconds=1)
 
     async def run_once(self, *, agent_id: UUID, job_id: UUID) -> JobOutcome:
-        """Does one run now and returns what came of it. Raises what it failed of, and ConflictError when another is at
-        it. Whoever leaves in the middle gives it back."""
+        """Run one job now and return its outcome. Raises the job's own error, and ConflictError when another holder has
+        the run. Cancellation releases the run."""
         lease = timedelta(seconds=self.timings.lease)
         claimed = await claims.claim_run(self.db, self.holder, agent_id=agent_id, job_id=job_id, lease=lease)
         if claimed is None:
-            raise ConflictError("It is at work already.", hint="`newton jobs` shows how it goes.")
+            raise ConflictError("The job is already running.", hint="See its status with `newton jobs`.")
         async with task_group() as tasks:
             renewing = tasks.create_task(self._renew_forever())
             task = self._start(claimed, tasks)
@@ -92,7 +92,7 @@ class JobWorker:
                 raise
             await self._cancel(renewing)
         ended = (
-            LeaseLostError("It was taken over by another.", hint=CONTINUES_ELSEWHERE)
+            LeaseLostError("The run was taken over by another worker.", hint=CONTINUES_ELSEWHERE)
             if task.cancelled()
             else task.result()
         )
@@ -101,8 +101,7 @@ class JobWorker:
         return ended
 
     async def _claim_forever(self, schedules: Mapping[str, JobSchedule], tasks: asyncio.TaskGroup) -> None:
-        """Slots are noted by a clock that only goes forward: one that is set back would fall silent until it has caught
-        up."""
+        """Claim runs in a loop. Slots are checked by monotonic time, because a clock set back would stop them."""
         ticked = float("-inf")
         lease = timedelta(seconds=self.timings.lease)
         while True:
@@ -125,22 +124,22 @@ class JobWorker:
         return task
 
     def _on_task_done(self, job_id: UUID, task: "asyncio.Task[BaseException | JobOutcome]") -> None:
-        if job_id in self.running and self.running[job_id][1] is task:  # else it was claimed anew meanwhile
+        if job_id in self.running and self.running[job_id][1] is task:  # otherwise it was claimed again meanwhile
             del self.running[job_id]
         self.slot_freed.set()
 
     async def _execute(self, claimed: ClaimedRun) -> BaseException | JobOutcome:
-        """Does the run and ends it, well or not; returns what came of it."""
+        """Run the job, record its end, and return its outcome or error."""
         ended = await _capture(self._run_and_finish(claimed))
         if isinstance(ended, JobOutcome | LeaseLostError):
             return ended
         failure = self._to_job_failure(ended, claimed.attempts)
         log.warning("job_failed", job=claimed.name, attempt=claimed.attempts, error=failure.error)
-        await _capture(queue.fail(self.db, claimed, failure))  # else the lease ends by itself
+        await _capture(queue.fail(self.db, claimed, failure))  # otherwise the lease expires
         return ended
 
     def _to_job_failure(self, error: BaseException, attempts: int) -> JobFailure:
-        """That the database went away says nothing of the run."""
+        """Return the failure to record; a lost database does not count as an attempt."""
         if isinstance(error, DatabaseError):
             return JobFailure(error.what, timedelta(seconds=self.timings.reconnect * random.random()), is_attempt=False)
         return JobFailure(_error_text(error), backoff_delay(attempts, random.random()))
@@ -150,7 +149,7 @@ class JobWorker:
             return await queue.finish(self.db, claimed, await self.run(claimed))
 
     async def _renew_forever(self) -> None:
-        """What another has taken over is stopped here; it could not be ended anyway."""
+        """Renew leases in a loop and cancel runs that another holder has taken over."""
         while True:
             await asyncio.sleep(self.timings.renew)
             held = dict(self.running)
@@ -166,7 +165,7 @@ class JobWorker:
 
     @asynccontextmanager
     async def _pause_on_database_error(self) -> AsyncGenerator[None]:
-        """When the database is away, waits a while before the next try."""
+        """Pause after a database error before the next attempt."""
         try:
             yield
         except DatabaseError as error:
@@ -186,13 +185,13 @@ class JobWorker:
 
 
 async def _capture(work: Awaitable[T]) -> T | BaseException:
-    """What it returns, or what it fails of: a run may fail of anything, and the worker goes on."""
+    """Return the result of the work or the exception it raised, so that the worker continues."""
     (ended,) = await asyncio.gather(work, return_exceptions=True)
     return ended
 
 
 def _error_text(error: BaseException) -> str:
-    """What is kept of a failure. Of one that nobody expected the words may be a memory's, so its place is told."""
+    """Return the error text to store. An unexpected error may quote a memory, so only its type and place are stored."""
     if isinstance(error, NewtonError):
         return error.what
     if isinstance(error, TimeoutError):
