@@ -1,4 +1,4 @@
-"""What an input says without its polite opening: 'Hi, could you check the deploy?' says 'check the deploy?'. Pure."""
+"""Removal of polite openings: 'Hi, could you check the deploy?' becomes 'check the deploy?'. Pure."""
 
 import re
 
@@ -31,7 +31,7 @@ _OPENING = re.compile(
     rf"|{_HELLO}(?: there)? (?=\w))",
     re.IGNORECASE,
 )
-# That something is right again. What merely is so may be news of anything, so it takes a "now" or the like.
+# Reports of a resolved problem. A plain statement may be any news, so most patterns require "now" or the like.
 _IT = r"(?:it|that|this|all|everything|your [^,.;:!?]{1,30}|(?:the|my|our) [^,.;:!?]{1,30})"
 _AGAIN = r"(?: (?:now|again|at last|finally|like a charm|as it should|as expected))"
 _WELL = r"(?: (?:fine|perfectly|well|great|nicely))?"
@@ -68,7 +68,7 @@ _ASKING = re.compile(
 
 
 def strip_greeting(text: str) -> str:
-    """The text without greeting, thanks and the words that make a request polite; all of it if nothing else is said."""
+    """Return the text without greeting, thanks and polite phrases; unchanged when nothing else remains."""
     rest = text
     for courtesy in (_OPENING, _ASKING):
         if found := courtesy.match(_normalize_apostrophes(rest)):
@@ -77,12 +77,12 @@ def strip_greeting(text: str) -> str:
 
 
 def is_small_talk(text: str) -> bool:
-    """Whether nothing is said but a greeting, thanks or a wish, or that something is right again."""
+    """Return True for a text that is only greeting, thanks, wishes or a report that something is resolved."""
     return says_resolved(text) or _ONLY.fullmatch(_normalize_apostrophes(text)) is not None
 
 
 def says_resolved(text: str) -> bool:
-    """Whether it only says that something is right again: the end of what was asked for, whatever that was.
+    """Return True for a text that only reports that something is resolved.
 
     >>> [says_resolved(text) for text in ("Thanks, that fixed it!", "It works now, but slowly.", "Does it work now?")]
     [True, False, False]

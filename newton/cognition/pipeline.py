@@ -1,4 +1,4 @@
-"""The pipeline: gather, then frame, budget, score, fill and render, then keep the bundle with its reasons."""
+"""The context pipeline: gather, select frame, budget, score, fill, render and store the bundle."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class StageTimer:
-    """Milliseconds of each stage, in the order in which they end."""
+    """Milliseconds of each stage, in order of completion."""
 
     started: float = field(default_factory=monotonic_ms)
     stages: dict[str, float] = field(default_factory=dict[str, float])
@@ -65,7 +65,7 @@ class StageTimer:
 
 
 class BuildNotes(NamedTuple):
-    """What was missing, and how long the stages took."""
+    """Missing sources and stage timings of a build."""
 
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
@@ -73,7 +73,7 @@ class BuildNotes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPlan:
-    """How this input is looked at, and the moment for which it is."""
+    """Frame, profile and budget selected for an input, and the moment of the context."""
 
     now: datetime
     frame_choice: FrameChoice
@@ -83,7 +83,7 @@ class ContextPlan:
 
 
 class AssembledContext(NamedTuple):
-    """A context before it is a bundle."""
+    """An assembled context before it becomes a bundle."""
 
     plan: ContextPlan
     assembly_input: AssemblyInput
@@ -92,7 +92,7 @@ class AssembledContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuilder:
-    """Makes contexts. All that it holds is fixed for the life of the process, but for `shelf`: what it made lately."""
+    """Builds contexts. All fields are constant for the life of the process, except for `cache`."""
 
     db: Database
     clock: Clock
@@ -111,11 +111,11 @@ class ContextBuilder:
     web: WebSource | None = None
 
     async def build(self, request: ContextBuildRequest) -> Bundle:
-        """The best context for the input within its tokens, stored with the reason for every candidate.
+        """Build and store the best context for the input within its tokens.
 
-        Outside of a session the same request is given the same context for half a minute, unless anything is written.
-        Raises InputError for a budget below 1 or beyond reason and for an end before the beginning, and NotFoundError
-        for an unknown frame or profile.
+        Outside of a session an identical request reuses the context for `REPEAT_LIFETIME`, unless anything is written.
+        Raises InputError for a token budget out of range or `since` not before `until`, NotFoundError for an unknown
+        frame or profile.
         """
         _validate_request(request)
         if request.session_id:
@@ -126,14 +126,14 @@ class ContextBuilder:
         bundle = (await self._build_in_span(request, self.create_sources())).bundle
         async with self.db.transaction(request.agent_id) as tx:
             writer = await bundle_store.insert_bundle(tx, bundle)
-        if not bundle.missing:  # what was down may be up again
+        if not bundle.missing:  # an unavailable source may be back for the next request
             self.cache.store_repeat(request, bundle, snapshot=moment, transaction_id=writer)
         return bundle
 
     async def build_for_session(
         self, request: ContextBuildRequest, sources: ContextSources | None = None
     ) -> CachedContext:
-        """Such a context, stored, and what it was made from."""
+        """Build and store a context; return it with the data it was built from."""
         current = await self._build_in_span(request, sources or self.create_sources())
         async with self.db.transaction(request.agent_id) as tx:
             await bundle_store.insert_bundle(tx, current.bundle)
@@ -180,7 +180,7 @@ class ContextBuilder:
         )
 
     def _find_widest_reach(self, request: ContextBuildRequest) -> GatherOptions:
-        """As far as any profile looks that may come to be chosen: which one is known only after the search."""
+        """Return the widest gather options of all profiles in question: the profile is selected after the search."""
         names = [request.profile] if request.profile else sorted({f.profile for f in self._candidate_frames(request)})
         named = [get_profile(self.profiles, name) for name in names]
         chosen = {one for profile in named for one in (profile.by_frame.values() if profile.by_frame else ())}
@@ -222,7 +222,7 @@ class ContextBuilder:
     def choose_frame(
         self, request: ContextBuildRequest, vector: "Vector | None", *, previous_frame: str | None
     ) -> FrameChoice:
-        """How the input is looked at, in a session that was looked at in the frame `before`."""
+        """Select the frame of the input. `previous_frame` is the last frame of the session."""
         if request.frame:
             return selection.force_frame(request.frame)
         return selection.choose_frame(
@@ -230,7 +230,7 @@ class ContextBuilder:
         )
 
     async def _break_tie(self, request: ContextBuildRequest, choice: FrameChoice) -> FrameChoice:
-        """The choice; an unsure one after a model was asked, if one may be. Its silence changes nothing."""
+        """Ask a model about an unsure choice, if one is configured. A timeout keeps the choice."""
         if self.tiebreak is None or not choice.unsure:
             return choice
         close = [self.frames[name] for name in choice.top_frames]
@@ -327,17 +327,17 @@ def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCou
 
 
 def describe_omitted_lines(extra: ExtraSection) -> Mapping[str, str]:
-    """What of the caller's words is not in the context, in the words of `missing`."""
+    """Return the `missing` entry for extra lines left out."""
     return {"additional": f"no room for the last {extra.omitted_count} of its lines"} if extra.omitted_count else {}
 
 
 def describe_omitted_tasks(tasks: TaskSection) -> Mapping[str, str]:
-    """What of the stack of tasks is not in the context."""
+    """Return the `missing` entry for tasks left out."""
     return {"tasks": f"no room for {tasks.omitted_count} of them"} if tasks.omitted_count else {}
 
 
 def _annotate_span(recorder: SpanHandle, built: CachedContext) -> CachedContext:
-    """What a trace is told of it."""
+    """Set the trace attributes of a build."""
     bundle = built.bundle
     recorder.set_attributes(bundle_id=str(bundle.bundle_id), frame=bundle.frame_choice.frame, tokens=bundle.tokens)
     recorder.set_attributes(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})

@@ -1,4 +1,4 @@
-"""What is asked of the cognitive layer."""
+"""Requests to the cognitive layer."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from newton.memory.time_expressions import TimeRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFilters:
-    """What may be in the context; nothing said, everything. Identity, censors and frame stand in it in any case.
+    """Filters for the memories of a context; empty filters allow all. Identity, censors and frame are not filtered.
 
-    `since` and `until`, which is not included itself, are about what happened or was said: who there is and how things
-    are done is of no time, but a relation that only later facts tell of is not before `until`. Types of events and of
-    entities say nothing of other kinds.
+    `since` (inclusive) and `until` (exclusive) apply to the time of events and messages. Entities, relations and
+    procedures are timeless, but a relation known only from later facts is excluded by `until`. Type filters apply to
+    their own kind.
     """
 
     since: datetime | None = None
@@ -29,7 +29,7 @@ class ContextFilters:
 
     @property
     def time_ranges(self) -> tuple[TimeRange, ...]:
-        """The time that they leave, for whoever names none otherwise: what is of it is wanted."""
+        """Return the filtered time range, as the default for an input that names none."""
         if self.since is None and self.until is None:
             return ()
         ends = {"since": self.since, "until": self.until}
@@ -41,13 +41,13 @@ class ContextFilters:
         return not self.kinds or kind in self.kinds
 
     def allows(self, found: RetrievedMemory) -> bool:
-        """Whether a line or a decision, which have no type, may be in the context."""
+        """Return True when a message or decision passes the filters. Both have no type."""
         late = self.since is None or found.occurred_at >= self.since
         early = self.until is None or found.occurred_at < self.until
         return late and early and self.allows_kind(found.kind) and found.memory_id not in self.exclude
 
     def find_unmatched(self, kinds: Set[str]) -> dict[str, list[str]]:
-        """Of the filters those that nothing passed, with what they name, when what passed is of these kinds."""
+        """Return the filters and values that matched nothing, given the `kinds` that passed."""
         given = {name: [value] if isinstance(value, str) else value for name, value in self.as_json().items()}
         if not kinds:
             return given
@@ -57,7 +57,7 @@ class ContextFilters:
         return {name: values for name, values in left.items() if values}
 
     def as_json(self) -> dict[str, Any]:
-        """Those that were given."""
+        """Return the filters that are set."""
         given = {
             "since": self.since and self.since.isoformat(),
             "until": self.until and self.until.isoformat(),
@@ -74,8 +74,10 @@ NO_FILTERS = ContextFilters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessages:
-    """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`. Those
-    that a branch begins with are in the sessions that it descends from: from a place to a place of each."""
+    """Messages of a session that are sent as conversation: all from `first_position` on without `unsent_positions`.
+
+    `inherited_ranges` are (session, first, last) ranges of parent sessions that a branch includes.
+    """
 
     session_id: UUID
     first_position: int
@@ -94,18 +96,17 @@ class SentMessages:
         return thread_id == self.session_id or inherited
 
     def covers(self, first: int, last: int) -> bool:
-        """Whether all lines of the session from one to another are sent."""
+        """Return True when all messages from `first` to `last` are sent."""
         return first >= self.first_position and self.unsent_positions.isdisjoint(range(first, last + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuildRequest:
-    """One input that wants a context of at most `tokens`.
+    """A request for a context of at most `tokens` for one input.
 
-    `frame` and `profile` force what is otherwise chosen. With `adapt` a plain input gets less than `tokens`. `as_of`
-    asks for the context as it would have been at that moment. `filters` say what may be in it, and `additional` are
-    words of the caller's own that stand in it, as far as half of it holds them. `itself` is the memory that the input
-    has become already, and which is not found for it.
+    `frame` and `profile` override the selection. `adaptive_budget` gives a plain input fewer tokens. `as_of` rebuilds
+    the context for a past moment. `additional` are lines of the caller, in at most half of the budget.
+    `input_memory_id` is the memory of the input itself, which is excluded from the search.
     """
 
     agent_id: UUID
@@ -128,4 +129,4 @@ TIMELESS_KINDS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", 
 KIND_BY_TYPE_FILTER: Mapping[str, Kind] = {
     "event_types": "event",
     "entity_types": "entity",
-}  # the filters that are of one kind
+}  # filters that apply to one kind

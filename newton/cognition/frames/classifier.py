@@ -1,4 +1,4 @@
-"""How like an input is to the examples of each frame, by meaning and by words: learnt from all at once. Pure."""
+"""Multinomial logistic regression that classifies an input into frames by embedding and n-grams. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from newton.cognition.frames.ngrams import extract_ngrams
 Vector: TypeAlias = NDArray[np.float32]
 Matrix: TypeAlias = NDArray[np.float32]
 
-# The four were chosen by cross-validation over the examples; within a factor of two none of them matters much.
-NGRAM_NORM = 1.4  # what the words of an input count beside its meaning, as the length of their vector
-INVERSE_PENALTY = 10.0  # how far the weights may go to fit single examples
-MIN_NGRAM_EXAMPLES = 3  # examples with a cue before it is learnt
-MAX_CLASS_WEIGHT = 3.0  # what an example of a frame with few may count
+# Chosen by cross-validation over the examples; accuracy is stable within a factor of two of each.
+NGRAM_NORM = 1.4  # norm of the n-gram vector; the embedding has norm 1
+INVERSE_PENALTY = 10.0  # 1 / ridge penalty
+MIN_NGRAM_EXAMPLES = 3  # minimum document frequency of an n-gram
+MAX_CLASS_WEIGHT = 3.0  # largest weight of an example of a rare frame
 GRADIENT_STEPS = 300
-PRINCIPAL_AXES = 48  # dimensions in which the examples themselves are kept
+PRINCIPAL_AXES = 48  # dimensions of the stored examples
 
 
 class FrameExample(NamedTuple):
-    """An input that is typical of a frame."""
+    """A typical input of a frame."""
 
     frame: str
     text: str
@@ -31,11 +31,11 @@ class FrameExample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameClassifier:
-    """Weights of a multinomial logistic regression, a column for each frame in `frames`.
+    """Weights of a multinomial logistic regression, one column per frame in `frames`.
 
-    `by_meaning` has a row for each dimension of a vector, none when it was learnt without an embedder; `by_words` one
-    for each cue of the `vocabulary`, of the given `rarity`. `middle` is the mean vector of the `examples`, `axes` are
-    the directions in which they differ most, and `places` says where along these each of them lies.
+    `embedding_weights` has one row per vector dimension, and none when trained without an embedder. `ngram_weights` has
+    one row per n-gram of `vocabulary`, scaled by `idf`. `example_coordinates` are the `examples` relative to
+    `mean_vector`, projected on `principal_axes`.
     """
 
     frames: tuple[str, ...]
@@ -50,7 +50,7 @@ class FrameClassifier:
     examples: Sequence[FrameExample]
 
     def predict_log_proba(self, text: str, vector: Vector | None) -> dict[str, float]:
-        """The logarithm of each frame's probability. Without a vector its words decide."""
+        """Return the log probability of each frame. Without a vector, use the n-grams alone."""
         meaning = self.mean_vector if vector is None else vector
         score = self.intercept + meaning[: len(self.embedding_weights)] @ self.embedding_weights
         if known := self._lookup_ngrams(text):
@@ -59,7 +59,7 @@ class FrameClassifier:
         return dict(zip(self.frames, (score - np.log(np.exp(score).sum())).tolist(), strict=True))
 
     def find_top_ngrams(self, text: str, frame: str, *, limit: int) -> list[str]:
-        """The words of the text that speak most for the frame, each with letters in it and said as in the text."""
+        """Return the readable n-grams of the text that speak most for the frame, without overlapping words."""
         column = self.frames.index(frame)
         lead = {
             cue: float(self.idf[n] * (2 * self.ngram_weights[n, column] - self.ngram_weights[n].max()))
@@ -75,7 +75,7 @@ class FrameClassifier:
         return kept[:limit]
 
     def find_nearest_example(self, vector: Vector, frame: str) -> str | None:
-        """The example of that frame that means most nearly the same; None when it was learnt without an embedder."""
+        """Return the frame's example with the highest cosine similarity; None when trained without an embedder."""
         rows = [n for n, example in enumerate(self.examples) if example.frame == frame]
         if not rows or not len(self.embedding_weights):
             return None
@@ -92,7 +92,7 @@ class FrameClassifier:
 
 
 def train_classifier(examples: Sequence[FrameExample], vectors: Sequence[Vector]) -> FrameClassifier:
-    """What tells the examples of each frame from those of the others. Without `vectors`, by their words alone."""
+    """Fit a classifier to the examples. Without `vectors`, use n-grams alone."""
     frames = tuple(dict.fromkeys(example.frame for example in examples))
     said = [extract_ngrams(example.text) for example in examples]
     heard = Counter(cue for each in said for cue in each)
@@ -124,7 +124,7 @@ def train_classifier(examples: Sequence[FrameExample], vectors: Sequence[Vector]
 
 
 def _scale_idf(idf: Vector) -> Vector:
-    """A text counts the same, however many cues it has."""
+    """Normalize the TF-IDF vector, so that texts of any length weigh the same."""
     return NGRAM_NORM * idf / max(float(np.linalg.norm(idf)), 1e-9)
 
 
@@ -133,7 +133,7 @@ def _is_readable(cue: str) -> bool:
 
 
 def _compute_principal_axes(embeddings: Matrix) -> tuple[Vector, Matrix]:
-    """The mean of the rows, and the directions in which they differ most."""
+    """Return the mean of the rows and their principal components."""
     middle = embeddings.mean(axis=0)
     away = (embeddings - middle).astype(np.float64)
     _, directions = np.linalg.eigh(away.T @ away)
@@ -141,9 +141,9 @@ def _compute_principal_axes(embeddings: Matrix) -> tuple[Vector, Matrix]:
 
 
 def _fit_logistic_regression(features: Matrix, labels: NDArray[np.int_]) -> Matrix:
-    """The weights of each class for each feature: multinomial, ridge penalty, by accelerated gradient descent.
+    """Fit multinomial logistic regression with a ridge penalty by accelerated gradient descent.
 
-    The weights are sums of rows, so that the work is done in the space of the rows.
+    Returns one weight per feature and class. Works in the dual space: the weights are linear combinations of the rows.
     """
     count = np.bincount(labels)
     share = np.minimum(count.mean() / count, MAX_CLASS_WEIGHT)[labels][:, None].astype(np.float32)
@@ -166,7 +166,7 @@ def _softmax(scores: Matrix) -> Matrix:
 
 
 def _estimate_largest_eigenvalue(gram_matrix: Matrix) -> float:
-    """Its largest eigenvalue, a little above it."""
+    """Return an upper estimate of the largest eigenvalue, by power iteration."""
     vector = np.ones(len(gram_matrix), dtype=np.float32)
     for _ in range(20):
         vector = gram_matrix @ vector

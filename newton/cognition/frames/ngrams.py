@@ -1,10 +1,10 @@
-"""What the words of an input tell about its kind: short runs of words, and of its bare grammar. Pure."""
+"""N-grams of an input: its words, and its grammar with masked content words. Pure."""
 
 import functools
 import re
 from collections.abc import Iterator, Sequence
 
-MAX_CHARS = 400  # of an input that are read: what it wants is said early
+MAX_CHARS = 400  # read from the start of an input: the request comes early
 MAX_TOKENS = 80
 
 
@@ -12,8 +12,8 @@ def _parse_word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that carry the grammar. All others are only told by their ending, so that 'should we sell the barn' and 'should
-# we drop the table' look alike.
+# All other words are masked to their suffix, so that 'should we sell the barn' and 'should we drop the table' share
+# grammar n-grams.
 FUNCTION_WORDS = _parse_word_set("""
 i me my mine myself we us our ours ourselves you your yours he him his she her it its they them their
 this that these those who whom whose which what when where why how a an the some any all both each every no none not
@@ -34,7 +34,7 @@ _PIECE = re.compile(r"[^\W\d_]+|\d+|[?!.,:;/]")
 
 @functools.lru_cache(maxsize=64)
 def extract_ngrams(text: str) -> frozenset[str]:
-    """Words, pairs of words, and runs of up to three of its grammar; `^` and `$` are where it begins and ends.
+    """Return words, word pairs and grammar n-grams up to length 3; `^` and `$` mark start and end.
 
     >>> sorted(extract_ngrams("Sell it") - {"sell", "it", "sell it"})
     ['$', '*', '* it', '* it $', '^', '^ *', '^ * it', 'it $']
@@ -54,7 +54,7 @@ def _join_ngrams(tokens: Sequence[str], length: int) -> Iterator[str]:
 
 
 def _mask_content_word(word: str) -> str:
-    """The word if it carries grammar, else its ending.
+    """Return a function word unchanged, and the suffix of any other word.
 
     >>> _mask_content_word("should"), _mask_content_word("launched"), _mask_content_word("2024"), _mask_content_word("barn")
     ('should', '*ed', '#', '*')

@@ -1,4 +1,4 @@
-"""Which frame an input asks for. Deterministic: likeness to examples, patterns, and the session's frame. Pure."""
+"""Frame selection: example similarity, patterns and the session's frame. Deterministic and pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 Vector: TypeAlias = NDArray[np.float32]
 
 DEFAULT_FRAME = "conversation"
-PATTERN_WEIGHT = 1.0  # what a certain pattern adds to what the examples taught, in natural logarithms of odds
-PATTERN_ONLY_WEIGHT = 6.0  # what it counts where there are no examples: from a half on it speaks for the frame
-SESSION_FRAME_WEIGHT = 1.0  # the odds of another frame must be e times better to leave the session's
-MIN_CONFIDENCE = 0.45  # over the examples, left out in turn, fewer than half of the choices below it are right
-MAX_PATTERN_CHARS = 250  # characters that are searched for patterns: each costs 6 microseconds
-TIEBREAK_FRAMES = 3  # so many of the first are put before a model
+PATTERN_WEIGHT = 1.0  # log odds of a full pattern match, beside the examples
+PATTERN_ONLY_WEIGHT = 6.0  # the same for a frame without examples: a score above 0.5 wins
+SESSION_FRAME_WEIGHT = 1.0  # log odds in favour of the session's frame
+MIN_CONFIDENCE = 0.45  # below it fewer than half of the choices are right, by leave-one-out over the examples
+MAX_PATTERN_CHARS = 250  # searched for patterns: each costs 6 microseconds
+TIEBREAK_FRAMES = 3  # frames offered to the model
 
 
 @dataclass(frozen=True, slots=True)
 class FrameEvidence:
-    """What speaks for a frame: patterns (0 to 1), the logarithm of its probability by examples, 1 for the session's."""
+    """Evidence for a frame: pattern score (0 to 1), log probability by examples, 1.0 for the session's frame."""
 
     pattern: float
     example: float
@@ -42,9 +42,9 @@ class FrameEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameChoice:
-    """The frame chosen, how surely (0 to 1), what came second, the reason in words, and the evidence for each frame.
+    """The selected frame with its confidence (0 to 1), the runner-up, the reason and the evidence for each frame.
 
-    `unsure` says that the best frame stayed below the floor: then the session's frame holds on, else the neutral one.
+    `unsure` means that the best frame is below `MIN_CONFIDENCE`: the session's frame is used, else `DEFAULT_FRAME`.
     """
 
     frame: str
@@ -57,11 +57,11 @@ class FrameChoice:
 
     @property
     def top_frames(self) -> list[str]:
-        """The frames with the most evidence, best first."""
+        """Return the frames with the most evidence, best first."""
         return _rank_frames(self.evidence)[:TIEBREAK_FRAMES]
 
     def as_json(self) -> "FrameSelection":
-        """The public form: what every door answers, and what is stored."""
+        """Return the published and stored form."""
         return {
             "name": self.frame,
             "confidence": round(self.confidence, 4),
@@ -90,11 +90,11 @@ def choose_frame(
     classifier: FrameClassifier | None,
     session_frame: str | None,
 ) -> FrameChoice:
-    """The frame with the most evidence. Without a vector, words and prior decide alone.
+    """Select the frame with the most evidence. Without a vector, n-grams, patterns and prior decide.
 
-    `vector` is of the text behind its polite opening. When the best frame is not sure enough, it is the runner-up of
-    the frame that is used instead, and the confidence told is its own. What only says that something is right again
-    asks for nothing, and leaves the session in its frame.
+    `vector` embeds the text without its greeting. When the best frame is unsure, it becomes the runner-up of the
+    fallback frame, and the confidence is its own. A text that only reports something as resolved keeps the session's
+    frame.
     """
     said = strip_greeting(text)
     evidence = _collect_evidence(
@@ -119,7 +119,7 @@ def choose_frame(
 
 
 def _fallback_frame(frames: Mapping[str, Frame], session_frame: str | None) -> str:
-    """The session's frame, else the neutral one."""
+    """Return the session's frame, else the default one."""
     return session_frame if session_frame and session_frame in frames else DEFAULT_FRAME
 
 
@@ -136,7 +136,7 @@ def _keep_session_frame(frame: str, ranked_frames: Sequence[str], evidence: Mapp
 
 
 def apply_tiebreak(choice: FrameChoice, frame: str) -> FrameChoice:
-    """The choice after a model was asked which of the close frames it is. Any other answer changes nothing."""
+    """Return the choice with the model's answer applied. An answer outside `top_frames` changes nothing."""
     if frame not in choice.top_frames:
         return choice
     ranked = [frame, *(other for other in _rank_frames(choice.evidence) if other != frame)]
@@ -154,7 +154,7 @@ def apply_tiebreak(choice: FrameChoice, frame: str) -> FrameChoice:
 def _collect_evidence(
     frames: Mapping[str, Frame], text: str, log_probabilities: Mapping[str, float], session_frame: str | None
 ) -> dict[str, FrameEvidence]:
-    """A frame without examples has its patterns alone: from a half on they beat what the examples speak for."""
+    """Score each frame. A frame without examples has patterns alone: a score above 0.5 beats the best example."""
     best = max((log_probabilities[name] for name in frames if name in log_probabilities), default=0.0)
     return {
         name: FrameEvidence(
@@ -174,7 +174,7 @@ def _rank_frames(evidence: Mapping[str, FrameEvidence]) -> list[str]:
 def _explain_choice(
     frame: Frame, text: str, evidence: FrameEvidence, vector: Vector | None, classifier: FrameClassifier | None
 ) -> str:
-    """In words: what it says, which example it is like, and the session."""
+    """Return the reason: matched phrases, nearest example, session frame."""
     phrases = list(frame.matched_phrases(text[:MAX_PATTERN_CHARS])[:3])
     example = None
     if classifier and frame.name in classifier.frames:
@@ -191,10 +191,10 @@ def _explain_choice(
 
 
 def _score_patterns(frame: Frame, text: str) -> float:
-    """Independent hints add up without passing 1."""
+    """Combine the pattern weights by noisy-or."""
     return 1 - math.prod(1 - pattern.weight for pattern in frame.matching_patterns(text))
 
 
 def _compute_confidence(scores: Sequence[float]) -> float:
-    """The first one's share of a softmax over the scores."""
+    """Return the softmax probability of the first score."""
     return 1 / sum(math.exp(score - scores[0]) for score in scores)

@@ -1,4 +1,4 @@
-"""What a model is asked when the examples leave open which frame an input wants. Pure."""
+"""Prompt that asks a model to break a tie between frames. Pure."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict
 from newton.content.frames import Frame
 from newton.memory.representations import one_line
 
-MAX_INPUT_CHARS = 1_000  # of the input that the model reads
+MAX_INPUT_CHARS = 1_000  # input characters in the prompt
 
 
 class FrameOutput(BaseModel):
-    """The name of a frame. It counts when it is one of those that were offered."""
+    """The frame named by the model. It is used only when it was offered."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -20,7 +20,7 @@ class FrameOutput(BaseModel):
 
 
 def build_tiebreak_prompt(text: str, frames: Sequence[Frame]) -> str:
-    """Asks which of the frames the text wants. The text cannot close the fence it stands in."""
+    """Return the prompt that asks which frame fits the text. The text cannot close its fence."""
     asked = (resources.files("newton.cognition.frames") / "prompts" / "frame.md").read_text(encoding="utf-8")
     listed = "\n".join(f"- {frame.name}: {frame.description}" for frame in frames)
     return asked.format(frames=listed, text=one_line(text[:MAX_INPUT_CHARS]).replace("<", "‹").replace(">", "›"))

@@ -1,4 +1,4 @@
-"""What the frames' examples teach, learnt once and kept in a file: only examples and model change it."""
+"""Training of the frame classifier, cached in a file per set of examples and embedding model."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from newton.ids import new_id
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
-TRAINING_VERSION = "1"  # another one for each change of how the examples are read or learnt from
+TRAINING_VERSION = "1"  # bump when reading or training of the examples changes
 NO_EMBEDDER = "none"
 ARRAY_FIELDS = (
     "idf",
@@ -35,16 +35,16 @@ ARRAY_FIELDS = (
     "example_coordinates",
 )
 
-Arrays = Mapping[str, NDArray[Any]]  # of several types: it is what a file holds
+Arrays = Mapping[str, NDArray[Any]]  # contents of an npz file, of mixed dtypes
 
 
 async def load_or_train(
     frames: Mapping[str, Frame], embedder: "Embedder | None", *, cache: Path
 ) -> FrameClassifier | None:
-    """What tells the frames apart; None when no frame has an example.
+    """Return the frame classifier; None when no frame has an example.
 
-    For the frames that ship it ships too. Others are learnt at their first use, which takes some seconds. When the
-    embedder does not answer, it is learnt from words alone.
+    The shipped frames come with a trained classifier. Others are trained at first use, which takes some seconds. When
+    the embedder fails, train on n-grams alone.
     """
     told = list_examples(frames)
     if not told:
@@ -64,7 +64,7 @@ async def load_or_train(
 
 
 def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
-    """What is learnt from, always in the same order."""
+    """Return the examples of all frames in a fixed order."""
     return [FrameExample(name, text) for name in sorted(frames) for text in frames[name].examples]
 
 
@@ -74,7 +74,7 @@ def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
 
 
 async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder | None") -> list[Vector]:
-    """One by one frame: an endpoint takes so many texts at a time."""
+    """Embed the examples frame by frame: endpoints limit the batch size."""
     if embedder is None:
         return []
     names = dict.fromkeys(example.frame for example in examples)
@@ -98,7 +98,7 @@ def _unpack_arrays(arrays: Arrays, examples: Sequence[FrameExample]) -> FrameCla
 
 
 def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
-    """In half precision, the places of the examples in whole hundredths of the farthest."""
+    """Return the arrays in half precision, and the coordinates scaled to int8."""
     listed = {"frames": "\n".join(trained.frames), "vocabulary": "\n".join(trained.vocabulary)}
     numbers = {name: getattr(trained, name).astype(np.float16) for name in ARRAY_FIELDS}
     farthest = max(float(np.abs(trained.example_coordinates).max(initial=0.0)), 1e-9)
@@ -107,7 +107,7 @@ def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
 
 
 def _write_file(path: Path, trained: FrameClassifier) -> None:
-    """Whole or not at all: another process may read it right now. Where it cannot be written, it is made each time."""
+    """Write the file atomically, as other processes read it. An unwritable folder is ignored: training repeats."""
     partial = path.with_name(f"{path.stem}-{new_id()}.part.npz")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
