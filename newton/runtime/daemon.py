@@ -167,7 +167,8 @@ async def serve(
             serving = tasks.create_task(server.serve(sockets=[taken]))
             tasks.create_task(JobWorker(newton.scope.db, build_runner(minds)).work(SCHEDULES, stop))
             on_message(
-                f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator_token.TOKEN_FILE}."
+                f"Newton serves {listen.url(taken)}. The operator's token is in "
+                f"{settings.home / operator_token.TOKEN_FILE}."
             )
             await stop.wait()
             asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)

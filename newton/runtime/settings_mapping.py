@@ -15,7 +15,10 @@ def check_settings(settings: Settings) -> None:
     """Raises ConfigError for settings of which one has the other do nothing. What was not set gives way instead."""
     if "conversation_tokens" in settings.model_fields_set and settings.conversation_tokens > settings.window_tokens:
         raise ConfigError(
-            f"A conversation of {settings.conversation_tokens:,} tokens is more than a window of {settings.window_tokens:,}.",
+            (
+                f"A conversation of {settings.conversation_tokens:,} tokens is more than a "
+                f"window of {settings.window_tokens:,}."
+            ),
             hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or leave it out.",
         )
     looked_at = build_artifact_policy(settings).candidate_count

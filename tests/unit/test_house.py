@@ -47,10 +47,10 @@ def code_lines(node: Function) -> int:
 
 
 def class_lines(node: ast.ClassDef) -> int:
-    """The lines of the class without its docstrings."""
-    parts = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef | Function)]
-    texts = [part.body[0] for part in parts if ast.get_docstring(part) is not None]
-    return (node.end_lineno or 0) - node.lineno + 1 - sum((t.end_lineno or 0) - t.lineno + 1 for t in texts)
+    """The lines of its body, without docstrings, comments and blank lines."""
+    methods = [part for part in node.body if isinstance(part, Function)]
+    fields = [part for part in node.body if isinstance(part, ast.AnnAssign | ast.Assign)]
+    return len(fields) + sum(1 + code_lines(method) for method in methods)
 
 
 def parameters(node: Function) -> int:

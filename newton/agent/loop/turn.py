@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService
-from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.fallback import quote_memories
 from newton.agent.loop.prompt import (
@@ -159,10 +159,7 @@ class TurnRunner:
     ) -> AsyncGenerator[str | TurnResult]:
         check = await self.gate.check(recorded.text, "input")
         proposed = () if check.blocks else await recorder.propose_identity_changes(recorded)
-        if check.blocks:
-            prepared = await self._prepare_without_model(turn_input, recorded, CENSOR_MESSAGE)
-        else:
-            prepared = await self._prepare(turn_input, recorded, recorder)
+        prepared = await self._prepare_checked(turn_input, recorded, recorder, check)
         degraded, pieces = prepared.degraded, list[str]()
         stopped = f"A censor forbids this input: {check.message}." if check.blocks else None
         try:
@@ -183,8 +180,9 @@ class TurnRunner:
             degraded = degraded or EMPTY_REPLY_MESSAGE
             if not stopped:
                 prepared = replace(prepared, context=await self._rebuild_context(turn_input, recorded, prepared))
-            pieces, author = [stopped or quote_memories(prepared.context.bundle)], "censor" if stopped else "memory"
+            pieces = [stopped or quote_memories(prepared.context.bundle)]
             yield pieces[0]
+            author = "censor" if stopped else "memory"
             await recorder.record_reply(_to_reply_record(turn_input, recorded, prepared, pieces[0], author))
         await recorder.record_context(prepared.context.bundle)
         yield TurnResult(
@@ -199,6 +197,13 @@ class TurnRunner:
             tokens=_sum_usage(prepared.replies),
             proposed=proposed,
         )
+
+    async def _prepare_checked(
+        self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder, check: CensorCheck
+    ) -> _PreparedTurn:
+        if check.blocks:
+            return await self._prepare_without_model(turn_input, recorded, CENSOR_MESSAGE)
+        return await self._prepare(turn_input, recorded, recorder)
 
     @property
     def chat(self) -> ChatService:

@@ -47,7 +47,8 @@ def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
 
     When what is fixed, the percentages and the floors want more than there is, all of them shrink alike.
 
-    >>> split_budget(1_000, [BudgetPart(name="head", fixed=100), BudgetPart(name="tail", percent=20), BudgetPart(name="body")])
+    >>> head, tail = BudgetPart(name="head", fixed=100), BudgetPart(name="tail", percent=20)
+    >>> split_budget(1_000, [head, tail, BudgetPart(name="body")])
     {'head': 100, 'tail': 200, 'body': 700}
     >>> split_budget(50, [BudgetPart(name="head", fixed=100), BudgetPart(name="body")])
     {'head': 50, 'body': 0}

@@ -240,7 +240,10 @@ def _compare_text(stored_text: str, rebuilt_text: str) -> Iterator[ReplayMismatc
 def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> Iterator[str]:
     """What has changed of that by which it was made. All of it is stored, so it changes only what would come today."""
     if stored.trace.rules_hash != current_rules.rules_hash:
-        yield f"the code has changed: its rules were edition {stored.trace.rules_hash}, they are {current_rules.rules_hash}"
+        yield (
+            f"the code has changed: its rules were edition {stored.trace.rules_hash}, "
+            f"they are {current_rules.rules_hash}"
+        )
     if stored.trace.frame_edition != current_rules.frame_edition:
         yield f"the frame {stored.frame} {'has changed' if current_rules.frame_edition else 'is gone'}"
     was = stored.trace.assembly_input.profile

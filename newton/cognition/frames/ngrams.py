@@ -56,7 +56,7 @@ def _join_ngrams(tokens: Sequence[str], length: int) -> Iterator[str]:
 def _mask_content_word(word: str) -> str:
     """Return a function word unchanged, and the suffix of any other word.
 
-    >>> _mask_content_word("should"), _mask_content_word("launched"), _mask_content_word("2024"), _mask_content_word("barn")
+    >>> tuple(_mask_content_word(word) for word in ("should", "launched", "2024", "barn"))
     ('should', '*ed', '#', '*')
     """
     if word in FUNCTION_WORDS or not word[0].isalnum():

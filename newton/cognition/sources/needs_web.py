@@ -66,7 +66,8 @@ def find_news_questions(text: str, *, now: datetime) -> str:
     """Those sentences of an input that ask for what is of these days; empty when none does.
 
     >>> at = datetime(2026, 11, 21)
-    >>> find_news_questions("Ana is ill. What is the latest Python release?", now=at), find_news_questions("Ana is ill today.", now=at)
+    >>> texts = ("Ana is ill. What is the latest Python release?", "Ana is ill today.")
+    >>> tuple(find_news_questions(text, now=at) for text in texts)
     ('What is the latest Python release?', '')
     """
     sentences = (sentence.strip() for sentence in _SENTENCE.split(text))

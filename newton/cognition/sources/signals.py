@@ -33,7 +33,8 @@ _EXPLAIN = re.compile(r"\b(?:explain(?:s|ed|ing)?|how (?:does|do|did)|what(?: is
 def classify_intent(text: str) -> InputIntent:
     """What the text is for, by the first rule that holds, on whole words: 'prefix' and 'debug' are no fix.
 
-    >>> [classify_intent(text) for text in ("Fix the bug", "How does it work?", "Who is Ana?", "Sort the prefixes", "Thanks!")]
+    >>> texts = ("Fix the bug", "How does it work?", "Who is Ana?", "Sort the prefixes", "Thanks!")
+    >>> [classify_intent(text) for text in texts]
     ['fix', 'explain', 'question', 'action', 'other']
     """
     if not re.search(r"\w", text) or is_small_talk(text):
@@ -59,7 +60,8 @@ def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
     """The times that an input asks for, read as at `now`; a greeting asks for none.
 
     >>> now = datetime(2024, 5, 15)
-    >>> [len(find_asked_times(text, now=now)) for text in ("What broke yesterday?", "How are you today?", "What broke?")]
+    >>> texts = ("What broke yesterday?", "How are you today?", "What broke?")
+    >>> [len(find_asked_times(text, now=now)) for text in texts]
     [1, 0, 0]
     """
     found = tuple(find_time_ranges(text, now=now))

@@ -258,7 +258,10 @@ def _format_evidence(evidence: FrameEvidence) -> str:
 def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
     shown = [item for item in explanation.items if item.layer == name and item.rank]
     lines = [
-        f"  {item.rank:>3}. {item.stored_candidate.score:.3f}  {item.list_line}  ({item.stored_candidate.tokens} tokens, {_format_reason(item)})"
+        (
+            f"  {item.rank:>3}. {item.stored_candidate.score:.3f}  {item.list_line}  "
+            f"({item.stored_candidate.tokens} tokens, {_format_reason(item)})"
+        )
         for item in shown
     ]
     if missed := explanation.near_misses.get(name):

@@ -77,8 +77,10 @@ def _render_trend(trend: CalibrationTrend) -> list[str]:
     return [
         f"{'Over time':<{NAME_WIDTH}} {'n':>6}  came true   bias    Brier",
         *(
-            f"{window.start:%Y-%m-%d}{'':<{NAME_WIDTH - 10}} {window.n:>6,}  {phrases.format_percent(window.base_rate):>9}  "
-            f"{phrases.format_signed_number(window.bias)}  {window.brier:.3f} {'▇' * round(BAR_WIDTH * window.brier / most)}"
+            f"{window.start:%Y-%m-%d}{'':<{NAME_WIDTH - 10}} {window.n:>6,}  "
+            f"{phrases.format_percent(window.base_rate):>9}  "
+            f"{phrases.format_signed_number(window.bias)}  {window.brier:.3f} "
+            f"{'▇' * round(BAR_WIDTH * window.brier / most)}"
             for window in trend.windows
         ),
         f"  Brier {phrases.describe_slope(trend.brier)}",
@@ -103,7 +105,8 @@ def _render_groups(title: str, groups: Sequence[CalibrationGroup]) -> list[str]:
 def _render_group(group: CalibrationGroup) -> str:
     verdict = "too few to say" if group.bias.interval is None else group.bias.verdict
     return (
-        f"{phrases.clip_name(group.name, max_chars=NAME_WIDTH):<{NAME_WIDTH}} {group.n:>6,}  {phrases.format_percent(group.base_rate):>9}  {group.brier:.3f}  "
+        f"{phrases.clip_name(group.name, max_chars=NAME_WIDTH):<{NAME_WIDTH}} {group.n:>6,}  "
+        f"{phrases.format_percent(group.base_rate):>9}  {group.brier:.3f}  "
         f"{phrases.format_signed_number(group.bias.size)}  {verdict}"
     )
 

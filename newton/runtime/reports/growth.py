@@ -147,7 +147,10 @@ def _explain_too_few(growth: GrowthReport) -> list[str]:
     if TOO_FEW_TEXT not in cells:
         return []
     return [
-        f"Too few: a share or a score needs {MIN_SAMPLES}, a bias {MIN_REVIEWS_FOR_BIAS} reviews, a slope {2 * WINDOW_SIZE}."
+        (
+            f"Too few: a share or a score needs {MIN_SAMPLES}, a bias "
+            f"{MIN_REVIEWS_FOR_BIAS} reviews, a slope {2 * WINDOW_SIZE}."
+        )
     ]
 
 
@@ -236,14 +239,18 @@ def _repeated_mistakes(growth: GrowthReport) -> list[tuple[str, list[str]]]:
 def _format_repeat(pair: AssessedPair) -> str:
     return (
         f"`{short_id(pair.pair.decision_id)}` {pair.decided_at:%Y-%m-%d} ({pair.outcome or 'open'}): "
-        f"{_format_description(pair.description)}, like `{short_id(pair.pair.failed_id)}`: {_format_description(pair.failed_description)} "
+        f"{_format_description(pair.description)}, like `{short_id(pair.pair.failed_id)}`: "
+        f"{_format_description(pair.failed_description)} "
         f"(likeness {pair.pair.cosine:.2f})"
     )
 
 
 def _format_changes(changes: Sequence[MemoryStateChange]) -> list[tuple[str, list[str]]]:
     lines = [
-        f"{one.at:%Y-%m-%d} {one.state.lower()}: {_format_description(one.name)} (`{short_id(one.memory_id)}`; {one.because})"
+        (
+            f"{one.at:%Y-%m-%d} {one.state.lower()}: {_format_description(one.name)} "
+            f"(`{short_id(one.memory_id)}`; {one.because})"
+        )
         for one in changes[-MAX_LISTED:]
     ]
     return [(f"Changed{_format_truncation(len(changes))}:", lines)] if lines else []

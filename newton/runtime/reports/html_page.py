@@ -63,12 +63,18 @@ def _render_sections(report: CalibrationReport) -> str:
     if report.scores is None or report.bias is None:
         return ""
     cards = [
-        render_card("Reliability", _render_figure(svg.draw_reliability(report.scores.bins), "Each dot is a bin, its bar Wilson's 95 % "
+        render_card("Reliability", _render_figure(svg.draw_reliability(report.scores.bins), "Each dot is a bin, "
+            "its bar Wilson's 95 % "
               "interval, its number how many decisions. On the broken line, what is stated comes true.")),
         render_card("Figures", render_table(("", "", ""), phrases.list_scores(report.scores), numeric_columns={1})),
-        render_card("Sharpness", _render_figure(svg.draw_sharpness(report.scores.bins), "How often each confidence was stated.")),
+        render_card("Sharpness", _render_figure(svg.draw_sharpness(report.scores.bins), ("How often each "
+            "confidence was stated."))),
         render_card("Trend", _render_trend_section(report)),
-        *(render_card(SECTION_TITLES[name], _render_groups(groups)) for name, groups in report.groups.items() if _has_named_groups(groups)),
+        *(
+            render_card(SECTION_TITLES[name], _render_groups(groups))
+            for name, groups in report.groups.items()
+            if _has_named_groups(groups)
+        ),
         render_card("Correction", _render_correction(report)),
     ]  # fmt: skip
     head = f"<p>{escape(phrases.describe_sample(report.scores))} Bias {escape(phrases.describe_bias(report.bias))}.</p>"

@@ -88,7 +88,8 @@ def describe_recalibration(report: CalibrationReport) -> str:
         return f"None: no map did clearly better than the stated figures in the {of.earlier:,} earlier decisions."
     verdict = "the correction helped" if of.improves else "the correction did not help"
     return (
-        f"{METHOD_NAMES[of.method]}, learnt from the {of.earlier:,} earlier decisions; Brier on the {of.later:,} later ones"
+        f"{METHOD_NAMES[of.method]}, learnt from the {of.earlier:,} earlier "
+        f"decisions; Brier on the {of.later:,} later ones"
         f" {of.brier_stated:.3f} as stated, {of.brier_corrected:.3f} corrected: {verdict}."
     )
 

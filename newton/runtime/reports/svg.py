@@ -125,5 +125,6 @@ def _render_svg(name: str, title: str, description: str, content: str, *, height
     size = f"{-LEFT} {-TOP} {LEFT + PLOT_WIDTH + RIGHT} {TOP + height + BOTTOM}"
     return (
         f'<svg viewBox="{size}" role="img" aria-labelledby="{name}-title {name}-told">'
-        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-told">{escape(description)}</desc>{content}</svg>'
+        f'<title id="{name}-title">{escape(title)}</title><desc '
+        f'id="{name}-told">{escape(description)}</desc>{content}</svg>'
     )

@@ -35,9 +35,9 @@ class ContextRequest(ContextInput):
     since: Timestamp | None = None
     until: Timestamp | None = None
     kinds: list[Kind] = Field([], description="Only these kinds.", examples=[["fact", "decision"]])
-    event_types: list[Name] = []
-    entity_types: list[Name] = []
-    exclude: list[UUID] = []
+    event_types: list[Name] = Field([])
+    entity_types: list[Name] = Field([])
+    exclude: list[UUID] = Field([])
     additional: CleanText | None = Field(None, description="Text to include in the context.")
 
 

@@ -26,7 +26,8 @@ EXAMPLE_LINE = (
 REQUEST_BODY = {
     "requestBody": {
         "required": True,
-        "description": "One JSON object per line; `newton import --help` shows every type. A repeated line changes nothing,"
+        "description": "One JSON object per line; `newton import --help` shows every type. "
+        "A repeated line changes nothing,"
         " so a file can be sent in parts and a part can be retried. Or the output of `GET /v1/export`.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}}},
     }

@@ -26,8 +26,10 @@ router = APIRouter(prefix="/v1", tags=["sessions"])
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `delta` with the next `text` of the reply, `compaction` while the"
-        " conversation is compacted, and at the end `result` or `problem`. A result has `text`, `degraded` (why no model"
-        " completed the reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for approval),"
+        " conversation is compacted, and at the end `result` or `problem`. A result "
+        "has `text`, `degraded` (why no model"
+        " completed the reply), `from_memory`, `failed`, `warning`, `proposals` "
+        "(identity lines that wait for approval),"
         " `context_source` and `context_reason` (how the context was made) and `context_summary`.",
         "content": {
             "text/event-stream": {

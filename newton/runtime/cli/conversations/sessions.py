@@ -209,7 +209,8 @@ async def inject_messages(
         )
     lines = made.last - made.first + 1
     say(
-        f"{formatting.pluralize(lines, 'line')} of {other} {'is' if lines == 1 else 'are'} shown in {session} from now on."
+        f"{formatting.pluralize(lines, 'line')} of {other} "
+        f"{'is' if lines == 1 else 'are'} shown in {session} from now on."
     )
     say(f"`newton sessions eject {session} {short_id(made.injection_id)}` takes them out again.")
 
@@ -256,7 +257,8 @@ async def show_compaction_stats(
     for one in tallies:
         failed = f", {one.failed} changed nothing" if one.failed else ""
         say(
-            f"{one.strategy:<14}{formatting.pluralize(one.runs, 'run')} in {formatting.pluralize(one.sessions, 'conversation')}{failed}"
+            f"{one.strategy:<14}{formatting.pluralize(one.runs, 'run')} in "
+            f"{formatting.pluralize(one.sessions, 'conversation')}{failed}"
             f"; {one.saved:,} tokens saved; {one.mean_ms:,.0f} ms each, {one.most_ms:,.0f} ms at most;"
             f" last {one.last_at:%Y-%m-%d %H:%M}"
         )
@@ -295,7 +297,10 @@ def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -
 def _format_session(branch: BranchSummary) -> str:
     leaves = f" (goes on from {branch.parent}, line {branch.parent_position})" if branch.parent else ""
     began = f"  {formatting.truncate(branch.began, MAX_TITLE_CHARS)}" if branch.began else ""
-    return f"{branch.used_at:%Y-%m-%d %H:%M}  {formatting.pluralize(branch.lines, 'line'):>11}  {branch.ref}{leaves}{began}"
+    return (
+        f"{branch.used_at:%Y-%m-%d %H:%M}  "
+        f"{formatting.pluralize(branch.lines, 'line'):>11}  {branch.ref}{leaves}{began}"
+    )
 
 
 def _session_to_json(branch: BranchSummary) -> dict[str, object]:
@@ -307,7 +312,10 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
     for item in preview.view:
         lines = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
         yield f"{lines:>9}  {item.tokens:>6,}  {_format_speaker(item)}{item.text}{_format_tool_calls(item)}"
-    yield f"\n{preview.tokens:,} tokens, of {preview.room:,} that there is room for; all its lines are {preview.logged:,}."
+    yield (
+        f"\n{preview.tokens:,} tokens, of {preview.room:,} that there is room for; "
+        f"all its lines are {preview.logged:,}."
+    )
     parts = [
         ("told shorter", preview.shorter, "line"),
         ("left out", preview.left_out, "line"),
@@ -319,7 +327,8 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
 
 def _format_injection(injection: InjectedRange) -> str:
     return (
-        f"{short_id(injection.injection_id)}  lines {injection.first}-{injection.last} of {injection.ref}, behind line {injection.place}"
+        f"{short_id(injection.injection_id)}  lines {injection.first}-{injection.last} of "
+        f"{injection.ref}, behind line {injection.place}"
         f"  {injection.tokens:,} tokens  {injection.at:%Y-%m-%d %H:%M}"
     )
 

@@ -67,7 +67,8 @@ def _print_stats(stats: WorkingSetStats, *, json: bool) -> None:
     for one in stats.strategies:
         age = f", mean age {one.hours / one.items:.2f} hours" if one.items else ""
         say(
-            f"{one.strategy:<12}{formatting.pluralize(one.contexts, 'context')}, {formatting.pluralize(one.items, 'item')}{age}"
+            f"{one.strategy:<12}{formatting.pluralize(one.contexts, 'context')}, "
+            f"{formatting.pluralize(one.items, 'item')}{age}"
         )
 
 

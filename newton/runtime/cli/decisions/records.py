@@ -203,7 +203,10 @@ def _format_summary(decision: DecisionSummary) -> str:
     late = " (overdue)" if decision.overdue else ""
     sure = f"{decision.confidence:.3g}"
     state = decision.outcome or decision.state.lower()
-    return f"{short_id(decision.decision_id)}  {when}  {state:<8}  {sure:<4}  {decision.stakes:<8}  {decision.category}: {what}{due}{late}"
+    return (
+        f"{short_id(decision.decision_id)}  {when}  {state:<8}  {sure:<4}  "
+        f"{decision.stakes:<8}  {decision.category}: {what}{due}{late}"
+    )
 
 
 def _format_decision(decision: DecisionDetail, history: list[TransitionRecord]) -> Iterator[str]:

@@ -91,7 +91,8 @@ def _format_table(grouping: str, groups: Sequence[MetricGroup], report: QualityR
     yield head + (f"{'memories':>11}" if by_day else "")
     made = {str(day): sum(kinds.values()) for day, kinds in report.period.memories_by_day.items()}
     for group in groups:
-        row = f"{group.name:<23}{group.turns:>8}{_format_value(group.relevance):>12}{_format_value(group.utilisation):>10}"
+        relevance, utilisation = _format_value(group.relevance), _format_value(group.utilisation)
+        row = f"{group.name:<23}{group.turns:>8}{relevance:>12}{utilisation:>10}"
         row += f"{_format_value(group.precision):>10}{_format_value(group.refresh):>12}"
         yield row + (f"{made.get(group.name, 0):>11}" if by_day else "")
 

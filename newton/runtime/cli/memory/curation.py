@@ -42,7 +42,8 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
         shown.print_json([asdict(change) | {"at": change.at.isoformat()} for change in changes])
         return
     say(
-        f"{record.created_at:%Y-%m-%d %H:%M}  {record.kind} {short_id(record.memory_id)} written through {record.origin}"
+        f"{record.created_at:%Y-%m-%d %H:%M}  {record.kind} "
+        f"{short_id(record.memory_id)} written through {record.origin}"
     )
     for change in changes:
         say(_format_transition(change))

@@ -38,7 +38,8 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
         return
     for one in found:
         say(
-            f"{one.job.name:<20} {one.job.schedule.description:<24} next {one.next_at:%Y-%m-%d %H:%M} · {_format_last_run(one.last_run)}"
+            f"{one.job.name:<20} {one.job.schedule.description:<24} next "
+            f"{one.next_at:%Y-%m-%d %H:%M} · {_format_last_run(one.last_run)}"
         )
 
 
@@ -153,7 +154,8 @@ def _print_dead_runs(runs: Sequence[JobRun], *, json: bool) -> None:
         return
     for one in runs:
         say(
-            f"{one.name:<20} due {one.slot:%Y-%m-%d %H:%M}, {formatting.pluralize(one.attempts, 'attempt')}: {one.error}"
+            f"{one.name:<20} due {one.slot:%Y-%m-%d %H:%M}, "
+            f"{formatting.pluralize(one.attempts, 'attempt')}: {one.error}"
         )
     if not runs:
         say("Nothing was given up.")

@@ -25,7 +25,8 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
         formatting.print_json({"embedded": done.embedded, "active": done.is_active, "down": done.stopped_by})
     elif done.is_active:
         say(
-            f"{formatting.pluralize(done.embedded, 'memory', 'memories')} embedded anew. The model of your settings answers."
+            f"{formatting.pluralize(done.embedded, 'memory', 'memories')} embedded "
+            f"anew. The model of your settings answers."
         )
     else:
         say(f"{formatting.pluralize(done.embedded, 'memory', 'memories')} embedded anew, then: {done.stopped_by}")

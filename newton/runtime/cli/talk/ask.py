@@ -179,7 +179,8 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     formatting.print_hidden_identity_lines(answer.context_summary.identity.omitted)
     for wish in answer.proposals:
         formatting.print_notice(
-            f"(Always? {formatting.format_proposal(wish)}. `newton identity accept {short_id(wish.line_id)}` keeps it for good.)"
+            f"(Always? {formatting.format_proposal(wish)}. `newton identity accept "
+            f"{short_id(wish.line_id)}` keeps it for good.)"
         )
     if answer.warning:
         formatting.print_notice(f"({answer.warning})")

@@ -120,7 +120,10 @@ def _format_fit(result: WeightFit, base: str, profile: Profile) -> list[str]:
         f"{'precision':<15}{result.before.precision:>10.3f}{result.after.precision:>10.3f}",
         f"{'log loss':<15}{result.before.log_loss:>10.3f}{result.after.log_loss:>10.3f}",
         "",
-        f"gain in precision {result.gain:+.3f}, 95 % between {result.gain_low:+.3f} and {result.gain_high:+.3f}: {verdict}.",
+        (
+            f"gain in precision {result.gain:+.3f}, 95 % between {result.gain_low:+.3f} "
+            f"and {result.gain_high:+.3f}: {verdict}."
+        ),
     ]
 
 
