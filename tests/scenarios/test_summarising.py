@@ -231,7 +231,9 @@ async def test_a_prompt_that_overflows_twice_is_not_sent_again(mind: Mind) -> No
     async with endpoint(overflows) as here:
         text, answer = await taken(mind, here.url, "Hello?")
     assert len(here.asked) == 2
-    assert "exceeds the context window of big-1" in (answer.degraded or "") and "NEWTON_WINDOW_TOKENS" in (answer.degraded or "")
+    assert "exceeds the context window of big-1" in (answer.degraded or "") and "NEWTON_WINDOW_TOKENS" in (
+        answer.degraded or ""
+    )
     assert answer.quoted and text
     async with mind.db.transaction(mind.agent_id) as tx:
         assert await tx.fetchval("select count(*) from dialogue.messages") == 2, "what was said is kept"

@@ -180,7 +180,11 @@ WRONG = {
         "6: recency of kind exponential takes one of half_life_days, time_constant_hours, rate_per_day, not 2 of them.",
     ),
     "speed of none": ("exponential", "none", "6: recency of kind none takes no speed, not 1 of them."),
-    "half-life of zero": ("days: 7", "days: 0", "9: recency.half_life_days should be greater than 0, not 0. The half-life"),
+    "half-life of zero": (
+        "days: 7",
+        "days: 0",
+        "9: recency.half_life_days should be greater than 0, not 0. The half-life",
+    ),
     "fill": ("weights:", "fill: squeeze\nweights:", "3: fill should be 'stop', 'skip' or 'downgrade', not 'squeeze'."),
     "order": (
         "weights:",
