@@ -80,7 +80,7 @@ def test_settings_become_what_sessions_are_condensed_and_searched_by() -> None:
         chunk_tokens=200, overlap_tokens=50, max_new_messages=12, summary_tokens=90, max_new_tokens=4_000
     )
     assert build_artifact_policy(given) == ArtifactPolicy(top_k=4, rerank_candidates=0)
-    with pytest.raises(ConfigError, match="nothing new"):
+    with pytest.raises(ConfigError, match="fills a chunk"):
         build_summary_sizes(load({"rag_chunk_size": 60, "rag_chunk_overlap": 60}))
 
 
