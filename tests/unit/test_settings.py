@@ -112,7 +112,7 @@ def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsew
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"window_tokens": 8_000, "conversation_tokens": 9_000}, "more than a window of 8,000"),
+        ({"window_tokens": 8_000, "conversation_tokens": 9_000}, "exceed a window of 8,000"),
         ({"rag_final_top_k": 30}, "30 artifacts cannot go into a context when 20 are looked at"),
         ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "6 artifacts .* when 5 are looked at"),
     ],
