@@ -1,4 +1,4 @@
-"""The one way to ask what time it is. Services ask once per unit of work and pass the answer down."""
+"""The source of time. Services read it once per transaction and pass the value down."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """An aware time in UTC."""
+        """Return the current time in UTC, timezone-aware."""
         ...
 
 
@@ -17,7 +17,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when it is told to: for tests and simulations."""
+    """A clock that is advanced by hand, for tests and simulations."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start
@@ -30,5 +30,5 @@ class ManualClock:
 
 
 def monotonic_ms() -> float:
-    """Milliseconds on a clock that never jumps; only differences mean anything."""
+    """Return monotonic milliseconds; only differences are meaningful."""
     return time.perf_counter() * 1_000

@@ -1,4 +1,4 @@
-"""Work side by side, with one failure coming out as itself."""
+"""Structured concurrency helpers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def task_group() -> AsyncGenerator[asyncio.TaskGroup]:
-    """A task group. When a task fails the others are cancelled and its own exception is raised, not a group."""
+    """Yield a task group. When a task fails, cancel the others and raise its exception, not a group."""
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks
@@ -19,14 +19,14 @@ async def task_group() -> AsyncGenerator[asyncio.TaskGroup]:
 
 
 async def with_timeout(awaitable: Awaitable[T], *, seconds: float) -> T:
-    """The result of the work, or TimeoutError when it takes longer; then the work is cancelled."""
+    """Return the result of the work. Raises TimeoutError and cancels the work when it takes longer."""
     async with asyncio.timeout(seconds):
         return await awaitable
 
 
 @asynccontextmanager
 async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], None]]:
-    """Calls what is within off with a TimeoutError when it has not called what it gets for so long."""
+    """Cancel the block with a TimeoutError when the yielded function is not called for that long."""
     clock = asyncio.get_running_loop().time
     async with asyncio.timeout(seconds) as limit:
         yield lambda moved: limit.reschedule(clock() + seconds)

@@ -1,31 +1,31 @@
-"""Every failure Newton names. Each says what happened and what to do next.
+"""Errors of Newton. Each states the problem and the remedy.
 
 NewtonError
-├── ConfigError         a setting, frame, profile or migration file must be changed
-├── InputError          the caller's words cannot be taken
-├── UnauthorizedError   the caller shows no token that is valid
-├── ForbiddenError      the caller's token may not do that
-├── ElsewhereError      the request comes from another's page, or under a name that is not ours
-├── TooLargeError       the caller sends more than is read
-├── BusyError           too much is asked at once
-├── DeadlineError       it takes longer than anything may
-├── NotFoundError       the caller named a thing that does not exist
-├── ConflictError       the request contradicts what is stored
-│   └── AtWorkError     ... or is being done at this moment
-├── CensoredError       a censor forbids it
-├── GuardedError        a guardrail forbids the decision
-├── DatabaseError       the database cannot be reached or started
-├── SchemaError         the database is not at the version this code needs
-└── ProviderError       an outside model failed
-    ├── SpendError      ... or may not be asked again today
-    └── WindowError     ... or cannot read so much at once
+├── ConfigError             a setting, frame, profile or migration file must be changed
+├── InputError              the input is invalid
+├── UnauthorizedError       the request has no valid token
+├── ForbiddenError          the token's scope does not permit the request
+├── OriginNotAllowedError   the Origin or Host header is not permitted
+├── TooLargeError           the request body is too large
+├── OverloadedError         too many concurrent requests
+├── TimeoutExceededError    the operation exceeds its time limit
+├── NotFoundError           the named resource does not exist
+├── ConflictError           the request conflicts with stored data
+│   └── InProgressError     the same request is in progress
+├── CensorError             a censor forbids it
+├── GuardrailError          a guardrail forbids the decision
+├── DatabaseError           the database cannot be reached or started
+├── SchemaVersionError      the database schema has another version
+└── ProviderError           an external model failed
+    ├── TokenQuotaError     the daily token limit is reached
+    └── ContextWindowError  the prompt exceeds the context window
 """
 
 from typing import ClassVar
 
 
 class NewtonError(Exception):
-    """A failure with a remedy. `code` is stable: every door prints it."""
+    """An error with a remedy. `code` is stable and part of every interface."""
 
     code: ClassVar[str] = "newton_error"
 

@@ -1,4 +1,4 @@
-"""Identities. Rows get UUIDv7, made here, not by the database; what has a natural name gets a UUID derived from it."""
+"""Identifiers: UUIDv7 for rows, generated here; UUIDs derived from natural names."""
 
 from uuid import UUID, uuid5
 
@@ -9,15 +9,15 @@ _MODEL_NAMESPACE = UUID("0b7a6a34-93d5-5d6c-8f0a-7c5b0b1c2f42")
 
 
 def new_id() -> UUID:
-    """A UUIDv7: unique without a sequence, and sorted by the time it was made."""
+    """Return a UUIDv7, unique and sortable by time of creation."""
     return uuid7()
 
 
 def derive_agent_id(name: str) -> UUID:
-    """The same name is the same agent on every machine, so finding an agent never reads another agent's rows."""
+    """Return the UUID of an agent name, equal on every machine, so that lookup reads no other agent's rows."""
     return uuid5(_AGENT_NAMESPACE, name)
 
 
 def derive_model_id(identity: str) -> UUID:
-    """The same embedding model is the same id in every database."""
+    """Return the UUID of an embedding model, equal in every database."""
     return uuid5(_MODEL_NAMESPACE, identity)

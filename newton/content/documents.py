@@ -73,7 +73,7 @@ def read_document(path: Path) -> LoadedDocument:
     except InputError as error:
         raise InputError(f"{path} {error.what}", hint=error.hint) from None
     if not reading.sections:
-        raise InputError(f"{path} says nothing.", hint="Leave it out, or add text to it.")
+        raise InputError(f"{path} has no text.", hint="Leave it out, or add text to it.")
     return LoadedDocument(title=reading.title or path.stem, format=form, sections=reading.sections)
 
 

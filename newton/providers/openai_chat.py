@@ -367,7 +367,7 @@ _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, s
         "Check OPENAI_API_KEY.",
     ),
     (openai.NotFoundError, "{where} has no model {model!r}.", "Set {setting} to a model that it offers."),
-    (openai.RateLimitError, "{where} is overloaded or the quota is used up.", "Wait, or check the account."),
+    (openai.RateLimitError, "{where} is busy or the quota is used up.", "Wait, or check the account."),
     (
         (openai.APITimeoutError, TimeoutError),
         "{where} did not answer in time.",

@@ -1,1 +1,1 @@
-"""Processes and doors."""
+"""Process entry points: daemon, CLI, APIs and their wiring."""

@@ -1,4 +1,4 @@
-"""The agents of one process: they share its database and models, and nothing else."""
+"""The agents of one process, which share only its database and models."""
 
 import asyncio
 from collections import OrderedDict
@@ -17,12 +17,12 @@ from newton.runtime.wiring import AgentServices
 if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
 
-MAX_LOADED = 256  # agents at hand; what one leaves behind here is a few objects, and it is made again in a millisecond
+MAX_LOADED = 256  # cached agents; each is a few objects, created in a millisecond
 READY_SECONDS = 2
 
 
 class AgentRegistry:
-    """Newton for each agent that is asked for, made once."""
+    """A cache of the services of each agent."""
 
     def __init__(self, newton: AgentServices) -> None:
         self.default = newton
@@ -32,11 +32,11 @@ class AgentRegistry:
 
     @cached_property
     def chat_model(self) -> "ChatModel | None":
-        """The model that all of them talk with; None when none is set."""
+        """Return the chat model of all agents; None when none is configured."""
         return build_chat_model(self.default.settings)
 
     async def get(self, name: str) -> AgentServices:
-        """Newton for the agent of that name. Raises NotFoundError when there is none."""
+        """Return the services of the named agent. Raises NotFoundError when there is none."""
         known = derive_agent_id(name)
         if known == self.default.scope.agent_id:
             return self.default
@@ -47,12 +47,14 @@ class AgentRegistry:
             return self._agents.get(known) or self._cache(await open_for_agent(self.default, name))
 
     async def create(self, name: str) -> AgentServices:
-        """The same, begun if it is new: on purpose only, since a slip of the pen would be a mind of its own."""
+        """Return the services of the named agent, creating it if needed. `get` does not, since a typo would create
+        one."""
         await agents.get_or_create_agent(self.default.scope.db, name, now=self.default.scope.now())
         return await self.get(name)
 
     async def reload(self, newton: AgentServices) -> AgentServices:
-        """The agent anew, as after a change of its embedding model. What was begun with the old one goes on with it."""
+        """Recreate the services of the agent, as after a change of its embedding model. Running work keeps the old
+        ones."""
         name = newton.settings.agent
         async with self._lock(newton.scope.agent_id):
             made = await open_for_agent(self.default, name)
@@ -62,7 +64,7 @@ class AgentRegistry:
         return made
 
     def _lock(self, key: UUID) -> asyncio.Lock:
-        """One for each agent, kept while somebody holds it or waits: nobody waits for the opening of another agent."""
+        """Return the lock of one agent, so that opening one does not block another."""
         return self._locks.setdefault(key, asyncio.Lock())
 
     def _cache(self, newton: AgentServices) -> AgentServices:
@@ -74,13 +76,13 @@ class AgentRegistry:
 
     @property
     def loaded_agents(self) -> list[AgentServices]:
-        """Those that were asked for of late."""
+        """Return the cached agents."""
         return [self.default, *self._agents.values()]
 
     async def is_ready(self) -> bool:
-        """Whether the database answers within two seconds.
+        """Return True when the database answers within two seconds.
 
-        One question is open at a time, and it is left open: to call it off waits for the database as well.
+        One probe is pending at a time and is not cancelled: cancelling would wait for the database as well.
         """
         asked = self._ready_check
         if asked is None or asked.done():

@@ -1,4 +1,4 @@
-"""Opens Newton: settings, files, models and the database become one thing that works, for one agent or for more."""
+"""Startup: build the services of one or more agents from settings, files, models and the database."""
 
 import asyncio
 import gc
@@ -35,16 +35,18 @@ if TYPE_CHECKING:
     from newton.agent.llm.structured import StructuredLLM
     from newton.providers.embedding import Embedder
 
-GC_THRESHOLD = 10_000  # objects more than before; Python's own 700 are made and dropped many times in a context
+GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 triggers many collections per context
 
 
 @asynccontextmanager
 async def open_newton(
     settings: Settings, *, long_running: bool = False, skip_procedure_sync: bool = False, create_agent: bool = True
 ) -> AsyncGenerator[AgentServices]:
-    """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
-    for a process that outlives its database server; `as_found` leaves the procedures of the agent as they are, and
-    without `begin` none is begun: then an unknown one is a NotFoundError."""
+    """Yield the services of the configured agent. Settings and files are validated before the database is opened.
+
+    `long_running` restarts a dead embedded server; `skip_procedure_sync` leaves the agent's procedures unchanged;
+    without `create_agent` an unknown agent raises NotFoundError.
+    """
     check_settings(settings)
     outlook = load_frame_set(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
@@ -100,7 +102,7 @@ async def _contexts(
 
 
 async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
-    """The same for another agent. Nothing of one agent reaches another. Raises NotFoundError when there is none."""
+    """Return the services of another agent, isolated from this one. Raises NotFoundError when there is none."""
     settings = newton.settings.model_copy(update={"agent": name})
     agent_id, embedder = await _resolve_agent(
         newton.scope.db, settings, newton.configured_embedder, newton.scope.clock, create_agent=False
@@ -119,7 +121,7 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
 async def _resolve_agent(
     db: Database, settings: Settings, configured: "Embedder | None", clock: Clock, *, create_agent: bool = True
 ) -> "tuple[UUID, Embedder | None]":
-    """The agent that the settings name, and by whose vectors its memories are found."""
+    """Return the id of the configured agent and the embedder of its active model."""
     named = settings.agent
     agent_id = await (
         agents.get_or_create_agent(db, named, now=clock.now()) if create_agent else agents.get_agent_id(db, named)
@@ -130,8 +132,7 @@ async def _resolve_agent(
 
 
 async def _finish_startup(newton: AgentServices, *, skip_procedure_sync: bool) -> None:
-    """What is loaded by now stays: looking through all of it for circles that nobody holds, as often as a context makes
-    a few thousand tuples, took a fifth of the time of a context."""
+    """Sync procedures and freeze loaded objects: full garbage collections took a fifth of a context's time."""
     if not skip_procedure_sync:
         await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
     gc.freeze()
@@ -139,7 +140,7 @@ async def _finish_startup(newton: AgentServices, *, skip_procedure_sync: bool) -
 
 
 async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
-    """The frame that an input of its own gets, without a database."""
+    """Return the frame for an input, without a database."""
     profiles = load_profiles(settings.profiles_dir, check_expression)
     outlook = load_frame_set(profiles, settings.frames_dir, settings.pack)
     embedder, _ = await asyncio.to_thread(load_models, settings)

@@ -1,4 +1,4 @@
-"""One process that lives for long: the doors, the work that is due, and an orderly end."""
+"""The daemon: HTTP server, job worker and graceful shutdown in one process."""
 
 import asyncio
 import logging
@@ -31,20 +31,18 @@ from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
 DRAIN_SECONDS = 7
-ABORT_SECONDS, EXIT_SECONDS = 8.0, 9.5  # from the order to stop to the loss of every connection, and to the end
+ABORT_SECONDS, EXIT_SECONDS = 8.0, 9.5  # seconds from the stop signal until connections are dropped, and until exit
 BACKLOG = 512
-REQUEST_HEAD_SECONDS = (
-    10  # until the head of a request is there: who sends a byte a second would have the connection for ever
-)
-STALLED_READER_SECONDS = 20  # a reader that takes nothing for so long is dropped
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 15.0  # seconds between tries to reach the database
+REQUEST_HEAD_SECONDS = 10  # seconds for a request head, against clients that send a byte a second
+STALLED_READER_SECONDS = 20  # seconds until a client that reads nothing is dropped
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 15.0  # seconds between attempts to reach the database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenOptions:
-    """Where the daemon is spoken to. Beyond loopback only with TLS, or behind a proxy that has it.
+    """The listen address. Beyond loopback it requires TLS, or a TLS proxy.
 
-    `also` are other names under which it may be called.
+    `allowed_hosts` are further permitted Host names.
     """
 
     host: str = "127.0.0.1"
@@ -56,23 +54,22 @@ class ListenOptions:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The names under which it may be called."""
+        """Return the permitted Host names."""
         return LOOPBACK_HOSTS | {self.host.lower(), *(name.lower() for name in self.allowed_hosts)}
 
     def url(self, sock: socket.socket) -> str:
-        """Where it is reached; with port 0 the system has chosen one."""
+        """Return the URL of the bound socket, with the actual port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{sock.getsockname()[1]}"
 
     def validate(self) -> "ListenOptions":
-        """Itself. Raises ConfigError for an address that others reach unencrypted, and for a certificate
-        that cannot be used."""
+        """Return self. Raises ConfigError for an unencrypted public address or an invalid certificate."""
         if (self.certificate is None) != (self.key is None):
-            raise ConfigError("TLS wants a certificate and its key.", hint="Give --tls-cert and --tls-key.")
+            raise ConfigError("TLS requires a certificate and its key.", hint="Give --tls-cert and --tls-key.")
         if self.host not in LOOPBACK_HOSTS and not self.certificate and not self.behind_proxy:
             raise ConfigError(
-                f"Others reach {self.host}, and tokens would go there unencrypted.",
-                hint="Give --tls-cert and --tls-key, or --behind-proxy when a proxy before Newton speaks TLS.",
+                f"{self.host} is reachable by other machines, and tokens would be sent unencrypted.",
+                hint="Give --tls-cert and --tls-key, or --behind-proxy when a proxy in front of Newton terminates TLS.",
             )
         self._check_certificate()
         return self
@@ -82,16 +79,16 @@ class ListenOptions:
             return
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
-        except OSError as error:  # of which ssl's own is one
+        except OSError as error:  # includes ssl.SSLError
             raise ConfigError(
-                f"{self.certificate} and {self.key} are no certificate and its key: {error.strerror or error}.",
+                f"{self.certificate} and {self.key} are not a certificate and its key:  {error.strerror or error}.",
                 hint="Give --tls-cert and --tls-key two PEM files that Newton may read and that belong together.",
             ) from None
 
 
 class _TimeoutProtocol(H11Protocol):
-    """Drops who reads nothing, and who does not come to the end of what they ask: what is not taken would be kept for
-    them, and the connection with it, for ever."""
+    """Drops clients that stop reading or never complete a request head; each would hold a connection and its buffers
+    for ever."""
 
     _stall_timer: asyncio.TimerHandle | None = None
     _head_timer: asyncio.TimerHandle | None = None
@@ -130,7 +127,7 @@ class _TimeoutProtocol(H11Protocol):
 
 
 class UvicornServer(uvicorn.Server):
-    """Leaves signals to the daemon."""
+    """A uvicorn server that leaves signals to the daemon."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -144,10 +141,10 @@ async def serve(
     on_message: Callable[[str], None] = lambda said: None,
     export_spans: bool = False,
 ) -> None:
-    """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
-    hears of where it serves and of its end."""
+    """Serve until SIGTERM or SIGINT, then drain and exit within ten seconds. `on_message` gets the address and the
+    end."""
     listen.validate()
-    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is said to whoever asks for it
+    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
     token, taken = operator_token.load_or_create_token(settings.home), bind_socket(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -167,12 +164,11 @@ async def serve(
             serving = tasks.create_task(server.serve(sockets=[taken]))
             tasks.create_task(JobWorker(newton.scope.db, build_runner(minds)).work(SCHEDULES, stop))
             on_message(
-                f"Newton serves {listen.url(taken)}. The operator's token is in "
-                f"{settings.home / operator_token.TOKEN_FILE}."
+                f"Newton serves {listen.url(taken)}. Operator token: {settings.home / operator_token.TOKEN_FILE}."
             )
             await stop.wait()
             asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)
-            on_message("Newton ends what it has begun, and leaves.")
+            on_message("Newton is shutting down.")
             hearing.cancel()
             app.state.broadcaster.close()
             server.should_exit = True
@@ -184,7 +180,7 @@ async def serve(
 
 
 def _request_stop(stop: asyncio.Event) -> None:
-    """Stops, and leaves in any case: a thread that waits for a server that says nothing would keep the process."""
+    """Stop, and exit the process even when a thread is blocked on an unresponsive server."""
     if not stop.is_set():
         stop.set()
         leaving = Timer(EXIT_SECONDS, os._exit, (1,))  # pyright: ignore[reportPrivateUsage]  # so it is called
@@ -194,7 +190,7 @@ def _request_stop(stop: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def _cancel_on(stop: asyncio.Event) -> AsyncGenerator[None]:
-    """What is within is called off with a TimeoutError as soon as it is told to stop."""
+    """Cancel the enclosed block with a TimeoutError when `stop` is set."""
     async with asyncio.timeout(None) as limit:
         watching = asyncio.create_task(_expire_on(stop, limit))
         try:
@@ -211,7 +207,7 @@ async def _expire_on(stop: asyncio.Event, limit: asyncio.Timeout) -> None:
 async def _open_with_retry(
     stack: AsyncExitStack, settings: Settings, stop: asyncio.Event, on_message: Callable[[str], None]
 ) -> AgentServices | None:
-    """Newton, as soon as its database answers; None when it is told to stop before that."""
+    """Open Newton, retrying until the database answers; return None when `stop` is set first."""
     pause = FIRST_RETRY_SECONDS
     while not stop.is_set():
         try:
@@ -228,17 +224,17 @@ async def _open_with_retry(
 
 
 def bind_socket(listen: ListenOptions) -> socket.socket:
-    """The socket, taken before anything else is begun. Raises ConfigError when it cannot be had."""
+    """Bind the listening socket, before any other startup step. Raises ConfigError when it cannot be bound."""
     try:
         taken = socket.create_server((listen.host, listen.port), family=_family(listen.host), backlog=BACKLOG)
-        # asyncio does so only for sockets whose protocol is named; else an answer of two packets waits 40 ms for a nod
+        # asyncio sets TCP_NODELAY only for sockets with an explicit protocol; else two-packet responses wait 40 ms
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return taken
     except OverflowError:
-        raise ConfigError(f"{listen.port} is no port.", hint="Give --port a number from 0 to 65535.") from None
+        raise ConfigError(f"{listen.port} is not a port.", hint="Give --port a number from 0 to 65535.") from None
     except OSError as error:
         raise ConfigError(
-            f"Nothing can be served on {listen.host}:{listen.port}: {os.strerror(error.errno or 0)}.",
+            f"Cannot listen on {listen.host}:{listen.port}: {os.strerror(error.errno or 0)}.",
             hint="Another daemon may run there; stop it, or give another --port.",
         ) from None
 
@@ -248,7 +244,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def build_uvicorn_config(app: object, listen: ListenOptions) -> uvicorn.Config:
-    """How the server treats its connections."""
+    """Return the uvicorn configuration."""
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]  # an ASGI application of another package's type
         host=listen.host,

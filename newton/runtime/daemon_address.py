@@ -1,4 +1,4 @@
-"""Where the daemon of a data folder serves, noted there for those of this machine who look for it."""
+"""The address file of the daemon of a data folder, for local clients."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ ADDRESS_FILE = "daemon.json"
 
 
 class DaemonAddress(BaseModel):
-    """Where it serves, and of which version of Newton it is."""
+    """The daemon's URL and its Newton version."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,7 +22,7 @@ class DaemonAddress(BaseModel):
 
 @contextmanager
 def publish_address(home: Path, url: str) -> Generator[None]:
-    """It is noted within the block. Of several daemons of a folder the last one is."""
+    """Write the address file for the duration of the block. The last of several daemons wins."""
     here = DaemonAddress(url=url, version=__version__)
     (home / ADDRESS_FILE).write_text(here.model_dump_json() + "\n", encoding="utf-8")
     try:
@@ -33,7 +33,7 @@ def publish_address(home: Path, url: str) -> Generator[None]:
 
 
 def read_address(home: Path) -> DaemonAddress | None:
-    """The one that was noted, which may have been killed since; None when there is none."""
+    """Return the published address, perhaps of a killed daemon; None when there is none."""
     try:
         return DaemonAddress.model_validate_json((home / ADDRESS_FILE).read_bytes())
     except (OSError, ValidationError):

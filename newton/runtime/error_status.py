@@ -1,4 +1,4 @@
-"""What each named failure is for those who speak HTTP, and for a shell. Nothing else knows statuses."""
+"""HTTP statuses and exit codes of errors, defined only here."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ EXIT_OK, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 class ErrorStatus(NamedTuple):
-    """`exit` is 1 when something outside failed and 2 when it was refused; with `later` the same may work soon."""
+    """`exit_code` is 1 for an external failure and 2 for a refusal; `retryable` means that a retry may succeed."""
 
     http: int
     exit_code: int
@@ -38,5 +38,5 @@ ERROR_STATUSES: dict[str, ErrorStatus] = {
 
 
 def get_error_status(code: str) -> ErrorStatus:
-    """What a failure of that code is."""
+    """Return the status of the error code."""
     return ERROR_STATUSES[code]

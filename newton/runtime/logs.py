@@ -1,4 +1,4 @@
-"""What the daemon says of itself: events with names and ids, a line each, and nothing that anybody said."""
+"""Structured logging of the daemon: events with names and ids, one per line, without user text."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ LogFormat = Literal["json", "plain"]
 
 
 def configure(log_format: LogFormat) -> None:
-    """Everything goes to standard error, as JSON or as a person reads it; so does what libraries have to say."""
+    """Send all logs, also those of libraries, to standard error as JSON or readable text."""
     shown = structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer(colors=False)
     known: list[Processor] = [
         structlog.processors.add_log_level,
@@ -28,17 +28,17 @@ def configure(log_format: LogFormat) -> None:
     library.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=known, processors=last))
     logging.basicConfig(level=logging.WARNING, handlers=[library], force=True)
     logging.captureWarnings(capture=True)
-    # of an unexpected failure the server would say that it was, which is said already
+    # uvicorn would log an unexpected failure a second time
     logging.getLogger("uvicorn.error").addFilter(_has_no_exception)
 
 
 def log_message(text: str) -> None:
-    """A line of the log that is a sentence."""
+    """Log a sentence."""
     structlog.get_logger("newton").info(text)
 
 
 def _drop_exception_text(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """The message of an exception may quote what somebody said; its kind does not."""
+    """Replace an exception by its type, because its message may quote user text."""
     raised = event.pop("exc_info", None)
     if isinstance(raised, tuple):
         kind, *_ = cast("tuple[type[BaseException], ...]", raised)

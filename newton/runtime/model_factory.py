@@ -1,4 +1,4 @@
-"""The models that settings name, loaded when they are first needed."""
+"""Build the models that the settings name, loaded on first use."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def build_chat_model(settings: Settings) -> "OpenAIChat | None":
-    """The model to talk with, or None when neither a key nor an endpoint is set."""
+    """Return the chat model, or None when neither a key nor an endpoint is set."""
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return None
     return import_module("newton.providers.openai_chat").OpenAIChat(settings)
@@ -40,7 +40,7 @@ def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCou
 
 
 def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
-    """The embedder and the token counter. They load for a while, so they do it beside the database's start."""
+    """Return the embedder and the token counter, loaded in parallel with the database's start."""
     tokens = import_module("newton.providers.token_counter")
     tokens.preload()
     match settings.embedding:
@@ -54,25 +54,25 @@ def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
 
 @cache
 def _load_minilm(device: str) -> "Embedder":
-    """One for the whole process: each would take 100 MiB."""
+    """Return the embedder shared by the process; each instance takes 100 MiB."""
     return import_module("newton.providers.minilm").MiniLM(device)
 
 
 class MissingEmbedder:
-    """An embedding model by which memories are found, and that the settings do not name any more."""
+    """Stands in for an active embedding model that the settings do not name."""
 
     def __init__(self, identity: str) -> None:
         self.identity, self.dimensions = identity, 1
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         raise ProviderError(
-            f"Memories are found by {self.identity}, which cannot be asked.",
-            hint="`newton reembed` has the model of your settings take over.",
+            f"The active embedding model {self.identity} is not configured.",
+            hint="Run `newton reembed` to switch to the model of your settings.",
         )
 
 
 def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
-    """The embedder by whose vectors memories are found: that of the settings, or another as long as it is active."""
+    """Return the embedder of the active model: that of the settings, or another while it is active."""
     if configured is None or identity in (None, configured.identity):
         return configured
     if identity == import_module("newton.providers.minilm").MiniLM.identity:

@@ -1,4 +1,4 @@
-"""What settings say, as the parts take it."""
+"""Convert settings to the options of each component."""
 
 from datetime import timedelta
 
@@ -12,13 +12,10 @@ from newton.settings import Settings
 
 
 def check_settings(settings: Settings) -> None:
-    """Raises ConfigError for settings of which one has the other do nothing. What was not set gives way instead."""
+    """Raises ConfigError for contradictory settings. Defaults adjust instead."""
     if "conversation_tokens" in settings.model_fields_set and settings.conversation_tokens > settings.window_tokens:
         raise ConfigError(
-            (
-                f"A conversation of {settings.conversation_tokens:,} tokens is more than a "
-                f"window of {settings.window_tokens:,}."
-            ),
+            f"Conversations of {settings.conversation_tokens:,} tokens exceed a window of {settings.window_tokens:,}.",
             hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or leave it out.",
         )
     looked_at = build_artifact_policy(settings).candidate_count
@@ -31,7 +28,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def build_turn_limits(settings: Settings) -> TokenLimits:
-    """What one turn may cost."""
+    """Return the token limits of one turn."""
     return TokenLimits(
         context=settings.context_tokens,
         conversation=settings.conversation_tokens,
@@ -43,7 +40,7 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
 
 
 def conversation_budget(settings: Settings) -> int:
-    """What a conversation may cost in a request, by our own count."""
+    """Return the limit of a conversation in a request, in local tokens."""
     most = build_turn_limits(settings)
     return split_window(
         most.window, reply=most.reply, conversation=most.conversation, context=most.context
@@ -51,7 +48,7 @@ def conversation_budget(settings: Settings) -> int:
 
 
 def build_thresholds(settings: Settings) -> LifecycleThresholds:
-    """At which memories change their state, as the settings say."""
+    """Return the lifecycle thresholds."""
     return LifecycleThresholds(
         core_min_sources=settings.core_sources,
         max_facts_per_attribute=settings.facts_per_attribute,
@@ -71,10 +68,10 @@ def build_thresholds(settings: Settings) -> LifecycleThresholds:
 
 
 def build_summary_sizes(settings: Settings) -> SummarySizes:
-    """Into what conversations and documents are cut. Raises ConfigError when a piece would only repeat."""
+    """Return the chunk and summary sizes. Raises ConfigError when the overlap fills a chunk."""
     if settings.rag_chunk_overlap >= settings.rag_chunk_size:
         raise ConfigError(
-            f"An overlap of {settings.rag_chunk_overlap} tokens leaves nothing new in {settings.rag_chunk_size}.",
+            f"An overlap of {settings.rag_chunk_overlap} tokens fills a chunk of {settings.rag_chunk_size}.",
             hint="Set NEWTON_RAG_CHUNK_OVERLAP below NEWTON_RAG_CHUNK_SIZE.",
         )
     return SummarySizes(
@@ -86,7 +83,7 @@ def build_summary_sizes(settings: Settings) -> SummarySizes:
 
 
 def build_artifact_policy(settings: Settings) -> ArtifactPolicy:
-    """How artifacts of a session are chosen for its contexts."""
+    """Return the policy that selects session artifacts for contexts."""
     return ArtifactPolicy(
         top_k=settings.rag_top_k_max,
         min_similarity=settings.rag_similarity_threshold,

@@ -1,4 +1,4 @@
-"""OpenTelemetry: spans of requests, jobs, contexts and models, for who has a collector."""
+"""OpenTelemetry export of spans of requests, jobs, contexts and model calls."""
 
 import asyncio
 import sys
@@ -13,18 +13,18 @@ from newton.errors import ConfigError
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-FLUSH_TIMEOUT_MS = 1_000  # for a collector that says nothing, at the end
+FLUSH_TIMEOUT_MS = 1_000  # for an unresponsive collector, at shutdown
 
 
 class OtelSpanTracer:
-    """Tells spans to a tracer."""
+    """Sends spans to an OpenTelemetry tracer."""
 
     def __init__(self, tracer: "Tracer") -> None:
         self._tracer = tracer
         self._extract = import_module("opentelemetry.propagate").extract
 
     def start_current_span(self, name: str, headers: Mapping[str, str]) -> "AbstractContextManager[Span]":
-        # neither the message of a failure nor its trace, which may quote what somebody said
+        # without exception messages and tracebacks, which may quote user text
         return self._tracer.start_as_current_span(
             name,
             context=self._extract(headers) if headers else None,
@@ -38,7 +38,7 @@ class OtelSpanTracer:
 
 @asynccontextmanager
 async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
-    """As long as it lasts spans are sent over OTLP to where the usual OTEL_… variables say.
+    """Export spans over OTLP to the endpoint of the OTEL_… variables while the block runs.
 
     Raises ConfigError when the packages for it are not installed.
     """
@@ -52,7 +52,7 @@ async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
     except ImportError:
         install = f"{sys.executable} -m pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
         raise ConfigError("The packages that write traces are missing.", hint=f"`{install}` brings them.") from None
-    given = resources.OTELResourceDetector().detect()  # by OTEL_SERVICE_NAME it may be called otherwise
+    given = resources.OTELResourceDetector().detect()  # OTEL_SERVICE_NAME overrides it
     provider = sdk.TracerProvider(resource=resources.Resource({"service.name": "newton"}).merge(given))
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
     telemetry.set_tracer(OtelSpanTracer(provider.get_tracer("newton", __version__)))

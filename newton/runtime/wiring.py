@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentServices:
-    """Everything that works, for the agent that the settings name."""
+    """All services of one agent."""
 
     settings: Settings
     scope: AgentScope
@@ -101,7 +101,7 @@ class AgentServices:
 
     def guardrails(self, origin: str) -> "GuardrailService":
         """Return the guardrails. Raises ConfigError for a guardrail file that cannot be used."""
-        # CEL takes a fifth of a second to load, and most commands evaluate no decision
+        # CEL takes 0.2 s to load, and most commands evaluate no decision
         module = import_module("newton.agent.services.guardrails")
         return module.GuardrailService(
             scope=self.scope.at(origin),
@@ -163,13 +163,13 @@ class AgentServices:
         )
 
     def carrier(self) -> AgentArchive:
-        """Return what exports the agent to a file and imports it."""
+        """Return the exporter and importer of the agent."""
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
 
     def compaction(self, on_event: Callable[[CompactionEvent], None] = lambda event: None) -> CompactionService:
-        """Return the compaction of conversations; `tell` is called with its progress events.
+        """Return the conversation compaction; `on_event` receives its progress.
 
-        The model that summarizes may be another one than the chat model, at the same endpoint.
+        The summarizing model may differ from the chat model, at the same endpoint.
         """
         settings = self.settings
         other = settings.model_copy(update={"openai_model": settings.compaction_model or settings.openai_model})
@@ -216,7 +216,7 @@ class AgentServices:
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:
-        """Return the working memory of a session, or without a name of the last active one. Raises NotFoundError."""
+        """Return the working memory of the named session, or of the last active one. Raises NotFoundError."""
         scope = self.scope
         return WorkingMemory(
             scope=scope,

@@ -125,6 +125,6 @@ async def test_a_file_that_fits_its_hash_and_not_the_database_leaves_nothing(
 async def test_an_agent_that_has_begun_to_live_is_not_written_over(db: Database, tmp_path: Path) -> None:
     ana = await live(db, "ana")
     whole = await exported(db, ana, tmp_path)
-    with pytest.raises(ConflictError, match="memories of its own"):
+    with pytest.raises(ConflictError, match="already has memories"):
         await carrier(db, ana, "ana", tmp_path).restore(io.BytesIO(whole))
     assert await exported(db, ana, tmp_path) == whole

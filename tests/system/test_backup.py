@@ -137,7 +137,7 @@ async def replaced(home: Path, copy: Path) -> None:
     """Data that is there stays until somebody says otherwise, and then lies beside."""
     with pytest.raises(ConflictError, match="--replace"):
         await restore(settings(home), copy, schema=SCHEMA, replace=False)
-    with EmbeddedServer.start(home), pytest.raises(ConflictError, match="at work"):
+    with EmbeddedServer.start(home), pytest.raises(ConflictError, match="uses the data"):
         await restore(settings(home), copy, schema=SCHEMA, replace=True)
     done = await restore(settings(home), copy, schema=SCHEMA, replace=True)
     assert done.previous_data and (done.previous_data / "PG_VERSION").is_file()

@@ -329,7 +329,7 @@ def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
 def test_doctor_says_that_settings_contradict_each_other(home: Path) -> None:
     done = typed(home, "doctor", NEWTON_WINDOW_TOKENS="2000", NEWTON_CONVERSATION_TOKENS="3000")
     assert done.returncode == 1
-    assert "✗ A conversation of 3,000 tokens is more than a window of 2,000.\n    Set NEWTON_" in done.stdout
+    assert "✗ Conversations of 3,000 tokens exceed a window of 2,000.\n    Set NEWTON_" in done.stdout
 
 
 def test_help_is_quick_and_loads_nothing_heavy(home: Path) -> None:

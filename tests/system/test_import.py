@@ -177,7 +177,7 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
     "an event of no type": (event(event_type="File Read"), "Invalid event type"),
     "an event as a list": (event(payload=[1]), "'payload'"),
     "a document without a ref": ({"type": "document", "content": "x"}, "no 'ref'"),
-    "a document that says nothing": (document("---\n---"), "says nothing"),
+    "a document that says nothing": (document("---\n---"), "is empty"),
     "a relation to nobody": ({"type": "relation", "source": "Ana", "relation_type": "likes"}, "'target'"),
     "a text too long": (fact("x" * 1_000_001), "the maximum is 1,000,000"),
 }

@@ -50,7 +50,7 @@ def test_what_is_listed_is_never_the_token(house: Path) -> None:
     ("words", "said"),
     [
         (["tokens", "revoke", "nobody"], "newton tokens list"),
-        (["tokens", "create", "x", "--days", "0"], "Give a time to come"),
+        (["tokens", "create", "x", "--days", "0"], "Give a time in the future"),
         (["tokens", "create", "x", "--scope", "all"], "read"),
     ],
 )

@@ -68,5 +68,5 @@ async def test_a_scripted_model_stops_at_the_ceiling() -> None:
 
 
 async def test_a_scripted_model_without_lines_fails_with_a_remedy() -> None:
-    with pytest.raises(ProviderError, match="Give it more lines"):
+    with pytest.raises(ProviderError, match="Add replies to its script"):
         await told(ScriptedChat())

@@ -183,7 +183,7 @@ WRONG = {
     "half-life of zero": (
         "days: 7",
         "days: 0",
-        ("9: recency.half_life_days should be greater than 0, not 0. The half-life"),
+        "9: recency.half_life_days should be greater than 0, not 0. The half-life",
     ),
     "fill": ("weights:", "fill: squeeze\nweights:", "3: fill should be 'stop', 'skip' or 'downgrade', not 'squeeze'."),
     "order": (

@@ -277,7 +277,7 @@ def expand_default_command(argv: list[str]) -> list[str]:
 def _register(app: App, commands: Mapping[str, tuple[str, str]], called: Sequence[str]) -> None:
     for name, (where, does) in commands.items():
         group = GROUP_BY_COMMAND.get(name) if app.name == ("newton",) else None
-        app.command(where, name=name, help=None if name in called else does, **({"group": group} if group else {}))
+        app.command(where, name=name, help=None if name in called else does, group=group)
 
 
 def main() -> NoReturn:

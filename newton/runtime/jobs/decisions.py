@@ -26,9 +26,9 @@ async def remind_reviews(newton: AgentServices) -> JobOutcome:
 def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
     """Return the ids of the decisions past their review date; texts stay where they can be erased. Pure."""
     if not due:
-        return JobOutcome(reason="no decision is past its date to look again")
+        return JobOutcome(reason="no decision is past its review date")
     since = min(one.look_again_at for one in due if one.look_again_at)
-    because = f"{format_count(len(due), 'decision')} past the date to look again, the first since {since:%Y-%m-%d}"
+    because = f"{format_count(len(due), 'decision')} past the review date, the first since {since:%Y-%m-%d}"
     return JobOutcome(reason=because, result={"decisions": [str(one.decision_id) for one in due]})
 
 
@@ -88,13 +88,18 @@ async def verify_ledger(newton: AgentServices) -> JobOutcome:
 
 
 JOBS = (
-    Job(name="remind", description="Says which decisions wait for an outcome.", schedule=daily(7), run=remind_reviews),
+    Job(name="remind", description="Lists decisions that await an outcome.", schedule=daily(7), run=remind_reviews),
     Job(
         name="calibrate",
-        description="Works out what stated confidence is worth.",
+        description="Takes a snapshot of confidence calibration.",
         schedule=daily(4),
         run=take_calibration_snapshot,
     ),
-    Job(name="growth", description="Reports how the agent has grown.", schedule=weekly("Monday", 6), run=report_growth),
+    Job(
+        name="growth",
+        description="Reports the agent's growth metrics.",
+        schedule=weekly("Monday", 6),
+        run=report_growth,
+    ),
     Job(name="verify", description="Verifies the ledger of decisions.", schedule=daily(4, 30), run=verify_ledger),
 )

@@ -23,11 +23,11 @@ NO_MODEL = "no model is set to ask"
 NO_TOKENS_LEFT = "the model's tokens of today are spent"
 
 LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
-    "fact": "Moves facts to the states that their record asks for.",
-    "episode": "Shortens and archives episodes that are old.",
-    "procedure": "Judges procedures by how they went.",
-    "censor": "Retires and restores censors by how often they were right.",
-    "caps": "Archives what is beyond the most of a kind, and brings back what has room.",
+    "fact": "Applies lifecycle transitions to facts.",
+    "episode": "Shortens and archives old episodes.",
+    "procedure": "Applies lifecycle transitions to procedures by their results.",
+    "censor": "Retires and restores censors by their accuracy.",
+    "caps": "Archives memories above the limit of their kind, and restores them within it.",
 }
 
 
@@ -172,8 +172,8 @@ JOBS = (
     ),
     _build_job("summarise", summarize_sessions, "Brings the summaries of sessions up to date."),
     _build_job("extract", extract_memories, "Has the model read conversations that none has read."),
-    _build_job("compress", summarize_lines, "Has the model tell long lines shorter."),
+    _build_job("compress", summarize_lines, "Shortens long lines with the model."),
     _build_job(REEMBED, reembed_memories, "Has the embedding model that is set take over from another one."),
-    _build_job("generalise", generalize_facts, "Tells in few what has grown too many."),
+    _build_job("generalise", generalize_facts, "Summarizes attributes with too many facts."),
     *(lifecycle_job(kind) for kind in LIFECYCLE_DESCRIPTIONS),
 )

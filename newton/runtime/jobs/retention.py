@@ -67,13 +67,13 @@ def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
 JOBS = (
     Job(
         name="retain",
-        description="Lets go of old contexts, working sets and runs.",
+        description="Deletes old contexts, working sets and runs.",
         schedule=daily(3, 40),
         run=apply_retention,
     ),
     Job(
         name="vacuum",
-        description="Says which tables are not kept tidy.",
+        description="Lists tables that need a vacuum.",
         schedule=weekly("Sunday", 5),
         run=check_vacuum,
     ),

@@ -1,1 +1,1 @@
-"""Bringing memories in from files."""
+"""Import and export of memories as files."""

@@ -1,4 +1,4 @@
-"""One agent as a file: everything that is theirs, written line by line, verified, and taken in whole or not at all."""
+"""Export and restore of one agent: all its rows as a checksummed NDJSON file, restored atomically."""
 
 import asyncio
 import base64
@@ -27,8 +27,8 @@ SQL = load("newton.runtime.transfer", "agent_archive.sql")
 
 FORMAT = 1
 POSTINGS_TABLE = "memory.postings"
-LAST_TABLES = (POSTINGS_TABLE, "memory.embeddings")  # of what the others hold
-# What belongs to a database and not to a mind, and who may ask for it.
+LAST_TABLES = (POSTINGS_TABLE, "memory.embeddings")  # derived from the other tables
+# Tables that belong to a database, not to an agent, and access tokens.
 EXCLUDED_TABLES = {
     "runtime.agents",
     "runtime.tokens",
@@ -46,7 +46,7 @@ ROW_PREFIX, ROW_SEPARATOR, ROW_SUFFIX = b'{"table":"', b'","row":', b"}\n"
 
 
 class ArchiveHeader(BaseModel):
-    """The first line: whose mind it is, of when, and how many lines of each table follow."""
+    """The first line: the agent, the time of export, and the line count of each table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,7 +58,7 @@ class ArchiveHeader(BaseModel):
 
 
 class ArchiveTrailer(BaseModel):
-    """The last line. `sha256` is of all bytes before it."""
+    """The last line. `sha256` covers all bytes before it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +68,7 @@ class ArchiveTrailer(BaseModel):
 
 
 class VectorRow(BaseModel):
-    """The vector of a memory, as the bytes of half floats that the database stores."""
+    """The vector of a memory, as the bytes of the stored half floats."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,14 +79,14 @@ class VectorRow(BaseModel):
 
 
 class ArchiveRow(NamedTuple):
-    """A row as it stands in the file."""
+    """One row of the file."""
 
     table: str
     row: bytes
 
 
 class ArchiveWriter:
-    """A file that is being written, with the hash of what is in it."""
+    """An open file and the running hash of its content."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.lines, self.hash = file, 0, hashlib.sha256()
@@ -104,14 +104,14 @@ class ArchiveWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentArchive:
-    """Carries one agent out of a database, or into it."""
+    """Exports one agent from a database, or restores one into it."""
 
     scope: AgentScope
     agent: str
     chain_heads: ChainHeadFiles
 
     async def export(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
-        """Writes the agent as it stands at one moment. What others write meanwhile is not in it."""
+        """Write the agent from one snapshot, without concurrent writes."""
         async with self.scope.transaction(snapshot=True) as tx:
             parts = await _archived_tables(tx)
             counts = {part: await self._count_rows(tx, part) for part in parts}
@@ -154,23 +154,22 @@ class AgentArchive:
                     yield row["line"]
 
     async def restore(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
-        """Makes the agent what the file says, all of it or nothing.
+        """Restore the agent from the file in one transaction.
 
-        Raises InputError for a file that is not as it was written, before anything is touched, and ConflictError for an
-        agent that has begun to live.
+        Raises InputError for a damaged file, before any change, and ConflictError for an agent that has memories.
         """
         header = await asyncio.to_thread(verify_archive, file)
         async with self.scope.transaction() as tx:
             row = await SQL["has_data"].fetch_one(tx, agent_id=self.scope.agent_id)
             if row and row["begun"]:
                 raise ConflictError(
-                    f"The agent {self.agent!r} has memories of its own.",
-                    hint="Name a new one with --agent, or take this one away with"
+                    f"The agent {self.agent!r} already has memories.",
+                    hint="Name a new one with --agent, or erase this one with"
                     f" `newton erase --agent {shlex.quote(self.agent)} --everything`.",
                 )
-            with reject_invalid_rows("The file holds what this database cannot keep"):
+            with reject_invalid_rows("The file holds rows that this database rejects"):
                 if strange := header.counts.keys() - set(await _archived_tables(tx)):
-                    raise InputError(f"The file has {min(strange)}, which is not known here.", hint=UPDATE_HINT)
+                    raise InputError(f"The file has {min(strange)}, which this Newton does not know.", hint=UPDATE_HINT)
                 await SQL["erase_agent"].execute(tx, agent_id=self.scope.agent_id)
                 await SQL["defer_constraints"].execute(tx)
                 for part, rows in _batch_rows(row for row in _iter_rows(file) if row.table in header.counts):
@@ -219,15 +218,15 @@ def _json_array(rows: list[bytes]) -> str:
 
 
 async def _archived_tables(tx: Tx) -> list[str]:
-    """The tables that a file carries, in an order in which they can be taken in."""
+    """Return the exported tables in foreign key order."""
     found = [row["part"] for row in await SQL["list_tables"].fetch_all(tx)]
     return [*(part for part in found if part not in EXCLUDED_TABLES and part not in LAST_TABLES), *LAST_TABLES]
 
 
 def verify_archive(file: IO[bytes]) -> ArchiveHeader:
-    """The header of a file that is as it was written; leaves the file at its beginning.
+    """Return the header of an intact file, rewound to its beginning.
 
-    Raises InputError otherwise: one changed byte is enough.
+    Raises InputError when any byte differs.
     """
     file.seek(0)
     seen, lines, last = hashlib.sha256(), -1, b""
@@ -242,7 +241,7 @@ def verify_archive(file: IO[bytes]) -> ArchiveHeader:
     except ValidationError:
         raise _damaged_error("its end is missing") from None
     if (end.lines, end.sha256) != (lines, seen.hexdigest()) or last != end.model_dump_json().encode() + b"\n":
-        raise _damaged_error("its lines are not those that were written")
+        raise _damaged_error("its checksum does not match")
     return header
 
 
@@ -250,7 +249,7 @@ def _parse_header(line: bytes) -> ArchiveHeader:
     try:
         header = ArchiveHeader.model_validate_json(line)
     except ValidationError:
-        raise _damaged_error("its first line is none of an export") from None
+        raise _damaged_error("its first line is not an export header") from None
     if header.format != FORMAT:
         raise InputError(
             f"The export is of format {header.format}, and this Newton reads {FORMAT}.",
@@ -261,12 +260,12 @@ def _parse_header(line: bytes) -> ArchiveHeader:
 
 def _damaged_error(reason: str) -> InputError:
     return InputError(
-        f"The export is damaged: {reason}. Nothing was taken.", hint="Copy the file anew from where it was made."
+        f"The export is damaged: {reason}. Nothing was imported.", hint="Copy the file again from its source."
     )
 
 
 def is_archive(first_line: bytes) -> bool:
-    """Whether a file with that first line is an export, damaged or not, and no list of things to import."""
+    """Return True when the first line is that of an export, damaged or not, rather than an import file."""
     try:
         given = json.loads(first_line)
     except ValueError:

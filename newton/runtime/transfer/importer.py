@@ -1,4 +1,4 @@
-"""`import`: a file becomes memories, each line once; repeating it changes nothing."""
+"""`import`: store the lines of a file as memories, idempotently."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from newton.runtime.transfer.ndjson import read_lines
 from newton.runtime.transfer.schema import ImportItem, MessageItem
 from newton.runtime.transfer.writers import write_items
 
-# A unit of work takes so many lines, or so many characters of them if that is less.
+# The limits of a transaction, in lines and in characters.
 BATCH_LINES = 100
 BATCH_CHARACTERS = 4_000_000
 ORIGIN = "import"
@@ -32,7 +32,7 @@ ProgressCallback = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class LineRejection:
-    """A line that was not taken, and why."""
+    """A rejected line and the reason."""
 
     line: int
     reason: str
@@ -40,7 +40,7 @@ class LineRejection:
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """What an import did. `down` is the embedder's last word when vectors could not be made."""
+    """The counts of an import. `embedder_error` is the last error of the embedder, if it failed."""
 
     new: int = 0
     unchanged: int = 0
@@ -52,7 +52,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class EmbedSignal:
-    """How the writer tells the embedder that there is more to do, and when that was all."""
+    """Signals from the writer to the embedder: more work, and the end of writing."""
 
     work_available: asyncio.Event = field(default_factory=asyncio.Event)
     is_finished: bool = False
@@ -60,7 +60,7 @@ class EmbedSignal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NdjsonImporter:
-    """Imports into one agent. Each batch commits whole; a run that was killed is finished by running it again."""
+    """Imports into one agent. Each batch is one transaction; rerunning completes an interrupted import."""
 
     scope: AgentScope
     outbox: EmbeddingOutbox | None
@@ -68,8 +68,7 @@ class NdjsonImporter:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def run(self, path: Path, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
-        """Takes every valid line of the file once; `progress` is told how many lines each step finished, which may be
-        none."""
+        """Import each valid line once; `progress` gets the number of lines that each step finished, perhaps 0."""
         report, pace = ImportReport(), EmbedSignal()
         async with task_group() as tasks:
             tasks.create_task(self._drain_outbox(report, pace, progress))
@@ -102,7 +101,7 @@ class NdjsonImporter:
         signal.work_available.set()
 
     async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport) -> None:
-        """The batch in one unit of work; if a line of it is refused, each half in its own, until only that line is."""
+        """Write the batch in one transaction; if a line is rejected, bisect until only that line is left out."""
         try:
             new = await self.scope.db.run_with_retry(
                 self.scope.agent_id, lambda tx: self._write_items(tx, [item for _, item in batch])
@@ -120,7 +119,7 @@ class NdjsonImporter:
         report.unchanged += len(batch) - new
 
     async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
-        """Where the ledger ends now, if decisions came in."""
+        """Record the chain head of the ledger if the batch has decisions."""
         if any(isinstance(item, NewDecision) for _, item in batch):
             seen = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
             async with self.scope.transaction() as tx:
@@ -135,7 +134,7 @@ class NdjsonImporter:
         return new
 
     async def _close_sessions(self, session_refs: set[str], report: ImportReport, progress: ProgressCallback) -> None:
-        """Every session of the file has been said to its end, as far as the file knows."""
+        """Close each session of the file."""
         ctx = self.scope.at(ORIGIN).write_context("agent")
         for ref in sorted(session_refs):
             async with self.scope.transaction() as tx:
@@ -144,7 +143,7 @@ class NdjsonImporter:
             progress(0)
 
     async def _drain_outbox(self, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback) -> None:
-        """Follows the writer and empties the outbox until both are done, or the embedder is down."""
+        """Embed alongside the writer until the outbox is empty or the embedder fails."""
         while self.outbox is not None and report.embedder_error is None:
             last = signal.is_finished
             drained = await self.outbox.drain(on_progress=lambda landed: progress(0))

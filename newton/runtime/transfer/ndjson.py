@@ -1,4 +1,4 @@
-"""The lines of an import file: one JSON object each. What cannot be taken is refused with its number and a reason."""
+"""Parse an import file: one JSON object per line. An invalid line is rejected with its number and a reason."""
 
 import codecs
 import json
@@ -18,7 +18,7 @@ KNOWN_TYPES = f"Known types: {', '.join(LINE_TYPES)}."
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]]:
-    """Each line that says something, by its number from 1 and its bytes: what it holds, or why it is refused."""
+    """Yield each non-blank line's number from 1, its size in bytes, and its item or its error."""
     seen: Counter[bytes] = Counter()
     for number, raw in _raw_lines(path):
         if isinstance(raw, NewtonError):
@@ -33,19 +33,19 @@ def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]
 
 
 def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
-    """What a line says; `nth` is how often the file had the very same line before.
+    """Parse a line; `occurrence` counts the identical lines before it.
 
-    Raises InputError for anything but a valid line of the format.
+    Raises InputError for an invalid line.
     """
     try:
         given = LINE_ADAPTER.validate_python(json.loads(raw.decode("utf-8")))
-        # Without a ref of its own, the same line is the same thing when the file comes again.
+        # Without a ref, a line is identified by its content, so that a repeated import is idempotent.
         return given.to_item(given.ref or digest(raw.strip().decode()).hex(), occurrence)
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8.") from None
     except ValidationError as error:
         raise _to_input_error(error) from None
-    except (ValueError, RecursionError) as error:  # no JSON, or a number too long to be read
+    except (ValueError, RecursionError) as error:  # invalid JSON, or a number too long to parse
         raise InputError(f"not JSON: {error}.", hint="Each line is one JSON object.") from None
 
 
@@ -59,11 +59,11 @@ def _to_input_error(error: ValidationError) -> InputError:
     field = ".".join(str(part) for part in first["loc"] if part not in LINE_TYPES)
     said = first["msg"][:1].lower() + first["msg"][1:]
     what = f"{field!r}: {said}" if field else said
-    return InputError(f"{what}.", hint="`newton import --help` shows each line's fields.")
+    return InputError(f"{what}.", hint="See the fields in `newton import --help`.")
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
-    """Never holds more than one line of the allowed length."""
+    """Yield the lines in constant memory; an overlong line is an error."""
     number = 0
     try:
         file = path.open("rb")

@@ -1,4 +1,4 @@
-"""What each line of an import file may say, and the thing it asks Newton to keep."""
+"""The line types of an import file, and the items they convert to."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ T = TypeVar("T")
 
 
 class MessageItem(NamedTuple):
-    """A line of dialogue, in the session of that name."""
+    """A message in the named session."""
 
     session: str
     message: Message
 
 
 class EventItem(NamedTuple):
-    """An event, perhaps in the session of that name."""
+    """An event, optionally in the named session."""
 
     ref: str
     event: EventData
@@ -53,7 +53,7 @@ class EventItem(NamedTuple):
 
 
 class DocumentItem(NamedTuple):
-    """A document with its text as it was read."""
+    """A document and its parsed text."""
 
     ref: str
     title: str
@@ -86,7 +86,7 @@ class ImportLine(BaseModel):
 
 
 class ToolCallInput(BaseModel):
-    """A call of a tool. Its arguments are JSON, as such or as text."""
+    """A tool call. Its arguments are a JSON value or JSON text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -100,7 +100,7 @@ class ToolCallInput(BaseModel):
 
 
 class MessageText(Protocol):
-    """What a message says, and to whom."""
+    """The text, role and tool fields of a message."""
 
     @property
     def role(self) -> Role: ...
@@ -113,13 +113,13 @@ class MessageText(Protocol):
 
 
 def find_message_error(message: MessageText) -> str | None:
-    """Why nobody can have said that."""
+    """Return the reason why the message is invalid, or None."""
     if not message.content and not message.calls:
-        return "'content' is empty, and nothing is called"
+        return "'content' is empty, and there are no tool calls"
     if message.calls and message.role != "assistant":
-        return "only an assistant calls tools"
+        return "only an assistant message may call tools"
     if message.answers and message.role != "tool":
-        return "only a tool answers a call"
+        return "only a tool message may answer a call"
     return None
 
 
@@ -221,9 +221,9 @@ class DecisionImportLine(ImportLine):
     reviewed_at: Timestamp | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        """Without a time of its own its outcome was known at once."""
+        """Convert the line. An outcome without a time gets the decision's time."""
         if self.outcome is None and (self.lesson or self.reviewed_at):
-            raise InputError("there is no 'outcome'.", hint="A lesson and the time of a review belong to one.")
+            raise InputError("there is no 'outcome'.", hint="A lesson and a review time require an outcome.")
         given = self.model_dump(
             exclude={"type", "ref", "alternatives", "reasons", "tags", "outcome", "lesson", "reviewed_at"}
         )
@@ -251,7 +251,7 @@ class ProcedureImportLine(ImportLine):
     details: CleanText | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        """The name is what names it; a ref of the caller's is not kept."""
+        """Convert the line. Procedures are identified by name; a ref is ignored."""
         given = self.model_dump(include={"name", "description", "domain", "details"}, exclude_none=True)
         return Skill(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **given)
 
@@ -277,7 +277,7 @@ class EventImportLine(ImportLine):
     at: Timestamp
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        # the same event may happen twice in one moment
+        # identical events may have the same time
         return EventItem(
             self.ref or f"{ref} {occurrence}", validate_event(self.event_type, self.at, self.payload), self.session
         )
@@ -326,7 +326,7 @@ class DocumentImportLine(ImportLine):
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
         if self.ref is None:
-            raise InputError("the document has no 'ref'.", hint="By it the document is known when it comes again.")
+            raise InputError("the document has no 'ref'.", hint="It identifies the document in repeated imports.")
         read = parse_text(self.content, self.format)
         return DocumentItem(ref, self.title or read.title or ref, self.format, read)
 

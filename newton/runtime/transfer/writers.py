@@ -1,4 +1,4 @@
-"""Writes what lines of an import file ask for, each kind through the store that it belongs to."""
+"""Write the items of an import, each kind through its store."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ Items = Sequence[ImportItem]
 
 @dataclass(frozen=True, slots=True)
 class ChunkOptions:
-    """How tokens are counted, and into pieces of how many what is long is cut."""
+    """The token counter and the chunk size in tokens."""
 
     count_tokens: TokenCounter
     sizes: SummarySizes = DEFAULT_SIZES
@@ -44,9 +44,9 @@ ItemWriter = Callable[[Tx, Items, LifecycleContext, ChunkOptions], Awaitable[int
 
 
 async def write_items(tx: Tx, items: Items, *, ctx: LifecycleContext, sizes: SummarySizes = DEFAULT_SIZES) -> int:
-    """Keeps all of them in the caller's unit of work and returns how many said something new.
+    """Write the items in the caller's transaction and return the number of new ones.
 
-    Raises InputError and ConflictError for one that cannot be kept.
+    Raises InputError and ConflictError for an item that cannot be stored.
     """
     cutting = ChunkOptions(ctx.count_tokens, sizes)
     return sum([await kept(tx, items, ctx, cutting) for kept in WRITERS])
@@ -135,7 +135,7 @@ def _of_type(items: Iterable[ImportItem], kind: type[T]) -> list[T]:
     return [item for item in items if isinstance(item, kind)]
 
 
-# In this order: an entity is introduced before it is bound to others.
+# In this order: entities before their relations.
 WRITERS: tuple[ItemWriter, ...] = (
     _write_messages,
     _write_facts,
