@@ -231,10 +231,8 @@ def _find_refused(
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
-    """Return the dated memories outside the time ranges that the input asks for.
-
-    Empty unless the context is adaptive, the input asks for a whole range, and some memory is within it.
-    """
+    """Return the dated memories outside the input's time ranges. Empty unless the context is adaptive, the input asks
+    for a whole range, and some memory is within it."""
     dated = [s for s in ordered if s.found.kind in DATED_KINDS] if assembly_input.is_adaptive else []
     if not any(s.features[TIMELY_INDEX] for s in dated) or not asks_for_whole_range(
         assembly_input.input, assembly_input.time_ranges
@@ -317,10 +315,8 @@ def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
-    """Return the lines of Current Focus: messages just out of view, oldest first, then pending decisions.
-
-    Fits them into the layer; `added_ids` are included at any cost.
-    """
+    """Return the lines of Current Focus that fit the layer: messages just out of view, oldest first, then pending
+    decisions. `added_ids` are included at any cost."""
     left = assembly_input.budget.layers["working"] - assembly_input.header_tokens["working"]
     shown: list[RetrievedMemory] = []
     full = False

@@ -60,11 +60,8 @@ class StoredCandidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleTrace:
-    """Everything about a bundle except its candidates.
-
-    `candidate_count` and `focus_count` divide the list of memories. `features`, `reasons`, `states` and `outcomes`
-    decode the columns. `rules_hash` is the code version.
-    """
+    """Everything about a bundle except its candidates. `candidate_count` and `focus_count` divide the list of memories;
+    `features`, `reasons`, `states` and `outcomes` decode the columns; `rules_hash` is the code version."""
 
     frame_choice: FrameChoice
     frame_edition: str

@@ -12,11 +12,8 @@ DECISION_FRAME = "decision"  # frame of inputs that ask for a choice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputCoverage:
-    """How well the context covers an input.
-
-    `cosine` is the highest cosine to anything in it, None without an embedder. `word_share` is the share of the input's
-    content words in it. A follow-up needs no coverage.
-    """
+    """Coverage of an input by the context. `cosine` is the highest cosine to anything in it, None without an embedder;
+    `word_share` the share of the input's content words in it. A follow-up needs no coverage."""
 
     cosine: float | None
     word_share: float

@@ -34,10 +34,8 @@ class ContextChanges(NamedTuple):
 
 
 class NewMatches(NamedTuple):
-    """The highest cosine of the context to the input, None without vectors, and the new memories that match.
-
-    `unjudged_count` counts new memories that could not be compared.
-    """
+    """The highest cosine of the context to the input, None without vectors; the new memories that match; and the number
+    of those that could not be compared."""
 
     cosine: float | None
     memories: Sequence[RetrievedMemory]

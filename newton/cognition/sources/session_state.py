@@ -22,7 +22,7 @@ MAX_OPEN_DECISIONS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """The session's last frame, its messages just out of view (latest first), pending decisions and calibration note."""
+    """Last frame of the session, its messages just out of view (latest first), pending decisions, calibration note."""
 
     frame: str | None = None
     focus: Sequence[RetrievedMemory] = ()

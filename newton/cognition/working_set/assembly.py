@@ -109,10 +109,8 @@ def _render_line(working_verdict: WorkingSetVerdict) -> str:
 
 
 def select_evictions(eviction_items: Sequence[EvictionItem], *, capacity: int, now: datetime) -> list[UUID]:
-    """Return the memories to evict so that the rest fits into `capacity`.
-
-    Evicts the least important and longest unused first, the last used last. One memory always remains.
-    """
+    """Return the memories to evict so that the rest fits into `capacity`: the least important and longest unused first,
+    the last used last. One memory always remains."""
     over = sum(one.tokens + SEPARATOR_TOKENS for one in eviction_items) - capacity
     last = max((one.accessed_at for one in eviction_items), default=now)
     coldest = sorted(
