@@ -1,1 +1,1 @@
-"""Budget, fill and render: scored candidates become the text of a context."""
+"""Budget, fill and render: turn scored candidates into the text of a context."""

@@ -1,4 +1,4 @@
-"""Which artifacts of its session go with an input: the nearest few that the conversation sent does not hold. Pure."""
+"""Selection of session artifacts for an input: the most similar ones whose messages are not sent. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,19 @@ from newton.memory.search_types import RetrievedMemory
 SESSION_LAYER = "session"
 
 ALREADY_SENT = "in view: the conversation itself is sent"
-LEXICAL_WEIGHT = 1.0  # so much as its nearness counts it for an artifact that all the words of the input are in it
-LEXICAL_SIMILARITY_SCALE = 2 / 3  # and so much for how near it is: a table of numbers has no meaning, but it has names
+LEXICAL_WEIGHT = 1.0  # weight of the lexical overlap in the ranking; the cosine has weight 1
+LEXICAL_SIMILARITY_SCALE = 2 / 3  # for the minimum similarity: tables of numbers embed badly, but contain names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSelector:
-    """How the artifacts among the candidates are chosen, and the first and last line that each covers."""
+    """Selection policy for artifacts, and the message range (first, last) of each."""
 
     policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
 
     def reserve_tokens(self, artifacts: Sequence[RetrievedMemory], sent_messages: SentMessages | None) -> int:
-        """The most that they may cost with their heading; 0 when none can be chosen. What they cost is known only when
-        the lines of the context are, so others take what they leave."""
+        """Return the token limit for artifacts with their heading; 0 when none can be selected."""
         return self.policy.max_tokens if select_artifacts(artifacts, self, sent_messages).selected else 0
 
 
@@ -35,15 +34,17 @@ DEFAULT_ARTIFACT_SELECTOR = ArtifactSelector()
 
 
 class ArtifactSelection(NamedTuple):
-    """The artifacts for an input, best first with the place each has, and why the others stay out."""
+    """The selected artifacts with their rank, best first, and the rejected ones with the reason."""
 
     selected: Mapping[UUID, str]
     rejected: Mapping[UUID, str]
 
 
 def compute_similarity(found: RetrievedMemory, policy: ArtifactPolicy) -> float:
-    """How near it is to the input: by meaning, by its share of the words where nobody knows a vector, and by whichever
-    says more where words count too."""
+    """Return the similarity to the input: cosine, or lexical overlap without a vector.
+
+    With re-ranking, return the larger of both.
+    """
     if not found.similarity:
         return found.lexical
     return (
@@ -54,7 +55,7 @@ def compute_similarity(found: RetrievedMemory, policy: ArtifactPolicy) -> float:
 
 
 def rank_artifacts(artifacts: Sequence[RetrievedMemory], policy: ArtifactPolicy) -> list[RetrievedMemory]:
-    """The nearest first; with re-ranking, words count beside the meaning."""
+    """Sort by similarity, best first; with re-ranking, add the lexical overlap."""
     weight = LEXICAL_WEIGHT if policy.rerank_candidates else 0.0
     return sorted(artifacts, key=lambda f: (-((f.similarity or f.lexical) + weight * f.lexical), f.memory_id))
 
@@ -67,8 +68,10 @@ def select_artifacts(
     excluded: Mapping[UUID, str] | None = None,
     max_tokens: float = math.inf,
 ) -> ArtifactSelection:
-    """Every artifact once, with its place or the reason why it stays out. What is `barred` takes no place, nor what is
-    too large for the tokens that are left of the `room`: what comes behind it may fit."""
+    """Return each artifact once, selected or rejected with a reason.
+
+    `excluded` and oversized artifacts take no rank: a smaller one behind them may fit.
+    """
     selecting = selector.policy
     places, out = dict[UUID, str](), dict[UUID, str](excluded or {})
     for found in rank_artifacts(artifacts, selecting):

@@ -1,4 +1,4 @@
-"""From scored candidates to a context: who is out before it starts, who fits, and the text of it. Pure."""
+"""Assembly of scored candidates into a context: exclude, fill and render. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -38,29 +38,29 @@ from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 
-# A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
+# Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35
 
-# So much evidence is plain enough. More only says that a memory has the words of the input, as an account of an earlier
-# conversation about it has, and must not drive out what answers it.
+# Evidence is capped here. More means that a memory repeats the words of the input, as a summary of an earlier
+# conversation does, and must not displace the answer.
 FULL_EVIDENCE = 1.0
 
 TIMELY_INDEX = FEATURE_NAMES.index("timely")
 
-# Verbatim evidence: where there is room for all that fits it has no floor.
+# Verbatim evidence: has no minimum unless the context is adaptive.
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyInput:
-    """What the candidates are placed into: whatever counts beside them. It is stored with the bundle, so that this can
-    be done again. `identity` stands first whatever the input; `floor` is the least evidence with which a derived memory
-    comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
-    stands just out of view, the nearest first; `open` are the decisions that are being made
-    and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
-    procedures that the input asks for, `times` the times, and `unsearched` is what came without a search: it needs no
-    evidence; `earlier` says how artifacts of the session are chosen, `tasks` where its work stands, and `blank` that
-    nothing is known of the times."""
+    """Everything besides the candidates that determines a context. Stored with the bundle for replay.
+
+    `min_evidence` is the least evidence of a derived memory. `is_adaptive` limits the context to what the input needs.
+    `focus` are the messages just out of view, latest first. `open_decisions` are pending and not candidates. `extra`
+    are the caller's lines. `triggered` are procedures that the input asks for. `unranked` came without a search and
+    need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that memory has
+    nothing of them.
+    """
 
     input: str
     budget: ContextBudget
@@ -87,7 +87,7 @@ class AssemblyInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyResult:
-    """The text, its tokens, the verdict on every candidate, and what stands in Current Focus."""
+    """The text with its tokens, the verdict on every candidate, and the memories in Current Focus."""
 
     block: TextBlock
     identity: IdentitySection
@@ -97,7 +97,7 @@ class AssemblyResult:
 
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
-    """Fills the context. Never costs more than the budget, however small."""
+    """Fill the context. Never exceeds the budget."""
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
@@ -108,7 +108,7 @@ def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> A
 
 
 class _Placer:
-    """Fills the context with what may be in it. What a line tells that is in already, no artifact tells again."""
+    """Fills the context. Rejects artifacts that repeat a message of the context."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _Placer:
         self._artifacts = [s.found for s in ordered if s.layer == SESSION_LAYER]
 
     def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, Placement]:
-        """One for every candidate. `told` stands in the context anyway."""
+        """Return one placement per candidate. `shown_texts` are in the context in any case."""
         lines = {s.found.memory_id: s.found for s in self._ordered if s.found.kind == "exchange"}
         may = [line.summary for memory_id, line in lines.items() if memory_id not in self._refused]
         doubtful = self._find_repeated(self._artifacts, [*shown_texts, *may])
@@ -175,7 +175,7 @@ def _select_text(found: RetrievedMemory, placed: Placement) -> str:
 def compose(
     candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> AssemblyResult:
-    """The context of what was chosen, which comes best first."""
+    """Return the context of already placed candidates, which come best first."""
     sections = {**_build_fixed_sections(assembly_input, focus), **_build_sections(candidates, assembly_input)}
     page = render(sections, header_tokens=assembly_input.header_tokens)
     return AssemblyResult(
@@ -190,7 +190,7 @@ def compose(
 def _build_fixed_sections(
     assembly_input: AssemblyInput, focus: Sequence[RetrievedMemory]
 ) -> dict[str, Sequence[TextBlock]]:
-    """What stands in the context whatever is chosen for it."""
+    """Return the sections that do not depend on the candidates."""
     return {
         "identity": assembly_input.identity.blocks,
         "censors": [constraint.block for constraint in assembly_input.censor_lines],
@@ -203,7 +203,7 @@ def _build_fixed_sections(
 
 
 def to_fill_candidate(scored: ScoredMemory, day_tokens: DayTokens) -> FillCandidate:
-    """What filling needs to know of it: its tokens below a heading of its day, where its layer has such."""
+    """Return the fill candidate of a memory; below a day heading its lines have no date prefix."""
     found, layer = scored.found, scored.layer
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
@@ -214,7 +214,7 @@ def to_fill_candidate(scored: ScoredMemory, day_tokens: DayTokens) -> FillCandid
 def _find_refused(
     ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> dict[UUID, Placement]:
-    """Those that may not be in this context, whatever the room."""
+    """Return the candidates excluded from this context regardless of room."""
     taken = {found.memory_id for found in focus}
     barred = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=taken) for s in ordered}
     best = max((s.found.evidence_score for s in ordered if _sets_evidence_scale(s.found, barred)), default=0.0)
@@ -231,8 +231,8 @@ def _find_refused(
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
-    """What happened at other times, where the context is to hold what the input needs, which is all that happened at
-    one and nothing else, and something did. Whatever has a subject only comes later then."""
+    """Return the dated memories outside the input's time ranges. Empty unless the context is adaptive, the input asks
+    for a whole range, and some memory is within it."""
     dated = [s for s in ordered if s.found.kind in DATED_KINDS] if assembly_input.is_adaptive else []
     if not any(s.features[TIMELY_INDEX] for s in dated) or not asks_for_whole_range(
         assembly_input.input, assembly_input.time_ranges
@@ -242,8 +242,7 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
 
 
 class Deduplicator:
-    """What a context tells already, in its identity or by a memory: nothing is told twice, and the better one comes
-    first."""
+    """Rejects memories that repeat the identity or an earlier, better memory."""
 
     def __init__(self, assembly_input: AssemblyInput, shown: Iterable[RetrievedMemory]) -> None:
         self._identity_reasons = {
@@ -256,7 +255,7 @@ class Deduplicator:
         self._shown_texts = {found.dedup_text for found in shown}
 
     def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
-        """Why this memory is not told as well; else None, and from now on it is. `unless` is another reason not to."""
+        """Return why the memory is a duplicate, else `other_reason`. Register it when both are None."""
         if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
             return reason
         if found.dedup_text in self._shown_texts:
@@ -267,7 +266,7 @@ class Deduplicator:
 
 
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
-    """Why a memory may not be in this context at all, or None."""
+    """Return why the memory is excluded from this context, or None."""
     if gone := past_reason(found.kind, found.state) or (
         found.quarantined and f"quarantined: it comes from a {found.trust}"
     ):
@@ -294,12 +293,12 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
 
 
 def _sets_evidence_scale(found: RetrievedMemory, exclusion_reasons: Mapping[UUID, str | None]) -> bool:
-    """Whether it says how much can be known of this: a procedure, which may have come with Newton, does not."""
+    """Return True when the memory counts for the best evidence. Procedures, which may be built-in, do not."""
     return found.kind != "procedure" and not exclusion_reasons[found.memory_id]
 
 
 def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
-    """A line may be what the input is about by what stands beside it, so what that lends counts for it."""
+    """Return True for too little evidence. For messages, relevance includes evidence of adjacent messages."""
     if found.memory_id in assembly_input.unranked:
         return False
     if found.kind in VERBATIM_KINDS:
@@ -316,8 +315,8 @@ def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
-    """What is being decided, and before it the latest lines of the session that are out of view, oldest first; as many
-    as the layer holds, but for those `entering`, which come in whatever they cost."""
+    """Return the lines of Current Focus that fit the layer: messages just out of view, oldest first, then pending
+    decisions. `added_ids` are included at any cost."""
     left = assembly_input.budget.layers["working"] - assembly_input.header_tokens["working"]
     shown: list[RetrievedMemory] = []
     full = False
@@ -341,7 +340,7 @@ def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
 
 
 def _build_sections(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> dict[str, list[TextBlock]]:
-    """The chosen items by layer, in the profile's order. They come best first."""
+    """Return the selected items by layer, in the profile's order."""
     layers: dict[str, list[ScoredCandidate]] = {}
     for c in candidates:
         if c.detail:
@@ -355,13 +354,13 @@ def _build_sections(candidates: Sequence[ScoredCandidate], assembly_input: Assem
 
 
 def _group_by_day(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> list[TextBlock]:
-    """What is of no day first; then the days in the profile's order, each after its best, and each as it went."""
+    """Return undated items, then days in the profile's order by their best item; chronological within a day."""
     days: dict[str | None, list[ScoredCandidate]] = {}
     for c in candidates:
         days.setdefault(c.day, []).append(c)
     blocks = [_render_item(c) for c in arrange(days.pop(None, []), assembly_input.profile, sort_key=_date_key)]
     for day, of_it in arrange(list(days.items()), assembly_input.profile, sort_key=lambda day: _date_key(day[1][0])):
-        assert day is not None, "what is of no day was taken out"
+        assert day is not None, "undated items are removed above"
         said = date_prefix(day)
         lines = [render_item(c.text.removeprefix(said), c.tokens) for c in sorted(of_it, key=_chronological_key)]
         blocks += [render_day_heading(day, assembly_input.day_tokens), *lines]
@@ -373,14 +372,14 @@ def _date_key(scored_candidate: ScoredCandidate) -> tuple[datetime, UUID]:
 
 
 def _chronological_key(scored_candidate: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
-    """As it went: what spans more than a line before its lines, and lines of one moment as they were said."""
+    """Sort by time, then thread and position; an item that spans several messages precedes them."""
     found = scored_candidate.scored.found
     place = -1 if found.position is None else found.position
     return found.occurred_at, found.thread_id.int if found.thread_id else 0, place, found.memory_id
 
 
 def _render_item(scored_candidate: ScoredCandidate) -> TextBlock:
-    """As it stands in the context. A procedure has a section of its own; its micro begins with its name."""
+    """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
     if scored_candidate.kind != "procedure":
         return render_item(scored_candidate.context_line, scored_candidate.tokens)
     name = scored_candidate.scored.found.micro.partition(":")[0]

@@ -1,4 +1,4 @@
-"""How the tokens of one context are split among its layers: a tree of parts, and one rule that splits it. Pure."""
+"""Division of a context's tokens among its layers, by a tree of budget parts. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 
 from newton.content.frames import Stakes
 
-MAX_CONTEXT_TOKENS = 10_000_000  # of one context: no model reads more
-BISECTION_STEPS = 50  # of the interval in which the common measure of the shares lies
+MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
+BISECTION_STEPS = 50  # of the search for the tokens per unit of weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetPart:
-    """A piece of a budget. Its size is `fixed` tokens, or `percent` of what it is a part of, or else a share of what
-    those leave, by `weight`; in any case at least `floor` and at most `cap`. Its own `parts` split it again.
+    """A part of a budget: `fixed` tokens, or `percent` of its parent, or a share of the rest by `weight`.
 
-    What a part leaves unused goes to those of its neighbours that `flow`.
+    The size is clamped to `floor` and `cap`. `parts` divide it again. Flexible parts may use tokens that others leave.
     """
 
     name: str
@@ -36,16 +35,16 @@ class BudgetPart:
         return max(most, self.floor)
 
     def compute_base(self, total: int) -> int:
-        """Its tokens before the shares are dealt out."""
+        """Return the tokens before the rest is distributed by weight."""
         if self.fixed is not None:
             return self.clamp(self.fixed)
         return self.clamp(0.0 if self.percent is None else total * self.percent / 100)
 
 
 def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
-    """Tokens of every part by name, parts of parts included. Those of one level never add up to more than `total`.
+    """Return the tokens of every part by name, nested parts included. One level never exceeds `total`.
 
-    When what is fixed, the percentages and the floors want more than there is, all of them shrink alike.
+    When fixed sizes, percentages and floors exceed `total`, all shrink proportionally.
 
     >>> head, tail = BudgetPart(name="head", fixed=100), BudgetPart(name="tail", percent=20)
     >>> split_budget(1_000, [head, tail, BudgetPart(name="body")])
@@ -65,14 +64,14 @@ def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
 
 
 def _distribute(tokens: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
-    """The tokens by weight. What a cap refuses goes to the others, and a floor is paid by them."""
+    """Distribute tokens by weight. Tokens above a cap go to the other parts, which also pay for floors."""
     unweighed = sum(part.floor for part in parts if part.weight <= 0)
     measure = _find_unit_size(tokens - unweighed, [part for part in parts if part.weight > 0])
     return {part.name: part.clamp(part.weight * measure) for part in parts}
 
 
 def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
-    """How many tokens a weight of 1 gets, so that all of them get as much as there is."""
+    """Return the tokens per unit of weight that use up `tokens`, by bisection."""
     plain = tokens / (sum(part.weight for part in parts) or 1.0)
     if all(not part.floor and part.cap is None for part in parts):
         return plain
@@ -84,34 +83,31 @@ def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
     return low
 
 
-# What a context of 8,000 tokens gives each layer. A smaller one shrinks them all alike; what a larger one has more goes
-# to the flexible layers alone.
+# Tokens of each layer at 8,000 tokens. A smaller context shrinks all layers proportionally; a larger one grows the
+# flexible layers only.
 DEFAULT_TOTAL = 8_000
 FIXED_LAYERS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
 FLEXIBLE_LAYERS: Mapping[str, int] = {"decisions": 2_000, "facts": 1_500, "procedures": 1_500, "episodes": 1_000}
-NOTE_TOKENS = 100  # the calibration note comes out of the flexible part
-MAX_SESSION_SHARE = 0.5  # of the flexible part, for what the session has come to in short
-MAX_EXTRA_SHARE = 0.5  # of the whole, for what the caller adds
+NOTE_TOKENS = 100  # calibration note; taken from the flexible part
+MAX_SESSION_SHARE = 0.5  # of the flexible part, for session artifacts
+MAX_EXTRA_SHARE = 0.5  # of the total, for the caller's lines
 
-# What a stack of tasks takes of the flexible part: the root goal, the way to the current one, what beside it is done.
+# Percent of the flexible part for the task stack: root goal, path to the current task, siblings.
 TASK_LAYER_PERCENT: Mapping[str, float] = {"root": 5, "path": 15, "siblings": 10}
 
-# A plain input needs this part of the flexible layers; the more there is to it, the more of them.
+# Share of the flexible layers for the plainest input.
 MIN_FLEXIBLE_SHARE = 0.4
-STAKES_SENSITIVE_LAYERS = frozenset(
-    {"decisions", "procedures"}
-)  # of these an involved input with much at stake wants more
+STAKES_SENSITIVE_LAYERS = frozenset({"decisions", "procedures"})  # get more for a complex input with high stakes
 STAKES_WEIGHT: Mapping[Stakes, float] = {"low": 0.0, "medium": 0.25, "high": 0.5, "critical": 1.0}
 FULL_COMPLEXITY_WORDS = 40
 _WORD = re.compile(r"\w{5,}")
 _CLAUSE = re.compile(r"[,;:.?!]\s|\b(?:because|while|unless|whether|although|but)\b", re.IGNORECASE)
-_MAX_CHARS = 2_000  # characters that are looked at
+_MAX_CHARS = 2_000  # read from the start of an input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudget:
-    """Tokens of each layer within `total`: a ceiling for the fixed ones, a share for those in `flowing`, which may
-    also take what the others leave."""
+    """Tokens of each layer within `total`: a ceiling for fixed layers, a share for `flexible` ones."""
 
     total: int
     layers: Mapping[str, int]
@@ -127,12 +123,12 @@ def allocate_budget(
     has_tasks: bool = False,
     extra_tokens: int = 0,
 ) -> ContextBudget:
-    """Splits at most `total` tokens among the layers of a context.
+    """Divide at most `total` tokens among the layers of a context.
 
-    `shares` weighs the flexible layers; without it they keep their usual proportions. With `complexity`, from 0 to 1,
-    the flexible part is only as large as such an input needs, so the budget's total may be smaller than what was given;
-    an involved input with high stakes weighs decisions and procedures more. `stack` leaves room for a stack of tasks.
-    What the caller adds takes so many `additional` tokens, half of the whole at most.
+    `shares` weighs the flexible layers; None means the default proportions. `complexity` (0 to 1) shrinks the flexible
+    part to what the input needs, so the budget may be smaller than `total`; a complex input with high stakes gives more
+    weight to decisions and procedures. `has_tasks` reserves tokens for the task stack. `extra_tokens` is limited to
+    half of the total.
 
     >>> allocate_budget(8_000).layers["decisions"]
     1966
@@ -157,8 +153,7 @@ def allocate_budget(
 
 
 def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudget:
-    """The same with so many tokens for what the session has come to in short, at most half of the flexible part, which
-    pays them; without any, as it was.
+    """Return the budget with `tokens` for session artifacts, at most half of the flexible part.
 
     >>> budget = reserve_session_artifacts(allocate_budget(8_000), 800)
     >>> budget.layers["session"], budget.layers["decisions"], allocate_budget(8_000).layers["decisions"]
@@ -196,12 +191,12 @@ def _build_flexible_parts(
 
 
 def _compute_needed_share(complexity: float, stakes: Stakes) -> float:
-    """The part of the flexible layers that such an input needs, from LEAST to 1."""
+    """Return the share of the flexible layers that the input needs, from `MIN_FLEXIBLE_SHARE` to 1."""
     return MIN_FLEXIBLE_SHARE + (1 - MIN_FLEXIBLE_SHARE) * min(2 * max(complexity, STAKES_WEIGHT[stakes]), 1.0)
 
 
 def estimate_complexity(text: str) -> float:
-    """How much there is to an input, from 0 to 1, by its longer words and its clauses.
+    """Return the complexity of an input from 0 to 1, by its long words and clauses.
 
     >>> estimate_complexity("hi"), estimate_complexity("Should we use Redis for caching in Newton?")
     (0.0, 0.1)

@@ -1,4 +1,4 @@
-"""Which candidates go into the context, at which detail, and why the others do not. Pure."""
+"""Filling of a context: selects candidates and their detail level. Pure."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -16,8 +16,7 @@ NO_ROOM = "no room left"
 
 
 class FillCandidate(NamedTuple):
-    """What filling needs to know of a memory. `under` is the heading below which it stands in its layer, and
-    `heading` its tokens, which are not part of the memory's own."""
+    """A memory to place. `group_heading` is the heading above it in its layer, which costs `heading_tokens` once."""
 
     memory_id: UUID
     layer: str
@@ -29,7 +28,7 @@ class FillCandidate(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """The verdict on one candidate. `detail` is None when it stays out; `reason` says why it is in or out."""
+    """The verdict on one candidate. `detail` is None when it is left out."""
 
     memory_id: UUID
     detail: DetailLevel | None
@@ -38,7 +37,7 @@ class Placement(NamedTuple):
 
 
 class _LayerTurn(NamedTuple):
-    """A candidate's turn: how many of its layer's shares are used up by it and the better ones of its layer."""
+    """A candidate's turn. `shares` is the part of its layer's budget used up to and including it."""
 
     shares: float
     candidate: FillCandidate
@@ -54,13 +53,13 @@ def fill(
     policy: FillPolicy = "downgrade",
     sealed_layers: Set[str] = frozenset(),
 ) -> list[Placement]:
-    """One verdict for every candidate, best first.
+    """Return one placement per candidate, best first.
 
-    `room` is what all of them together may cost, `layers` how it is shared. Layers take turns by their shares, each
-    with its best; when one has no more, the others go on. The turns do not depend on the room, so a larger one keeps
-    what a smaller one kept, down to the first that does not fit whole. That one is shortened or left out, and what fits
-    behind it only fills the gap: a larger room may need the gap for something better. A layer's header is paid by the
-    first of it that is in, and so is a heading within it. A layer that is `sealed` takes nothing of what others leave.
+    `max_tokens` limits the total, `layers` is the budget of each layer. Layers take turns in proportion to their
+    budget; when one is exhausted, the others continue. The order does not depend on `max_tokens`, so a larger limit
+    includes all that a smaller one included before its first candidate that did not fit. That candidate is shortened or
+    left out, and later ones only fill the gap. The first item of a layer or group pays for its header. `sealed_layers`
+    take no tokens that others leave.
     """
     page = _FillState(max_tokens, policy, sealed_layers)
     verdicts = {turn.candidate.memory_id: page.place(turn) for turn in _order_turns(candidates, layers, header_tokens)}
@@ -96,7 +95,7 @@ def _queue_layer(queue: Sequence[FillCandidate], *, share: int, header_tokens: i
 
 
 class _FillState:
-    """What is still free, and what has been met so far."""
+    """The free tokens, and the headings already paid for."""
 
     def __init__(self, room: int, policy: FillPolicy, sealed: Set[str]) -> None:
         self._free_tokens, self._policy, self._sealed = room, policy, sealed

@@ -1,4 +1,4 @@
-"""In which order chosen memories stand: a reader of a long text keeps its ends best. Pure."""
+"""Order of memories in a context: models recall the ends of a long text best. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 def arrange(best_first: Sequence[T], profile: Profile, *, sort_key: Callable[[T], tuple[datetime, UUID]]) -> list[T]:
-    """The items in the profile's order. `when` says when each happened, and tells apart what happened at once.
+    """Return the items in the profile's order. `sort_key` is (time, id).
 
-    Of edges the best stands first, the second best last, and so on inwards. `clustered` needs vectors: see there.
+    `edges` alternates: best first, second best last, and so on inwards. `clustered` needs vectors: see `cluster`.
     """
     match profile.order:
         case "best_last":
@@ -32,8 +32,10 @@ def arrange(best_first: Sequence[T], profile: Profile, *, sort_key: Callable[[T]
 
 
 def cluster(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, min_similarity: float) -> list[UUID]:
-    """The best leads, what is alike to it follows, best first; then the best of the rest leads. Vectors are unit
-    vectors; what has none stands alone."""
+    """Group similar items greedily: the best leads, similar ones follow, then the best of the rest leads.
+
+    Vectors are unit vectors. An item without one forms its own group.
+    """
     if not vectors:
         return list(best_first)
     nowhere = np.zeros_like(next(iter(vectors.values())))
@@ -42,9 +44,9 @@ def cluster(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, min
     ordered: list[UUID] = []
     for leader in range(len(best_first)):
         if waiting[leader]:
-            # one row at a time: a product of the whole with itself waits for the threads of the library
+            # row by row: the full matrix product would wait for BLAS threads
             group = (matrix @ matrix[leader] >= min_similarity) & waiting
-            group[leader] = True  # what has no vector is at least like itself
+            group[leader] = True  # an item without a vector is in its own group
             ordered += [best_first[place] for place in np.flatnonzero(group).tolist()]
             waiting &= ~group
     return ordered

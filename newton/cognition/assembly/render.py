@@ -1,7 +1,7 @@
-"""The context as text. Pure: the same items give the same bytes, and their stored token counts add up to its own.
+"""Rendering of a context as text. Pure and deterministic; token counts of the blocks add up.
 
-Every block ends with one line end and begins with "#", "-", a letter or a digit. Between such blocks no token can form,
-so the tokens of the whole are the sum of the tokens of the blocks, and nothing has to be counted again.
+Every block ends with a newline and begins with "#", "-", a letter or a digit. No token spans such a boundary, so the
+total is the sum of the blocks and nothing is counted again.
 """
 
 import functools
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import date_prefix, to_bullet
 
-# The sections in order. A frame's header carries its name, so it is made with the frame.
+# The sections in order. The frame's header contains its name and is rendered with it.
 SECTION_TITLES: Mapping[str, str] = {
     "identity": "Identity",
     "censors": "Active Constraints",
     "frame": "Current Approach",
     "root": "Tasks",
-    "path": "",  # they stand below the root
+    "path": "",  # rendered below the root
     "siblings": "",
     "working": "Current Focus",
     "session": "Earlier in This Session",
     "decisions": "Relevant Past Decisions",
     "facts": "Known Information",
-    "procedures": "",  # each has a header of its own
+    "procedures": "",  # each procedure has its own header
     "episodes": "Past Experience",
     "additional": "Additional Context",
     "note": "Note",
@@ -31,13 +31,13 @@ SECTION_TITLES: Mapping[str, str] = {
 
 INPUT_INDEPENDENT_LAYERS = ("identity", "censors")
 
-# In these sections what is of a day stands under it, and does not say it again.
+# Sections with day headings; their lines have no date prefix.
 LAYERS_BY_DAY = frozenset({"episodes"})
 
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A piece of the context: its text, which is whole lines, and the tokens it costs."""
+    """Whole lines of the context, and their tokens."""
 
     text: str
     tokens: int
@@ -48,7 +48,7 @@ def render_header(layer: str) -> str:
 
 
 def split_by_input_dependence(context: str) -> tuple[str, str]:
-    """The sections of a context that hold whatever the input is, and those that were made for it.
+    """Split a context into its input-independent sections and the others.
 
     >>> split_by_input_dependence("## Identity\\n- I am Ada.\\n## Note\\n- Be sure.\\n")
     ('## Identity\\n- I am Ada.\\n', '## Note\\n- Be sure.\\n')
@@ -60,13 +60,13 @@ def split_by_input_dependence(context: str) -> tuple[str, str]:
 
 
 def count_header_tokens(count_tokens: TokenCounter) -> dict[str, int]:
-    """Tokens of each section's header."""
+    """Return the tokens of each section header."""
     return {layer: count_tokens(render_header(layer)) for layer in SECTION_TITLES}
 
 
 @dataclass(frozen=True, slots=True)
 class DayTokens:
-    """What a day costs: as a heading, and in front of a line. Both are the same for every day and every line."""
+    """Tokens of a day heading and of a date prefix. Both are the same for every day."""
 
     heading: int
     prefix: int
@@ -82,7 +82,7 @@ def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
 
 
 def render_day_heading(day: str, tokens: DayTokens) -> TextBlock:
-    """The heading of what is of that day."""
+    """Return the heading of a day."""
     return TextBlock(_format_day_heading(day), tokens.heading)
 
 
@@ -99,9 +99,9 @@ def render_frame_section(
     count_tokens: TokenCounter,
     max_tokens: int,
 ) -> TextBlock:
-    """The frame's section within `most` tokens: with its censors and as many of its questions as fit, or empty.
+    """Return the frame's section within `max_tokens`: its censors and as many questions as fit; empty if none.
 
-    Remembered, because counting tokens is too slow to be done for every context.
+    Cached, because counting tokens is slow.
     """
     tries = [(kept, censors) for kept in range(len(questions), -1, -1)]
     for kept, barred in (*tries, (0, ())):
@@ -118,7 +118,7 @@ def render_item(line: str, tokens: int) -> TextBlock:
 
 
 def render(sections: Mapping[str, Sequence[TextBlock]], *, header_tokens: Mapping[str, int]) -> TextBlock:
-    """All sections that hold something, in order, under their headers."""
+    """Render the non-empty sections in order, under their headers."""
     blocks: list[TextBlock] = []
     for layer in SECTION_TITLES:
         if held := [block for block in sections.get(layer, ()) if block.text]:

@@ -15,9 +15,11 @@ from newton.memory.representations import make_short_forms, one_line, to_bullet
 
 
 class IdentitySection(NamedTuple):
-    """What of an identity a context shows, in order, and what its layer has no room for. That is for the person to be
-    told: a model that reads of lines which it is not shown can only wonder about them. `gone` are the words of lines
-    that hold no more: said again as somebody's words, they would hold again."""
+    """The identity lines in a context, in order, and those omitted for lack of room.
+
+    Omitted lines are reported to the user, not to the model. `removed_texts` are former lines: the context excludes
+    memories that repeat them.
+    """
 
     version: int = 0
     shown: tuple[Tenet, ...] = ()
@@ -38,9 +40,9 @@ def compute_identity_tokens(layers: Mapping[str, int], header_tokens: Mapping[st
 
 
 def select_identity_lines(identity: Identity, *, max_tokens: int) -> IdentitySection:
-    """The lines that count most, whole, as far as `most` tokens go; it ends before the first one that does not fit.
+    """Return the identity lines by priority, up to the first that does not fit into `max_tokens`.
 
-    A shorter one behind that would fit, but then a larger budget could lose a line that a smaller one has.
+    Later, shorter lines are not tried: a larger budget never loses a line that a smaller one has.
     """
     ranked = identity.by_priority
     kept = 0
@@ -99,8 +101,10 @@ NO_TASKS = TaskSection()
 def build_task_section(
     stack: TaskStack, layers: Mapping[str, int], header_tokens: Mapping[str, int], *, count_tokens: TokenCounter
 ) -> TaskSection:
-    """The root goal first, as it heads the others; then the way down, those nearest to the current task before those
-    further off; then what came of those beside it, the latest first. Whatever is longer than its part is cut."""
+    """Render the root goal, the path to the current task, and the finished or blocked siblings, latest first.
+
+    The current task and its nearest ancestors get tokens first. Longer lines are cut.
+    """
     if not stack.path:
         return NO_TASKS
     root, *below = stack.path
@@ -171,8 +175,7 @@ def _render_line(prefix: str, task: Task, suffix: str, max_tokens: int, count_to
 
 @functools.lru_cache(maxsize=1_024)
 def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounter) -> TextBlock | None:
-    """The line within so many tokens, cut if it must be; None when hardly a word of it fits. Remembered, because the
-    stack is the same in many contexts, and counting is slow."""
+    """Return the line cut to `max_tokens`; None when hardly a word fits. Cached, because counting tokens is slow."""
     form = make_short_forms(text, count_tokens=count_tokens, prefix=prefix, max_tokens=max_tokens)
     fits = form.summary_tokens <= max_tokens and len(form.summary) > len(prefix) + 1
     return render_item(form.summary, form.summary_tokens) if fits else None

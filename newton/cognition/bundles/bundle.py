@@ -22,7 +22,7 @@ RefreshMethod = Literal["built", "updated", "evicted", "stood"]
 if TYPE_CHECKING:
     from newton.client.context import ContextItem, ContextResponse, DroppedCandidate
 
-# What gave it, where that was no search.
+# Sources other than search.
 SOURCE_BY_KIND: Mapping[str, str] = {
     "entity": "entity",
     "relation": "relation",
@@ -33,10 +33,7 @@ SOURCE_BY_KIND: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUpdate:
-    """How a context came from the one that it `continues`: what entered, and what became of all that had to give way.
-
-    `truncated` says that something had to.
-    """
+    """Changes from the previous context: the memories added and evicted, and the reason."""
 
     previous_bundle_id: UUID
     reason: str
@@ -59,12 +56,11 @@ class ContextUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `setting` is what its candidates were placed into, `identity` what stood first, `focus` what else
-    stood in it unasked, and `recent` are candidates because they are of late; `update` says how it came from another,
-    None of one made from scratch.
+    """One stored context with its candidates.
 
-    `as_of` is the moment it was rebuilt for, None for the present; `frame_edition` tells its frame from one of the same
-    name. `missing` names the sources that could not be asked, and why.
+    `focus` are the memories in Current Focus. `recent_ids` are candidates from recent events. `as_of` is the moment it
+    was rebuilt for, None for the present. `frame_edition` is the version hash of the frame. `missing` names unavailable
+    sources with the reason. `update` describes an incremental update, None for a full build.
     """
 
     bundle_id: UUID
@@ -100,18 +96,18 @@ class Bundle:
 
     @property
     def external_trusts(self) -> frozenset[Trust]:
-        """How far to believe what it tells that is quarantined elsewhere: the words of tools and of the web."""
+        """Return the trust levels of quarantined memories in the context: text of tools and of the web."""
         told = (*(c.scored.found for c in self.items), *self.focus)
         return frozenset(found.trust for found in told if found.quarantined)
 
     @property
     def unmatched_filters(self) -> Mapping[str, list[str]]:
-        """The filters that left nothing to choose from, with what they name."""
+        """Return the filters that matched no candidate, with their values."""
         return self.filters.find_unmatched({c.kind for c in self.candidates} | {found.kind for found in self.focus})
 
     @property
     def empty_time_ranges(self) -> tuple[str, ...]:
-        """The times that the input asks for, as it says them, when nothing is known of any of them."""
+        """Return the time phrases of the input when memory has nothing of those times."""
         return (
             tuple(span.phrase for span in self.assembly_input.time_ranges)
             if self.assembly_input.empty_range_note
@@ -120,11 +116,11 @@ class Bundle:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether something was left out that only wanted room."""
+        """Return True when a candidate was left out for lack of room."""
         return any(c.reason == NO_ROOM for c in self.candidates)
 
     def find_source(self, c: ScoredCandidate) -> str:
-        """Where it came from: recent, entity, relation, pattern, or semantic for what was searched."""
+        """Return the source: recent, session, entity, relation, pattern, or semantic for search results."""
         return "recent" if c.memory_id in self.recent_ids else SOURCE_BY_KIND.get(c.kind, "semantic")
 
     def as_json(self) -> "ContextResponse":

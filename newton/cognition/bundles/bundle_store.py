@@ -1,4 +1,4 @@
-"""Bundles at rest, and the turns they served."""
+"""Storage of bundles and of the turns that used them."""
 
 import functools
 import hashlib
@@ -34,7 +34,7 @@ RULE_MODULES: Sequence[ModuleType] = (score, assembler, fill, render, scored_can
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSummary:
-    """A bundle as a list shows it."""
+    """A bundle in a list."""
 
     bundle_id: UUID
     created_at: datetime
@@ -48,7 +48,7 @@ class BundleSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:
-    """A turn that is over: which bundle went with the line at `asked`, and where in the session the reply stands."""
+    """A finished turn: its bundle, and the positions of input and reply in the session."""
 
     agent_id: UUID
     session_id: UUID
@@ -62,7 +62,7 @@ class TurnRecord:
 
 
 async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
-    """Returns the number of this unit of work among all that write."""
+    """Store the bundle. Returns the transaction id."""
     kept = encode_bundle(bundle, rules_hash=compute_rules_hash())
     row = await SQL["insert_bundle"].fetch_one(
         tx,
@@ -87,7 +87,7 @@ async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
 
 @functools.cache
 def compute_rules_hash() -> str:
-    """The edition of the code that makes a context of features: eight letters that follow from all of it."""
+    """Return eight hex digits that identify the source code of the scoring and assembly rules."""
     told = hashlib.sha256()
     for module in RULE_MODULES:
         assert module.__file__
@@ -96,7 +96,7 @@ def compute_rules_hash() -> str:
 
 
 async def insert_turn(tx: Tx, turn: TurnRecord) -> None:
-    """Links a bundle with the lines of the turn that it served."""
+    """Store the turn with its bundle."""
     await SQL["insert_turn"].execute(
         tx,
         agent_id=turn.agent_id,
@@ -113,10 +113,9 @@ async def insert_turn(tx: Tx, turn: TurnRecord) -> None:
 
 
 async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID:
-    """The bundle that is meant: by `latest` or `previous`, the one before it, by an id, or by at least six letters of
-    its beginning or its end.
+    """Return the id of a bundle given by `latest`, `previous`, its id, or six or more digits of either end of it.
 
-    Raises InputError for what is neither, NotFoundError, and ConflictError when several are meant.
+    Raises InputError for an invalid reference, NotFoundError, and ConflictError when several bundles match.
     """
     if bundle_ref in (LATEST, PREVIOUS):
         row = await SQL["get_nth_last"].fetch_one(tx, agent_id=agent_id, rows_to_skip=int(bundle_ref == PREVIOUS))
@@ -142,7 +141,7 @@ async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID
 
 
 async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundle:
-    """Raises NotFoundError, and ConflictError for one that cannot be read."""
+    """Load a bundle. Raises NotFoundError, and ConflictError when it cannot be decoded."""
     row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
         raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
@@ -160,7 +159,7 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
 
 
 async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | None = None) -> list[BundleSummary]:
-    """The latest ones, or the latest before that one, the last first."""
+    """Return the latest bundles, or the latest before bundle `before`, newest first."""
     return [
         BundleSummary(**row)
         for row in await SQL["list_bundles"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
@@ -168,7 +167,7 @@ async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | Non
 
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
-    """What is known today of those memories that are still there: all their forms, and what they were made from."""
+    """Return the current state, all short forms and the sources of the memories that still exist."""
     details = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     found = {one.memory_id: one for one in details}
     forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
@@ -179,7 +178,7 @@ async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id:
 
 
 async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
-    """Takes away the bundles that were made before a moment; returns how many those were."""
+    """Delete the bundles created before a moment; return their number."""
     row = await SQL["delete_expired"].fetch_one(tx, agent_id=agent_id, moment=before)
     assert row is not None
     return row[0]

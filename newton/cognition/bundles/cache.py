@@ -1,4 +1,4 @@
-"""The contexts that this process made lately: the current one of each session, and those that may be given again."""
+"""In-process cache: the current context of each session, and recent contexts for repeated requests."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 
 class CoverageThresholds(NamedTuple):
-    """From which cosine on to what a context holds, and from which share of its words on, an input is covered."""
+    """Minimum cosine similarity and minimum share of content words at which a context covers an input."""
 
     min_cosine: float = 0.5
     min_word_share: float = 0.8
@@ -25,8 +25,8 @@ class CoverageThresholds(NamedTuple):
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
 
 
-MAX_ENTRIES = 32  # contexts in hand of either sort; each takes about half a megabyte
-REPEAT_LIFETIME = timedelta(seconds=30)  # so long the same request is given the same context
+MAX_ENTRIES = 32  # per cache; each takes about half a megabyte
+REPEAT_LIFETIME = timedelta(seconds=30)  # a repeated request gets the same context for this long
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -34,9 +34,11 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, kw_only=True)
 class CachedContext:
-    """A context with what it was made from. `since` is the one last made from scratch: what was learnt after it may
-    still come in. `searched` is the request of the last search, and `cue` what was searched for; `view` is what the
-    session showed when the context was last brought up to date."""
+    """A context with its build data.
+
+    `built_bundle_id` is the last full build: newer memories may still be added. `search_request` and `cue` are those of
+    the last search. `sent_messages` are those of the last update.
+    """
 
     bundle: Bundle
     built_bundle_id: UUID
@@ -47,12 +49,12 @@ class CachedContext:
 
     @property
     def content_words(self) -> frozenset[str]:
-        """What it speaks of."""
+        """Return the content words of the context and its input."""
         return extract_content_words(f"{self.bundle.text}\n{self.search_request.input}")
 
     @cached_property
     def shown_memories(self) -> Mapping[UUID, RetrievedMemory]:
-        """Every memory that stands in it."""
+        """Return every memory in the context by id."""
         items = {c.memory_id: c.scored.found for c in self.bundle.items}
         return items | {found.memory_id: found for found in self.bundle.focus}
 
@@ -64,8 +66,10 @@ class _RepeatEntry(NamedTuple):
 
 @dataclass(slots=True)
 class ContextCache:
-    """Of each sort the latest few; the database says which of them still count. `_quiet` is the snapshot in which
-    nobody has written since what may be given again was made."""
+    """LRU caches of contexts; the database decides which are valid.
+
+    `_quiet_snapshot` is the snapshot without any write since the cached repeats were stored.
+    """
 
     _current: OrderedDict[tuple[UUID, UUID], CachedContext] = field(
         default_factory=OrderedDict[tuple[UUID, UUID], CachedContext]
@@ -76,22 +80,24 @@ class ContextCache:
     _quiet_snapshot: str | None = None
 
     def get_current(self, request: ContextBuildRequest) -> CachedContext | None:
-        """The context that was last made here for the session of the request."""
+        """Return the cached context of the request's session."""
         return self._current.get((request.agent_id, request.session_id)) if request.session_id else None
 
     def set_current(self, cached: CachedContext) -> None:
-        """From now on this is the context of its session."""
+        """Set the current context of its session."""
         if cached.bundle.session_id:
             _put_latest(self._current, (cached.bundle.agent_id, cached.bundle.session_id), cached)
 
     def find_repeat(self, request: ContextBuildRequest, *, snapshot: str, now: datetime) -> Bundle | None:
-        """The context that the same request was given at most LIFE ago, if nothing was written anywhere since but the
-        contexts that were kept here, of which no other one depends."""
+        """Return the context of an identical request within `REPEAT_LIFETIME`.
+
+        None if anything was written since, apart from cached bundles.
+        """
         made = self._repeats.get(request) if snapshot == self._quiet_snapshot else None
         return made.bundle if made and now <= made.expires_at else None
 
     def store_repeat(self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: str, transaction_id: int) -> None:
-        """To be given again, if nobody has written from `moment` on but the one transaction that kept the bundle."""
+        """Cache the bundle if `transaction_id`, which stored it, is the only write since `snapshot`."""
         if snapshot != format_quiet_snapshot(transaction_id):
             return
         if snapshot != self._quiet_snapshot:
@@ -101,7 +107,7 @@ class ContextCache:
 
 
 def format_quiet_snapshot(next_transaction_id: int) -> str:
-    """The snapshot in which every transaction before this one has ended, and none from it on has begun."""
+    """Return the snapshot in which all earlier transactions have ended and no later one has begun."""
     return f"{next_transaction_id}:{next_transaction_id}:"
 
 

@@ -1,7 +1,4 @@
-"""What was injected into a prompt, as comment lines of an event stream: people who debug read them, clients skip them.
-
-Pure.
-"""
+"""Debug lines: the items injected into a prompt, as SSE comments, which clients ignore. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -14,10 +11,7 @@ MAX_TEXT_CHARS = 60  # characters of an item
 
 
 def format_debug_lines(bundle: Bundle) -> list[str]:
-    """A line each for passages of documents, for what the web said, and for all else; only for what there is.
-
-    Each item is told by its id and figures, and by its first words.
-    """
+    """Return one line each for document passages, web results and other memories; none for an empty group."""
     web = [c for c in bundle.items if c.kind == "artifact" and c.scored.found.trust == "web"]
     passages = [c for c in bundle.items if c.kind == "passage"]
     rest = [c for c in bundle.items if c not in web and c not in passages]

@@ -1,4 +1,4 @@
-"""What one context has that another has not, and why. Pure."""
+"""Comparison of two contexts. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,11 +10,11 @@ from newton.cognition.bundles.replay import diff_profiles, format_verdict
 from newton.cognition.bundles.trace import StoredBundle
 
 NOT_FOUND = "not found there"
-TOLERANCE = 0.0005  # a score or a feature that moved by less is called the same
+TOLERANCE = 0.0005  # smaller differences of scores and features are ignored
 
 
 class FieldChange(NamedTuple):
-    """Something about two contexts that is not the same."""
+    """A setting that differs between two contexts."""
 
     name: str
     one: str
@@ -23,7 +23,7 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlyInOne:
-    """A memory that only one of them shows, with the reason it is in, and the verdict of the other on it."""
+    """A memory in one context only, with the verdicts of both contexts."""
 
     memory_id: UUID
     kind: str
@@ -34,7 +34,7 @@ class OnlyInOne:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedItemChange:
-    """A memory that both show, and what of it differs: how it is shown, its place, its score, its features."""
+    """A memory in both contexts, and its differing attributes."""
 
     memory_id: UUID
     kind: str
@@ -44,7 +44,7 @@ class SharedItemChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleDiff:
-    """Two contexts side by side. `only_one` and `only_other` are what only one of them shows."""
+    """The differences of two contexts. `only_one` and `only_other` are the memories in one of them."""
 
     one: UUID
     other: UUID
@@ -71,7 +71,7 @@ class BundleDiff:
 
 
 def diff_bundles(first: BundleExplanation, second: BundleExplanation) -> BundleDiff:
-    """What differs in what they were made by and in what they show."""
+    """Compare settings and items of two contexts."""
     here, there = _index_shown(first), _index_shown(second)
     both = [(item, there[memory_id]) for memory_id, item in here.items() if memory_id in there]
     moved = [

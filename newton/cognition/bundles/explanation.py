@@ -1,4 +1,4 @@
-"""Why a stored context is as it is: what each candidate was, scored and became, and what just missed. Pure."""
+"""Explanation of a stored context: features, score and verdict of each candidate, and near misses. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,15 @@ from newton.memory.lookup import MIN_ID_DIGITS, short_id
 from newton.memory.search_types import RetrievedMemory
 
 LOST_TEXT = "[its words of then are gone]"
-MAX_LISTED = 8  # of those that are meant by words that several have
+MAX_LISTED = 8  # of the matches of an ambiguous reference
 
 
 class CandidateExplanation(NamedTuple):
-    """A candidate as it was then. `number` is its place among what is in, best first; `source` what brought it here;
-    `given` what each feature gave to the score; `sources` are what it was made from; `times` what times the input asked
-    for."""
+    """A candidate at build time.
+
+    `rank` is its position in the context, best first; None when left out. `contributions` are the features' parts of
+    the score.
+    """
 
     rank: int | None
     stored_candidate: StoredCandidate
@@ -35,7 +37,7 @@ class CandidateExplanation(NamedTuple):
 
     @property
     def timely_reason(self) -> str | None:
-        """Why it came before others, if it is of the time that was asked for."""
+        """Return why it was preferred, if it is in the time range of the input."""
         return f"of the time asked for: {self.time_range_text}" if self.features["timely"] else None
 
     @property
@@ -44,17 +46,17 @@ class CandidateExplanation(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its line in the context, or the one it would have had."""
+        """Return its line in the context, or the line it would have had."""
         return self.found.micro if self.stored_candidate.detail == "micro" else self.found.summary
 
     @property
     def list_line(self) -> str:
-        """Its line in a list."""
+        """Return its line in a list."""
         return format_list_line(self.found, self.text)
 
     @property
     def label(self) -> str:
-        """By what it can be picked, and what it tells."""
+        """Return rank, short id and text, for selection by a user."""
         return f"{self.rank or '-'}  {short_id(self.stored_candidate.memory_id)}  {self.found.micro}"
 
     def as_json(self) -> dict[str, Any]:
@@ -90,7 +92,7 @@ class BundleExplanation:
 
     @property
     def near_misses(self) -> Mapping[str, CandidateExplanation]:
-        """Of each layer the best that would have been in, had there been room."""
+        """Return the best candidate of each layer that was left out for lack of room."""
         found: dict[str, CandidateExplanation] = {}
         for item in self.items:
             if item.stored_candidate.detail is None and item.stored_candidate.reason == NO_ROOM:
@@ -98,8 +100,10 @@ class BundleExplanation:
         return found
 
     def find_item(self, item_ref: str) -> CandidateExplanation:
-        """The candidate that is meant by its number, by its ref, by its id or six letters of its beginning or end, or
-        by words of its text. Raises InputError when there is none, and ConflictError when several are meant."""
+        """Return the candidate given by rank, ref, id, six or more digits of either end of the id, or text.
+
+        Raises InputError when none matches, and ConflictError when several do.
+        """
         if item_ref.isdecimal() and (numbered := [item for item in self.items if item.rank == int(item_ref)]):
             return numbered[0]
         for means in (_has_ref, _has_id, _has_text):
@@ -150,12 +154,12 @@ def _has_id(item: CandidateExplanation, item_ref: str) -> bool:
 
 
 def _has_text(item: CandidateExplanation, item_ref: str) -> bool:
-    """What has no letter is no words: a number is in many a date."""
+    """Match words only: a number would match many dates."""
     return any(c.isalpha() for c in item_ref) and item_ref.casefold() in item.text.casefold()
 
 
 def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> BundleExplanation:
-    """Of what was forgotten nothing can be told; what has lost its words is told without."""
+    """Explain the candidates. Deleted memories are skipped; memories without their former text show `LOST_TEXT`."""
     number, items = 0, list[CandidateExplanation]()
     for kept in stored.candidates:
         number += kept.detail is not None

@@ -1,4 +1,4 @@
-"""A stored bundle, made once more: from its features to its text, in the words of then; and what differs. Pure."""
+"""Replay of a stored bundle from its features and former texts, with the mismatches. Pure."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +17,11 @@ from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
 from newton.memory.search_types import RetrievedMemory
 
-SCORE_TOLERANCE = 1e-6  # relative; so much of a score is lost in its four bytes
+SCORE_TOLERANCE = 1e-6  # relative; scores are stored as float32
 
 
 class MemoryHistory(NamedTuple):
-    """What is known of a memory: what it is now, every form it has had, the present one last, and its sources."""
+    """The current state of a memory, all its short forms, oldest first, and its sources."""
 
     found: RetrievedMemory
     forms: Sequence[ShortForms]
@@ -29,7 +29,7 @@ class MemoryHistory(NamedTuple):
 
 
 class ReplayMismatch(NamedTuple):
-    """What does not come out as it is stored. `what` names it, `why` says in words what was and what is."""
+    """A part of the replay that differs from the stored bundle."""
 
     what: str
     why: str
@@ -37,9 +37,11 @@ class ReplayMismatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """A bundle made once more. What is said of it (when, for which input, tokens, items) is as it is stored.
-    `differences` are what kept it from coming out the same; `since` is what has changed since it was made and did not
-    matter, for all of it is stored."""
+    """A replayed bundle. Metadata are as stored.
+
+    `differences` are the mismatches. `since` lists later changes of code, frame and profile, which do not affect the
+    replay.
+    """
 
     bundle_id: UUID
     created_at: datetime
@@ -57,7 +59,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRules:
-    """What a bundle would be made by today: the edition of the code, the frame, the profile. None: there is none."""
+    """The code version, frame and profile in use today; None when deleted."""
 
     rules_hash: str
     frame_edition: str | None
@@ -65,7 +67,7 @@ class CurrentRules:
 
 
 def restore_memory(stored_candidate: StoredCandidate, history: MemoryHistory) -> RetrievedMemory | None:
-    """The memory as the bundle saw it; None when it has no form of those words any more."""
+    """Return the memory as the bundle used it; None when its former text is gone."""
     matching = _match_forms(stored_candidate, history)
     if not matching:
         return None
@@ -81,7 +83,7 @@ def restore_memory(stored_candidate: StoredCandidate, history: MemoryHistory) ->
 
 
 def align_features(stored_candidate: StoredCandidate, names: Sequence[str]) -> tuple[float, ...]:
-    """Its features in the order of today. One that was not known then counts as neutral."""
+    """Return the stored features in the current order. Missing features are neutral."""
     given = dict(zip(names, stored_candidate.features, strict=True))
     return tuple(given.get(name, NEUTRAL_FEATURES[name]) for name in FEATURE_NAMES)
 
@@ -89,7 +91,7 @@ def align_features(stored_candidate: StoredCandidate, names: Sequence[str]) -> t
 def replay_bundle(
     stored: StoredBundle, histories: Mapping[UUID, MemoryHistory], current_rules: CurrentRules
 ) -> ReplayResult:
-    """Scores, refuses, fills, orders and renders what is stored, and compares with the text and the verdicts."""
+    """Score, fill, order and render the stored candidates again, and compare the result."""
     lost = tuple(_find_lost_memories(stored, histories))
     made = _rebuild(stored, histories)
     differences = (
@@ -127,13 +129,12 @@ def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> A
         if (found := _restore_if_kept(kept, histories))
         for features in [align_features(kept, stored.trace.features)]
     ]
-    # what stood in focus is stored as it stood; it is taken in from the last one back
+    # focus is stored oldest first, and the assembly reads it latest first
     return assemble(scored, replace(setting, focus=[found for found in reversed(focus) if found]))
 
 
 def _restore_candidates(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> list[ScoredCandidate]:
-    """The candidates with their verdicts: what an update chose rests on the bundle that it continues, and is not chosen
-    once more."""
+    """Return the candidates with their stored verdicts: an incremental update depends on the previous bundle."""
     return [
         ScoredCandidate(
             ScoredMemory(found, align_features(kept, stored.trace.features), kept.score),
@@ -161,7 +162,7 @@ def _match_forms(stored_candidate: StoredCandidate, history: MemoryHistory) -> l
 
 
 def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> Iterator[ReplayMismatch]:
-    """Memories that cannot be told any more as the bundle told them."""
+    """Yield memories that cannot be restored."""
     for kept in (*stored.candidates, *stored.focus):
         name = f"memory {short_id(kept.memory_id)}"
         known = histories.get(kept.memory_id)
@@ -238,7 +239,7 @@ def _compare_text(stored_text: str, rebuilt_text: str) -> Iterator[ReplayMismatc
 
 
 def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> Iterator[str]:
-    """What has changed of that by which it was made. All of it is stored, so it changes only what would come today."""
+    """Yield changes of code, frame and profile since the build. They affect new contexts only."""
     if stored.trace.rules_hash != current_rules.rules_hash:
         yield (
             f"the code has changed: its rules were edition {stored.trace.rules_hash}, "
@@ -254,6 +255,6 @@ def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> It
 
 
 def diff_profiles(previous: Profile, current: Profile) -> list[str]:
-    """What one profile says otherwise than another."""
+    """Return the fields that differ between two profiles."""
     before, after = previous.model_dump(), current.model_dump()
     return [f"{name} was {before[name]}, is {after.get(name)}" for name in before if before[name] != after.get(name)]

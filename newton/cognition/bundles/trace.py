@@ -1,7 +1,6 @@
-"""A bundle as it is stored: what its candidates were, in columns, and what they were placed into. Pure.
+"""Stored form of a bundle: its candidates in columns, and the assembly input. Pure.
 
-The words of a memory stand in the text or with the memory, and not once more here: a checksum tells which of its forms
-was looked at.
+The text of a memory is not repeated: a checksum identifies its short forms.
 """
 
 import zlib
@@ -24,7 +23,7 @@ from newton.cognition.request import ContextFilters
 from newton.cognition.scoring.score import FEATURE_NAMES
 from newton.memory.search_types import RetrievedMemory
 
-COMPRESSION_LEVEL = 1  # of zlib: a bundle is packed while somebody waits
+COMPRESSION_LEVEL = 1  # of zlib: the caller waits for the compression
 DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro")
 _COLUMNS: Mapping[str, str] = {
     "score": "<f4",
@@ -43,7 +42,7 @@ _MAX_FLOAT32 = float(np.finfo("<f4").max)
 
 
 class StoredCandidate(NamedTuple):
-    """A memory as a stored bundle has it. `tokens` is what it costs there, `words` the checksum of its two forms."""
+    """A candidate of a stored bundle. `tokens` is its cost in the context, `checksum` that of its short forms."""
 
     memory_id: UUID
     features: tuple[float, ...]
@@ -61,9 +60,8 @@ class StoredCandidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleTrace:
-    """Everything about a bundle but its candidates. `candidates` and `focus` say how many of its memories are which,
-    `features`, `reasons`, `states` and `outcomes` what their columns mean; `rules` is the edition of the code that made
-    it."""
+    """Everything about a bundle except its candidates. `candidate_count` and `focus_count` divide the list of memories;
+    `features`, `reasons`, `states` and `outcomes` decode the columns; `rules_hash` is the code version."""
 
     frame_choice: FrameChoice
     frame_edition: str
@@ -85,7 +83,7 @@ class BundleTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBundle:
-    """A bundle as it was read back."""
+    """A bundle loaded from the database."""
 
     bundle_id: UUID
     session: str | None
@@ -107,13 +105,13 @@ class StoredBundle:
 
     @property
     def memory_ids(self) -> list[UUID]:
-        """Of all memories whose words it needs."""
+        """Return the ids of all memories whose texts it needs."""
         return [kept.memory_id for kept in (*self.candidates, *self.focus)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedTrace:
-    """What is stored of a bundle besides its plain values."""
+    """The encoded columns of a bundle."""
 
     memory_ids: list[UUID]
     candidates: bytes
@@ -126,7 +124,7 @@ def compute_checksum(micro: str, summary: str) -> int:
 
 @dataclass(slots=True)
 class _ValueIndex(Generic[T]):
-    """Words as numbers, each by its first appearance."""
+    """Numbers values in order of first appearance."""
 
     positions: dict[T, int] = field(default_factory=dict[T, int])
 
@@ -136,7 +134,7 @@ class _ValueIndex(Generic[T]):
 
 @dataclass(slots=True)
 class _ColumnValues:
-    """The words that the columns number."""
+    """Value indexes of the encoded columns."""
 
     reasons: _ValueIndex[str] = field(default_factory=_ValueIndex[str])
     states: _ValueIndex[str] = field(default_factory=_ValueIndex[str])
@@ -144,7 +142,7 @@ class _ColumnValues:
 
 
 def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
-    """The stored form. `rules` is the edition of the code that made the bundle."""
+    """Encode a bundle for storage."""
     words = _ColumnValues()
     columns = _pack_columns(bundle, words)
     trace = BundleTrace(
@@ -158,7 +156,7 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
         filters=bundle.filters,
         missing=bundle.missing,
         timings_ms={name: round(ms, 3) for name, ms in bundle.timings_ms.items()},
-        # the input stands beside it, and what is in focus is in the columns
+        # the input has its own field, and focus is in the columns
         assembly_input=replace(bundle.assembly_input, input="", focus=(), open_decisions=()),
         candidate_count=len(bundle.candidates),
         focus_count=len(bundle.focus),
@@ -176,7 +174,7 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
 
 
 def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
-    """What it holds words of beside its candidates: a bundle goes with any of them."""
+    """Yield the other memories in the context: deleting any of them deletes the bundle."""
     yield from (found.memory_id for found in bundle.focus)
     yield from (constraint.memory_id for constraint in bundle.assembly_input.censor_lines)
     yield from sorted(bundle.assembly_input.tasks.task_ids)
@@ -184,7 +182,7 @@ def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
 
 
 def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
-    """Raises ValueError for what another version of Newton has written."""
+    """Decode a trace. Raises ValueError for the format of another version."""
     read = _adapter().validate_json(trace)
     return replace(read, assembly_input=replace(read.assembly_input, input=input_text))
 
@@ -192,7 +190,7 @@ def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
 def decode_candidates(
     trace: BundleTrace, memory_ids: Sequence[UUID], packed: bytes
 ) -> tuple[tuple[StoredCandidate, ...], tuple[StoredCandidate, ...]]:
-    """The candidates, best first, and what stood in focus. Raises ValueError for columns that are not whole."""
+    """Return the candidates, best first, and the memories in focus. Raises ValueError for damaged columns."""
     number, rest = trace.candidate_count + trace.focus_count, _decompress(packed)
     table, columns = list[list[float]](), dict[str, list[float]]()
     for form in ["<f4"] * len(trace.features):
@@ -212,7 +210,7 @@ def decode_candidates(
 
 
 def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[float], bytes]:
-    """The next column, and what is behind it."""
+    """Return the next column and the remaining bytes."""
     size = length * np.dtype(dtype).itemsize
     if len(packed) < size:
         raise ValueError("the columns are shorter than they should be")

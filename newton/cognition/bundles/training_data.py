@@ -1,4 +1,4 @@
-"""What became of contexts: which of their items the reply used, and how the decisions made upon them turned out."""
+"""Training data from answered contexts: items used by the reply, and outcomes of later decisions."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from newton.db.queries import load
 SQL = load("newton.cognition.bundles", "training_data.sql")
 
 MAX_CONTEXTS = 1_000
-DECISION_WINDOW = timedelta(hours=1)  # so long after a context a decision is taken to rest on it
-OUTCOME_WEIGHTS = {"success": 2.0, "failure": 0.5}  # what an answer counts upon which a decision went well, or badly
+DECISION_WINDOW = timedelta(hours=1)  # a decision within this time is attributed to the context
+OUTCOME_WEIGHTS = {"success": 2.0, "failure": 0.5}  # weight of a context by the outcome of its decision
 
 
 @dataclass(frozen=True, slots=True)
 class _AnsweredContext:
-    """A context with its reply, as it is kept. `names` are those of the features."""
+    """A stored context with its reply."""
 
     row: Record
     feature_names: Sequence[str]
@@ -39,7 +39,7 @@ def _decode_answered(row: Record) -> _AnsweredContext:
 
 
 async def load_cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence[str]) -> list[TrainingCase]:
-    """The latest contexts by that profile that a model answered, of which something was used and something was not."""
+    """Return the latest informative contexts of the profile that a model answered."""
     rows = await SQL["list_answered"].fetch_all(tx, agent_id=agent_id, profile=profile, max_rows=MAX_CONTEXTS)
     answered = [_decode_answered(row) for row in rows]
     known = {kept.memory_id for one in answered for kept in one.shown}
@@ -54,13 +54,13 @@ async def load_cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence
 
 
 async def find_most_used_profile(tx: Tx, *, agent_id: UUID) -> str | None:
-    """The profile by which most contexts were made that a model answered; None when there is no such context."""
+    """Return the profile with the most contexts answered by a model; None without any."""
     row = await SQL["find_most_used_profile"].fetch_one(tx, agent_id=agent_id)
     return row["profile"] if row else None
 
 
 def weight_by_outcome(cases: Sequence[TrainingCase], outcomes: Sequence[tuple[datetime, str]]) -> list[TrainingCase]:
-    """The cases in the order of time; the last one before a decision counts by how that turned out. Pure."""
+    """Return the cases in chronological order, each last one before a decision weighted by its outcome. Pure."""
     ordered = sorted(cases, key=lambda case: case.created_at)
     times = [case.created_at for case in ordered]
     for decided_at, outcome in outcomes:

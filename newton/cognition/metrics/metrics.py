@@ -1,4 +1,4 @@
-"""How well contexts serve: figures of a period with their targets, from what was loaded and what replies used. Pure."""
+"""Quality metrics of contexts in a period, with targets. Pure."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +12,13 @@ from newton.cognition.bundles.bundle import RefreshMethod
 MetricVerdict = Literal["ok", "low", "high", "too few"]
 
 MIN_TURNS, MIN_FACTS = 10, 5
-COLD_START_PERCENTILE = 0.95  # of the cold starts so many are at most as long as the one that is told
+COLD_START_PERCENTILE = 0.95  # reported for cold starts
 
 
 class ItemSample(NamedTuple):
-    """A memory that stood in a context: how near the input it was, and whether the reply used it.
+    """A memory in a context, and whether the reply used it.
 
-    `similarity` is its relevance as a part of the best candidate's, `cosine` the one between both vectors.
+    `similarity` is its relevance relative to the best candidate, `cosine` the cosine similarity to the input.
     """
 
     similarity: float
@@ -28,7 +28,7 @@ class ItemSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSample:
-    """A context that is still kept: what it was given, what it cost, and the time it took to make."""
+    """A stored context: its budget, tokens and build time."""
 
     bundle_id: UUID
     frame: str
@@ -42,8 +42,11 @@ class ContextSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSample:
-    """A turn that is over. `opening` are the first of their sessions, where no context could stand already; `by_model`,
-    whether a model gave the reply, and `telling`, whether its words are still there too."""
+    """A finished turn.
+
+    `is_first` marks the first of a session, which has no context to reuse. `by_model` means that a model replied,
+    `has_text` that input and reply still exist too.
+    """
 
     created_at: datetime
     session_id: UUID
@@ -55,14 +58,14 @@ class TurnSample:
 
 
 class FactConfirmationCounts(NamedTuple):
-    """All that are known at the end of the period, and those of them that were told again."""
+    """The facts known at the end of the period, and the number of confirmed ones."""
 
     total: int
     confirmed: int
 
 
 class MetricTarget(NamedTuple):
-    """What a figure should be, both ends excluded; None is no end."""
+    """The open target interval of a metric; None is unbounded."""
 
     above: float | None = None
     below: float | None = None
@@ -70,7 +73,7 @@ class MetricTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityMetric:
-    """One figure from `n` observations; None where there is none. From fewer than `fewest` it is judged by nobody."""
+    """A metric over `n` samples; None without samples. It has no verdict below `min_samples`."""
 
     name: str
     value: float | None
@@ -82,7 +85,7 @@ class QualityMetric:
 
     @property
     def verdict(self) -> MetricVerdict | None:
-        """None where there is no target."""
+        """Return the verdict; None without a target."""
         if self.target is None:
             return None
         if self.value is None or self.n < self.min_samples:
@@ -94,7 +97,7 @@ class QualityMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricGroup:
-    """The figures of the turns that share a frame, a profile or a day."""
+    """The metrics of the turns that share a frame, a profile or a day."""
 
     name: str
     turns: int
@@ -106,7 +109,7 @@ class MetricGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPeriod:
-    """What is known of a period. `made` are the memories of each day by kind; `cost`, the model tokens of its turns."""
+    """The data of a period. `memories_by_day` counts new memories by kind; `model_tokens` are those of its turns."""
 
     since: datetime
     until: datetime
@@ -122,7 +125,7 @@ class MetricPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityReport:
-    """All figures of a period, and the same by frame, by profile and by day."""
+    """All metrics of a period, and those by frame, profile and day."""
 
     period: MetricPeriod
     metrics: tuple[QualityMetric, ...]
@@ -155,7 +158,7 @@ def compute_report(period: MetricPeriod) -> QualityReport:
 
 
 def measure_relevance(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Mean similarity of the items of all contexts that were made."""
+    """Return the mean similarity of the items of all contexts."""
     likes = [item.similarity for context in _list_contexts(turns) for item in context.items]
     return QualityMetric(
         name="context relevance",
@@ -168,13 +171,13 @@ def measure_relevance(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_cosine(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Their mean cosine, which no target knows: what it can be depends on the embedding model."""
+    """Return the mean cosine of the items. It has no target: its range depends on the embedding model."""
     cosines = [item.cosine for context in _list_contexts(turns) for item in context.items]
     return QualityMetric(name="mean cosine", value=_mean(cosines), n=len(cosines), sample_unit="items", unit="score")
 
 
 def measure_utilisation(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Mean share of its budget that a context uses: of what its input was allotted, not of the ceiling that is set."""
+    """Return the mean share of the allocated budget that contexts use."""
     shares = [context.tokens / context.budget for context in _list_contexts(turns)]
     return QualityMetric(
         name="budget utilisation",
@@ -186,8 +189,10 @@ def measure_utilisation(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
-    """The share of turns whose context was made anew or had to give something up, of those for which one could have
-    stood. One that was only added to still stands."""
+    """Return the share of later turns whose context was rebuilt or evicted memories.
+
+    The first turn of a session is excluded. A context with additions alone counts as reused.
+    """
     later = [turn for turn in turns if not turn.is_first]
     share = _share(sum(turn.method in ("built", "evicted") for turn in later), len(later))
     return QualityMetric(
@@ -196,7 +201,7 @@ def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_update_rate(turns: Sequence[TurnSample]) -> QualityMetric:
-    """The share of such turns for which something was added to the context that stood."""
+    """Return the share of later turns whose context only got additions."""
     later = [turn for turn in turns if not turn.is_first]
     return QualityMetric(
         name="contexts added to",
@@ -207,8 +212,10 @@ def measure_update_rate(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
-    """The share of a context's items that replies used, over all contexts that a model was given. One that stood for
-    several turns was loaded once: its item is used if one of their replies used it."""
+    """Return the share of context items that replies used, over all contexts answered by a model.
+
+    A context of several turns counts once: an item is used if any of the replies used it.
+    """
     used: dict[UUID, tuple[bool, ...]] = {}
     for turn in turns:
         if turn.has_text and turn.context:
@@ -222,7 +229,7 @@ def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_cold_start(turns: Sequence[TurnSample]) -> QualityMetric:
-    """The time to make a context from scratch, which 95 % keep; without the start of the process."""
+    """Return the 95th percentile of the full build time, without process start."""
     times = sorted(t.context.build_ms for t in turns if t.context and t.method == "built")
     slow = times[math.ceil(COLD_START_PERCENTILE * len(times)) - 1] if times else None
     return QualityMetric(
@@ -236,7 +243,7 @@ def measure_cold_start(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
-    """How often a person put another frame in the place of the one chosen, at the next turn of the session."""
+    """Return the share of selected frames that a person replaced in the next turn of the session."""
     last: dict[UUID, ContextSample] = {}
     chosen = wrong = 0
     for turn in turns:
@@ -255,7 +262,7 @@ def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> QualityMetric:
-    """What contexts were of all tokens that the model read and wrote in these turns."""
+    """Return the share of context tokens in all model tokens of the turns."""
     asked = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
     share = min(sum(asked) / model_tokens, 1.0) if model_tokens and asked else None
     return QualityMetric(name="context of turn tokens", value=share, n=len(asked), sample_unit="turns")
@@ -279,7 +286,7 @@ def _measure_fact_confirmation(facts: FactConfirmationCounts) -> QualityMetric:
 
 
 def _list_contexts(turns: Sequence[TurnSample]) -> list[ContextSample]:
-    """Each context once, however many turns it served."""
+    """Return each context once."""
     return list({turn.context.bundle_id: turn.context for turn in turns if turn.context}.values())
 
 

@@ -1,4 +1,4 @@
-"""How well contexts served an agent in a period, read back in one unit of work."""
+"""Quality metrics of an agent's contexts in a period, read in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ from newton.memory.time_expressions import ReportPeriods
 SQL = load("newton.cognition.metrics", "metrics.sql")
 
 MAX_DAYS = 3_650
-FORGOTTEN_TEXT = "[forgotten]"  # what stands where a line of dialogue was
+FORGOTTEN_TEXT = "[forgotten]"  # text of a deleted message
 
 
 class _LoadedContext(NamedTuple):
-    """What a stored context was, and the memories that stood in it."""
+    """The trace of a stored context and its items."""
 
     trace: BundleTrace
     items: Sequence[StoredCandidate]
@@ -41,14 +41,14 @@ class _LoadedContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsService:
-    """For one agent."""
+    """Computes quality metrics for one agent."""
 
     agent_id: UUID
     db: Database
     clock: Clock
 
     async def report(self, days: int = 7) -> QualityReport:
-        """The figures of the last days. Raises InputError for fewer than one."""
+        """Return the metrics of the last `days`. Raises InputError for fewer than 1 or more than `MAX_DAYS`."""
         if not 1 <= days <= MAX_DAYS:
             raise InputError(f"Metrics of {days} days are not possible.", hint="Give 1 or more, such as 7.")
         now = self.clock.now()
@@ -83,7 +83,7 @@ async def _load_turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list
 
 
 def _decode_context(row: Record) -> _LoadedContext | None:
-    """None for a bundle that another version of Newton has written."""
+    """Return None for a bundle in the format of another version."""
     try:
         trace = decode_trace(row["trace"], input_text=row["made_for"])
         candidates, _ = decode_candidates(trace, row["memory_ids"], row["candidates"])

@@ -1,4 +1,4 @@
-"""Everything that may be in the context, each memory once, whichever sources gave it. Pure."""
+"""Merge of all sources into one set of candidates. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,11 @@ from newton.memory.time_search import DATED_KINDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateSet:
-    """`recent` came because they are of late; `called_for` are procedures that the input asks for; `unsearched` is
-    what came by its name, its time or its trigger, so that how near it is to the input says nothing. `times` are those
-    that the input asks for, and `blank` says that nothing is known of them."""
+    """The candidates of a context.
+
+    `recent_ids` came from recent events. `triggered` are procedures that the input asks for. `unranked` came by name,
+    time or trigger, so their similarity is not judged. `is_range_empty`: memory has nothing of `time_ranges`.
+    """
 
     memories: Sequence[RetrievedMemory]
     recent_ids: frozenset[UUID]
@@ -31,9 +33,9 @@ class CandidateSet:
 
 
 def collect_candidates(gathered: GatheredSources, text: str, *, reach: GatherOptions, frame: str) -> CandidateSet:
-    """What the sources gave, as far as this profile reaches, for they were asked before it was chosen.
+    """Return the gathered memories within the profile's `reach`, each once.
 
-    What was found by searching keeps the evidence that was found for it.
+    A memory that the search found keeps its search evidence.
     """
     late = [
         *gathered.recent_events.current_session[: reach.events],
@@ -65,7 +67,7 @@ def collect_candidates(gathered: GatheredSources, text: str, *, reach: GatherOpt
 
 
 def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory]) -> frozenset[UUID]:
-    """Those of a time that is asked for; of what no search has found, what happened then."""
+    """Return the memories in the time ranges of the input."""
     if not gathered.time_ranges:
         return frozenset()
     late = (
@@ -77,8 +79,10 @@ def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory])
 
 
 def _is_range_empty(gathered: GatheredSources, timely_memories: Iterable[RetrievedMemory], text: str) -> bool:
-    """What only asks, as this input does, is of a time as well and tells nothing of it. What filters leave is told by
-    them."""
+    """Return True when nothing informative is in the time range. Questions do not count.
+
+    Ranges of filters are excluded: unmatched filters are reported separately.
+    """
     searched = (
         gathered.time_ranges != gathered.filters.time_ranges
         and "times" not in gathered.missing

@@ -1,4 +1,4 @@
-"""A score as a formula of a person's own: CEL over the features of a memory, numbers alone. Pure."""
+"""User-defined score formulas: CEL expressions over the numeric features of a memory. Pure."""
 
 import functools
 import math
@@ -12,11 +12,11 @@ from newton.errors import InputError
 Values = Mapping[str, float]
 Formula = Callable[[Values], float]
 
-UNDEFINED_SCORE = 0.0  # what a formula counts that has no number for a memory, such as a division by 0
+UNDEFINED_SCORE = 0.0  # for results that are no finite number, such as a division by 0
 
 
 def _make_total(function: Callable[..., float], arity: int) -> Callable[..., float]:
-    """The function, with no number in the place of every failure: the library would print them."""
+    """Wrap a function to return NaN instead of failing, because the library prints exceptions."""
 
     def never_fails(*given: object) -> float:
         if len(given) != arity or not all(isinstance(one, float) for one in given):
@@ -44,9 +44,9 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
 
 @functools.lru_cache(maxsize=100)
 def compile_formula(expression: str, variables: tuple[str, ...]) -> Formula:
-    """What computes it. Raises InputError for an expression outside the limits, or of unknown names.
+    """Compile an expression. Raises InputError for an invalid expression or unknown names.
 
-    The result is always finite: what is no number counts 0.
+    The result is always finite: NaN and infinity count as `UNDEFINED_SCORE`.
     """
     program = compile_expression(
         expression, AllowedNames(variables=frozenset(variables), math_functions=frozenset(FUNCTIONS))
@@ -63,9 +63,9 @@ def compile_formula(expression: str, variables: tuple[str, ...]) -> Formula:
 
 
 def check_formula(expression: str, variables: tuple[str, ...]) -> None:
-    """Nothing, if the expression gives a number for some memory and fails for none of a few that differ much.
+    """Validate an expression on sample values.
 
-    Raises InputError that says what is wrong and what to do.
+    Raises InputError when it fails on any sample or is finite on none.
     """
     program = compile_expression(
         expression, AllowedNames(variables=frozenset(variables), math_functions=frozenset(FUNCTIONS))

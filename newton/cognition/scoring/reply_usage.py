@@ -1,7 +1,4 @@
-"""Whether a reply used what it was given: it cites it, or says in one sentence what stands in it and hardly elsewhere.
-
-Pure.
-"""
+"""Detection of context items that a reply used: by citation, quotation or specific words. Pure."""
 
 import re
 from collections import Counter
@@ -17,9 +14,9 @@ from newton.memory.representations import one_line
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
-_HEAD = re.compile(r"^\[[^\]]*\] (?:(?:User|Assistant|System|Tool): )?")  # date, speaker, outcome: not what it says
+_HEAD = re.compile(r"^\[[^\]]*\] (?:(?:User|Assistant|System|Tool): )?")  # date, speaker, outcome
 _MIN_LETTERS = 3
-# Words that no memory is told apart by, beside those that no conversation is about.
+# Unspecific words, in addition to STOP_WORDS.
 _FREQUENT_WORDS = """
 above again against always another anything because before being below between both called came come does done down
 during each even ever every everything few first found gave give given goes gone however into keep kept last least less
@@ -29,25 +26,25 @@ too two under until upon use used using via well went whether while whole whose 
 """
 _STOPWORDS = frozenset(_FREQUENT_WORDS.split())
 
-MIN_QUOTE_WORDS = 3  # so many words repeated as they stand are a quotation
-# What a specific word weighs: a number, or a name, which has a capital within a sentence. One that begins the sentence
-# may be a name; it is one if the reply writes it with a capital too.
+MIN_QUOTE_WORDS = 3  # minimum length of a quotation
+# Weights of specific words. Numbers and words capitalized within a sentence are names. A capitalized first word is a
+# name only if the reply capitalizes it too.
 NAME_WEIGHT, MAYBE_NAME_WEIGHT, WORD_WEIGHT = 2.0, 1.5, 1.0
-WINDOW_WORDS = 30  # words of one sentence that stand close together
+WINDOW_WORDS = 30  # window within a sentence
 MIN_SHARED_WEIGHT, MIN_SHARED_WEIGHT_LONG, LONG_ITEM_WEIGHT = (
     3.0,
     4.0,
     6.0,
-)  # what has to be shared of an item; of one that weighs MUCH it is more
-RESTATED_SHARE = 0.6  # a sentence that has so much of all that an item says tells it again
+)  # minimum shared weight; higher for an item of at least LONG_ITEM_WEIGHT
+RESTATED_SHARE = 0.6  # share of an item's stems in a sentence that restates it
 BRIEF_REPLY_WORDS, BRIEF_REPLY_SHARE = (
     6,
     0.5,
-)  # so few new words are about an item when so much of them is the item's own
+)  # a brief reply has at most so many new words, of which so many are the item's
 
 
 class _WordPosition(NamedTuple):
-    """A word of a sentence: which one, and whether it has a capital."""
+    """A stemmed word with its position in the sentence, and whether it is capitalized."""
 
     position: int
     stem: str
@@ -56,7 +53,7 @@ class _WordPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _ParsedReply:
-    """A reply, read once: the telling words of each sentence, those that the input had, and those that are new."""
+    """A parsed reply: the content words of each sentence, the stems of the input, and the new stems."""
 
     text: str
     sentences: Sequence[Sequence[_WordPosition]]
@@ -65,19 +62,18 @@ class _ParsedReply:
 
 
 def extract_keywords(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, and its numbers, in lower case."""
+    """Return the content words and numbers of a text in lower case."""
     return frozenset(_normalize_word(word) for word in _WORD.findall(text) if _is_content_word(word))
 
 
 def is_used(
     reply: str, item: str, others: Sequence[str], *, input_text: str = "", memory_id: UUID | None = None
 ) -> bool:
-    """Whether the reply used this item of its context; `given` is the input, `others` are the other items.
+    """Return True when the reply used this item of its context. `others` are the other items.
 
-    It did when it names the item's id or quotes it. Else by what is specific to the item, which stands neither in the
-    input nor in most of the others: the reply has enough of it in one sentence, a name or a number counting twice; or
-    some of it in a sentence that tells most of the item; or it is brief and mostly consists of it. So a long text about
-    something else uses nothing, whatever words it shares.
+    It did when it cites the item's id or quotes it. Otherwise only specific words count, which are neither in the input
+    nor in most other items: enough of them in one sentence, names and numbers counting double; some in a sentence that
+    restates most of the item; or a brief reply that mostly consists of them.
     """
     common = _find_common_stems(
         Counter(chain.from_iterable(_extract_stems(_strip_prefix(other)) for other in others)), len(others)
@@ -88,7 +84,7 @@ def is_used(
 def find_used(
     reply: str, items: Mapping[UUID, str], *, input_text: str, refs: Mapping[UUID, str | None] | None = None
 ) -> set[UUID]:
-    """The items of one context that its reply used. `refs` are the caller's own ids of them."""
+    """Return the items that the reply used. `refs` are the caller's ids of the items."""
     said, named = _parse_reply(reply, input_text), refs or {}
     everywhere = Counter(chain.from_iterable(_extract_stems(_strip_prefix(item)) for item in items.values()))
     common = _find_common_stems(everywhere, len(items) - 1, own_count=1)
@@ -100,7 +96,7 @@ def find_used(
 
 
 def _find_common_stems(counts: Mapping[str, int], other_count: int, own_count: int = 0) -> frozenset[str]:
-    """What stands in most of the others. `own` is how often an item itself was counted."""
+    """Return the stems in most other items. `own_count` is how often an item itself was counted."""
     most = max(other_count / 2, 1)
     return frozenset(stem for stem, times in counts.items() if times - own_count > most)
 
@@ -130,7 +126,7 @@ def _uses_item(reply: _ParsedReply, item: str, common: Set[str]) -> bool:
 
 
 def _has_cluster(reply: _ParsedReply, specific: Mapping[str, float]) -> bool:
-    """Whether enough of it, and more than one word, stands within a window of a sentence."""
+    """Return True when one sentence has enough specific words, at least two, within `WINDOW_WORDS`."""
     needed = MIN_SHARED_WEIGHT_LONG if sum(specific.values()) >= LONG_ITEM_WEIGHT else MIN_SHARED_WEIGHT
     for sentence in reply.sentences:
         hits = [place for place in sentence if place.stem in specific]
@@ -174,14 +170,14 @@ def _weigh_stems(text: str) -> dict[str, float]:
 
 
 def _resolve_weight(weight: float, *, is_capitalized: bool) -> float:
-    """What the word weighs as the reply writes it."""
+    """Return the weight by the reply's capitalization."""
     if weight == MAYBE_NAME_WEIGHT:
         return NAME_WEIGHT if is_capitalized else WORD_WEIGHT
     return weight
 
 
 def _cites_ref(reply: str, memory_id: UUID | None, ref: str | None = None) -> bool:
-    """A ref that could be a word counts in brackets only."""
+    """Return True when the reply cites an id. A ref that could be a word counts in brackets only."""
     names = [] if memory_id is None else [str(memory_id), short_id(memory_id)]
     if ref is not None:
         names.append(ref if len(ref) >= len("D12:34") and re.search(r"\d", ref) else f"[{ref}]")
@@ -193,7 +189,7 @@ def _contains_phrase(phrase: str, text: str) -> bool:
 
 
 def _normalize_quote(text: str) -> str:
-    """Its words in a row, if they are enough to be recognised."""
+    """Return the words joined by spaces; empty when too few for a quotation."""
     words = _WORD.findall(one_line(text).casefold())
     return " ".join(words) if len(words) >= MIN_QUOTE_WORDS else ""
 
@@ -207,7 +203,7 @@ def _extract_stems(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """Without the endings that a paraphrase changes: "restarts", "restarted" and "restarting" are one."""
+    """Strip common endings: "restarts", "restarted" and "restarting" have one stem."""
     bare = _normalize_word(word).removesuffix("'s")
     for ending in ("ing", "ed", "es", "s"):
         if bare.endswith(ending) and len(bare) - len(ending) >= _MIN_LETTERS and not bare.endswith("ss"):

@@ -1,4 +1,4 @@
-"""How well a memory serves this input: one feature vector each, combined by the profile. Pure and explained."""
+"""Scoring: one feature vector per memory, combined by the profile. Pure."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from newton.content.profiles import DecayClock, Profile, ScoreBoosts
 from newton.memory.memory import Outcome
 from newton.memory.search_types import RetrievedMemory
 
-# Where each kind is shown.
+# Layer of each kind.
 LAYER_BY_KIND: Mapping[str, str] = {
     "fact": "facts",
     "passage": "facts",
@@ -29,13 +29,13 @@ LAYER_BY_KIND: Mapping[str, str] = {
     "artifact": "session",
 }
 
-# A procedure's own outcome is what its record says of it.
+# Outcome of a procedure, by its state.
 OUTCOME_BY_STATE: Mapping[str, Outcome] = {"EFFECTIVE": "success", "INEFFECTIVE": "failure"}
 
-NEUTRAL_FACTOR = 1.0  # what an unknown feature counts: it neither helps nor hurts
-NEUTRAL_SHARE = 0.5  # the same where the scale runs from bad to good, as of salience and success
+NEUTRAL_FACTOR = 1.0  # value of an unknown feature
+NEUTRAL_SHARE = 0.5  # the same on a scale from bad to good: salience and success rate
 
-# The features of a memory, in the order in which they are kept. The last two are as they are, for formulas.
+# The features of a memory in stored order. The last two are not normalized and serve formulas.
 FEATURE_NAMES = (
     "similarity",
     "cosine",
@@ -53,7 +53,7 @@ FEATURE_NAMES = (
     "age_h",
     "access_count",
 )
-# What a feature counts of a memory of which nothing is known.
+# Value of each feature when unknown.
 NEUTRAL_FEATURES: Mapping[str, float] = {
     **dict.fromkeys(FEATURE_NAMES, NEUTRAL_FACTOR),
     "salience": NEUTRAL_SHARE,
@@ -69,23 +69,23 @@ Combine = Callable[[Sequence[float]], float]
 
 
 class TrialCounts(NamedTuple):
-    """How often something was tried, and how often that went well."""
+    """Applications and successes of a procedure."""
 
     successes: int
     applications: int
 
     @property
     def rate(self) -> float:
-        """The share of successes; of what was never tried, neither good nor bad."""
+        """Return the success rate; neutral without applications."""
         return self.successes / self.applications if self.applications > 0 else NEUTRAL_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySignals:
-    """What is known of memories for this input beside themselves. What is not known is neutral.
+    """Signals of the input about memories. Unknown signals are neutral.
 
-    `keywords` are words of the input, in lower case; `mentioned` is what it names; `steps` is how many relations lead
-    from there to a memory; `timely` are those of a time that it asks for.
+    `keywords` are lower-case words of the input. `mentioned_ids` are memories it names, `hops` the number of relations
+    from those to a memory. `timely_ids` are memories in the time ranges it asks for.
     """
 
     keywords: frozenset[str] = frozenset()
@@ -99,13 +99,12 @@ class QuerySignals:
 NO_SIGNALS = QuerySignals()
 
 
-# Features are as exact as a float of four bytes before anything is made of them: so many bytes keep them, and what is
-# made of the kept ones is what was made of them then.
+# Features are rounded to float32, their stored precision, before scoring, so that a replay gives identical scores.
 _STORED_FLOATS = struct.Struct(f"<{len(FEATURE_NAMES)}f")
 
 
 class ScoredMemory(NamedTuple):
-    """A memory with its features in about [0, 1], and the score the profile makes of them."""
+    """A memory with its features, mostly in [0, 1], and its score."""
 
     found: RetrievedMemory
     features: tuple[float, ...]
@@ -117,14 +116,14 @@ class ScoredMemory(NamedTuple):
 
 
 def score_from_features(found: RetrievedMemory, features: tuple[float, ...], profile: Profile) -> ScoredMemory:
-    """The memory with the score that the profile makes of features that are known."""
+    """Return the memory with the profile's score of known features."""
     return ScoredMemory(found, features, create_combiner(profile)(features))
 
 
 def create_scorer(
     *, profile: Profile, now: datetime, frame: Frame | None = None, signals: QuerySignals = NO_SIGNALS
 ) -> Callable[[RetrievedMemory], ScoredMemory]:
-    """How this profile scores a memory at this moment; a frame lends its priorities. Every score is finite."""
+    """Return the scoring function of a profile at a moment, with the frame's priorities. Scores are finite."""
     left, usage = profile.recency.remaining_after_hours, profile.usage
     outcomes, without = dict(profile.outcome), profile.outcome.none
     priorities = {kind: frame.priority(kind) for kind in LAYER_BY_KIND} if frame else {}
@@ -159,9 +158,9 @@ def create_scorer(
 
 
 def create_combiner(profile: Profile) -> Combine:
-    """How the profile makes one finite number of the features. Raises InputError for an expression that is none."""
+    """Return the function that combines features into a finite score. Raises InputError for an invalid expression."""
     if profile.expression is not None:
-        # CEL takes a quarter of a second to load, and hardly a profile has an expression
+        # lazy: CEL takes 0.25 s to load, and few profiles have an expression
         compute = import_module("newton.cognition.scoring.formula").compile_formula(profile.expression, FEATURE_NAMES)
         return lambda features: compute(dict(zip(FEATURE_NAMES, features, strict=True)))
     weights = [(FEATURE_NAMES.index(name), weight) for name, weight in profile.weights.nonzero.items()]
@@ -171,13 +170,15 @@ def create_combiner(profile: Profile) -> Combine:
 
 
 def check_expression(expression: str) -> None:
-    """Nothing, if a profile can score by it. Raises InputError that says what is wrong and what to do."""
+    """Validate a score expression. Raises InputError with the problem and the remedy."""
     import_module("newton.cognition.scoring.formula").check_formula(expression, FEATURE_NAMES)
 
 
 def compute_contributions(features: Sequence[float], profile: Profile) -> dict[str, float]:
-    """What each feature that counts gave to the score: its weighted value in a sum, its factor in a product; in an
-    expression, how much less the score would be if nothing were known of it."""
+    """Return the contribution of each feature: its weighted value in a sum, its factor in a product.
+
+    For an expression, return the loss of score when the feature is neutral (ablation).
+    """
     if profile.expression is not None:
         return _compute_ablations(features, profile)
     given = [(name, features[FEATURE_NAMES.index(name)], weight) for name, weight in profile.weights.nonzero.items()]
@@ -200,7 +201,7 @@ def _compute_ablations(features: Sequence[float], profile: Profile) -> dict[str,
 
 
 def _create_boost(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[RetrievedMemory, float], float]:
-    """Similarity x (1 + a bit for each word of the input) x a factor for what is fresh."""
+    """Return similarity x (1 + boost per shared keyword) x boost for fresh memories."""
     if boosts.keyword == 0 and boosts.fresh == 1:
         return lambda found, _: found.relevance
 

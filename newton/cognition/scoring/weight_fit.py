@@ -1,6 +1,6 @@
-"""Weights learnt from which items of a context were used, and whether they are better where they were not learnt. Pure.
+"""Fitting of score weights to item usage, validated on held-out contexts. Pure.
 
-Only what was in a context could be used, so this learns to order what is shown, not to find what is not.
+Only items in a context can be used, so this learns to order shown items, not to find others.
 """
 
 import math
@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
-TRAINING_SHARE = 0.7  # the older part is learnt from
-MIN_CASES = 60  # contexts with something used and something not; of fewer, what is held out says nothing
-MAX_PAIRS_PER_CASE = 200  # of a context
-PRIOR_STRENGTH = 1.0  # towards the profile that there is: as much as one context weighs
-BLOCK_SIZE = 5  # contexts of one session in a row are about the same things, and vary together
+TRAINING_SHARE = 0.7  # the older contexts; the younger ones validate
+MIN_CASES = 60  # informative contexts; fewer leave too few for validation
+MAX_PAIRS_PER_CASE = 200  # larger contexts are sampled
+PRIOR_STRENGTH = 1.0  # towards the present weights; 1 equals the weight of one context
+BLOCK_SIZE = 5  # consecutive contexts of a session are correlated
 CONFIDENCE_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCase:
-    """One context that was answered: for each item its features, and whether the reply used it.
+    """An answered context: the features of each item, and whether the reply used it.
 
-    `weight` is how much it counts: more when what was decided upon it went well.
+    `weight` depends on the outcome of decisions based on it.
     """
 
     created_at: datetime
@@ -44,10 +44,9 @@ class TrainingCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitQuality:
-    """How well weights order items that they were not learnt from.
+    """Ranking quality of weights on held-out contexts.
 
-    `precision` is the mean over contexts of the average precision: 1 when every used item stands before every unused
-    one. `log_loss` is that of saying which of two items was used.
+    `precision` is the mean average precision. `log_loss` is that of predicting which of two items was used.
     """
 
     precision: float
@@ -56,9 +55,9 @@ class FitQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightFit:
-    """Learnt weights, which add up to 1, beside those that there are, on contexts that neither was made from.
+    """Fitted weights, normalized to sum 1, and their quality compared with the present weights.
 
-    `low` and `high` hold the true gain in precision in 95 of 100 cases.
+    `gain_low` and `gain_high` are the 95 % confidence interval of the gain in precision.
     """
 
     weights: Floats
@@ -75,14 +74,14 @@ class WeightFit:
 
     @property
     def is_better(self) -> bool:
-        """Whether it is more than chance: the whole interval lies above 0."""
+        """Return True when the gain is significant: the whole interval is above 0."""
         return self.gain_low > 0
 
 
 def fit_weights(cases: Sequence[TrainingCase], start: Floats) -> WeightFit:
-    """Learns from the older contexts and measures on the younger ones. `start` are the weights that there are.
+    """Fit to the older contexts and validate on the younger ones. `start` are the present weights.
 
-    The cases must be telling, at least FEWEST of them.
+    Needs at least `MIN_CASES` informative cases.
     """
     ordered = sorted(cases, key=lambda case: (case.created_at, case.session_id))
     cut = int(len(ordered) * TRAINING_SHARE)
@@ -103,8 +102,10 @@ def fit_weights(cases: Sequence[TrainingCase], start: Floats) -> WeightFit:
 
 
 def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
-    """Weights, none below 0, under which used items score above unused ones of the same context, as far as the cases
-    say; where they say nothing, in the proportions of `start`."""
+    """Fit non-negative weights by pairwise logistic loss, used over unused items of one context.
+
+    Regularized towards the proportions of `start`.
+    """
     differences, counts = _build_pairs(cases)
     features = len(start)
 
@@ -123,7 +124,7 @@ def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
 
 
 def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
-    """By how much the weights must grow to say as surely as they may which item is used."""
+    """Return the scale of the weights with the lowest log loss."""
     differences, counts = _build_pairs(cases)
     margin = differences @ weights
 
@@ -135,7 +136,7 @@ def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
 
 
 def _build_pairs(cases: Sequence[TrainingCase]) -> tuple[Floats, Floats]:
-    """Used less unused, at most so many of each context, and what each pair counts: of a context all as one."""
+    """Return feature differences used - unused, and the weight of each pair; pairs of a context sum to its weight."""
     kept = [
         (pairs, np.full(len(pairs), case.weight / len(pairs))) for case in cases for pairs in [_subtract_unused(case)]
     ]
@@ -157,13 +158,13 @@ def _compute_log_loss(cases: Sequence[TrainingCase], weights: Floats) -> float:
 
 
 def _compute_average_precision(case: TrainingCase, weights: Floats) -> float:
-    """Average precision: the mean, over the used items, of the share of used ones down to each."""
+    """Return the average precision of the ranking."""
     hits = case.is_used[np.argsort(-(case.features @ weights), kind="stable")]
     return float((np.cumsum(hits) / np.arange(1, len(hits) + 1))[hits].mean())
 
 
 def _group_by_session(cases: Sequence[TrainingCase]) -> list[list[int]]:
-    """Places of the cases, those of a session in runs of a few."""
+    """Return case indexes in blocks of one session."""
     sessions: dict[UUID, list[int]] = {}
     for place, case in enumerate(cases):
         sessions.setdefault(case.session_id, []).append(place)
@@ -176,7 +177,7 @@ def _split_blocks(positions: list[int]) -> Iterator[list[int]]:
 
 
 def _compute_gain_interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Student's, over blocks: of few blocks it is as wide as it must be, which drawing them again is not."""
+    """Return Student's t interval over blocks. Bootstrap intervals would be too narrow for few blocks."""
     mean = float(gains.mean())
     left_over = np.array([gains[list(block)].sum() - mean * len(block) for block in blocks])
     freedom = len(blocks) - 1

@@ -1,4 +1,4 @@
-"""A context brought up to date without a search: what is new enters first, and the lowest-scored gives way. Pure."""
+"""Incremental update of a context without a search: adds new memories, evicts the lowest-scored. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 
-NEW_MEMORY_SCORE = 1.0  # the score of what is new: nothing that was found has a higher one
-SHORTENING_DIVISOR = 3  # what is shortened is at most this part of what it was
+NEW_MEMORY_SCORE = 1.0  # as high as the best search result
+SHORTENING_DIVISOR = 3  # a short form has at most 1/3 of the tokens
 
 REASON_NEW = "new since the context was made"
 REASON_IN_FOCUS = "already in Current Focus"
@@ -31,7 +31,7 @@ REASON_LEFT_FOCUS = "newer lines took its place in Current Focus"
 
 
 class ContextAdditions(NamedTuple):
-    """What is new: lines of the session that are out of view by now, the nearest first, and memories with a score."""
+    """New material: messages that left the view, latest first, and scored memories."""
 
     lines: Sequence[RetrievedMemory] = ()
     memories: Sequence[ScoredMemory] = ()
@@ -39,7 +39,7 @@ class ContextAdditions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatedContext:
-    """The context as it is from now on, what entered it, and what became of that which had to give way."""
+    """The updated context, with the memories added and evicted."""
 
     assembly: AssemblyResult
     added: tuple[UUID, ...]
@@ -47,7 +47,7 @@ class UpdatedContext:
 
 
 class PreviousContext(NamedTuple):
-    """What a context was made of: its candidates, best first, and what stood in its Current Focus."""
+    """The candidates of the previous context, best first, and its Current Focus."""
 
     candidates: Sequence[ScoredCandidate]
     focus: Sequence[RetrievedMemory]
@@ -56,10 +56,10 @@ class PreviousContext(NamedTuple):
 def update_context(
     previous: PreviousContext, assembly_input: AssemblyInput, additions: ContextAdditions
 ) -> UpdatedContext | None:
-    """A context with what is new beside what it held, in at most the setting's total of tokens.
+    """Return the context with the additions, within the total budget.
 
-    While that is too much, the lowest-scored are first shortened, to a third or less, then they leave; the oldest lines
-    in focus go last. What stands in every context stays: None when that alone is too much.
+    Over budget, the lowest-scored items are shortened to a third or less, then evicted; the oldest focus lines go last.
+    Returns None when the fixed sections alone exceed the budget.
     """
     focus = select_focus(assembly_input, added_ids=frozenset(found.memory_id for found in additions.lines))
     shown = {found.memory_id for found in focus}
@@ -86,7 +86,7 @@ def _merge_candidates(
     assembly_input: AssemblyInput,
     new_memories: Sequence[ScoredMemory],
 ) -> list[ScoredCandidate]:
-    """The candidates, best first, without what stands in focus by now, and with the new ones among them."""
+    """Merge old and new candidates, best first, and reject those in focus."""
     taken, passed = ({found.memory_id for found in lines} for lines in (focus, previous.focus))
     places = {c.memory_id: REASON_IN_FOCUS if c.memory_id in taken else REASON_LEFT_FOCUS for c in previous.candidates}
     known = [
@@ -117,7 +117,7 @@ def _reject(considered: ScoredCandidate, reason: str) -> Placement:
 
 @dataclass(slots=True)
 class _EvictionState:
-    """What is in so far, and what had to give way."""
+    """The candidates and focus lines kept so far, and the evicted ones."""
 
     candidates: list[ScoredCandidate]
     focus: list[RetrievedMemory]
@@ -125,7 +125,7 @@ class _EvictionState:
     day_tokens: DayTokens
 
     def free_tokens(self, needed_tokens: int, *, shorten: bool) -> bool:
-        """Makes room for at least so many tokens, if there is so much to be had; False when nothing can give way."""
+        """Free at least `needed_tokens` if possible; return False when nothing can be evicted."""
         freed = 0
         for place, change in self._list_options(shorten=shorten):
             if freed >= needed_tokens:
@@ -142,7 +142,7 @@ class _EvictionState:
         return False
 
     def _list_options(self, *, shorten: bool) -> Iterator[tuple[int, Placement]]:
-        """What each may become, the lowest-scored first: first all that can be shortened, then all that can leave."""
+        """Yield placements, lowest-scored first: all that can be shortened, then all that can be evicted."""
         places = range(len(self.candidates) - 1, -1, -1)
         for place in places if shorten else ():
             one = self.candidates[place]

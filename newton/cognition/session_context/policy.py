@@ -1,4 +1,4 @@
-"""Whether the context of a session may stand for the next input, and the reason. Pure."""
+"""Decides whether the context of a session is reused, updated or rebuilt for an input. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,13 @@ from typing import NamedTuple
 from newton.cognition.bundles.bundle import RefreshMethod
 from newton.cognition.bundles.cache import CoverageThresholds
 
-DECISION_FRAME = "decision"  # the frame in which a choice is to be made
+DECISION_FRAME = "decision"  # frame of inputs that ask for a choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputCoverage:
-    """How far the context holds what an input is about: the highest cosine to anything in it, None when nobody can
-    embed, and the share of the input's own words that it says. What leans on what was said before has none to look for.
-    """
+    """Coverage of an input by the context. `cosine` is the highest cosine to anything in it, None without an embedder;
+    `word_share` the share of the input's content words in it. A follow-up needs no coverage."""
 
     cosine: float | None
     word_share: float
@@ -23,12 +22,11 @@ class InputCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshInput:
-    """What is known, cheaply, of an input and of the context that its session has.
+    """The facts about an input and the current context on which the decision depends.
 
-    `frame` is the one chosen for the input, `before` the context's own; `forced` says that a person has chosen it.
-    `stale` says what the context states that is not so any more. `tokens` is what the context may cost now, `cost` what
-    it costs. `entering` counts what is new beside it: lines that have left the view, and what was learnt since; `much`
-    says why that is more than can be added.
+    `stale_reasons` are changes of memories in the context. `max_tokens` is its limit, `used_tokens` its size.
+    `added_count` counts messages that left the view and new matching memories; `overflow_reason` says why they cannot
+    be added.
     """
 
     frame: str
@@ -44,15 +42,18 @@ class RefreshInput:
 
 
 class RefreshVerdict(NamedTuple):
-    """What is to become of the context for this input, and why."""
+    """The decision for the context, with the reason."""
 
     method: RefreshMethod
     reason: str
 
 
 def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> RefreshVerdict:
-    """The context is made anew when it is wrong, when the frame is another, when a choice is to be made, or when it
-    does not cover the input. Else it stands, made smaller if it costs too much, with what is new beside it."""
+    """Return how to refresh the context.
+
+    It is rebuilt when it is stale, the frame changed, a choice is due or it does not cover the input. Otherwise it is
+    reused, with evictions when over budget, or with additions.
+    """
     if why := _find_rebuild_reason(refresh_input, thresholds):
         return RefreshVerdict("built", why)
     if refresh_input.used_tokens > refresh_input.max_tokens:
@@ -71,7 +72,7 @@ def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) 
 def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
     if refresh_input.stale_reasons:
         return f"not so any more: {', '.join(refresh_input.stale_reasons)}"
-    # what leans on what was said before says too little to tell a frame by
+    # a follow-up has too few words to select a frame
     if refresh_input.frame != refresh_input.previous_frame and (
         refresh_input.is_frame_forced or not refresh_input.coverage.is_follow_up
     ):

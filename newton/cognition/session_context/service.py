@@ -1,4 +1,4 @@
-"""The context of each turn: the current one of its session as long as that stands, else a new one."""
+"""Context of each turn: reuses, updates or rebuilds the current context of the session."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ REPLACED_ELSEWHERE = "the session was given its last context elsewhere"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """The context for an input, how it came about, and why; and the milliseconds that it took to tell."""
+    """The context for an input, with the refresh method, its reason and the decision time."""
 
     bundle: Bundle
     method: RefreshMethod
@@ -62,7 +62,7 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CurrentState:
-    """What there is now beside what the current context was made from."""
+    """Current data to compare with the data of the cached context."""
 
     cue: RecallQuery
     session_data: SessionContextData
@@ -75,13 +75,15 @@ class _CurrentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContextService:
-    """For the turns of sessions. Which context is the current one follows from the database, so that what was erased or
-    made elsewhere counts here too."""
+    """Provides the context of each turn.
+
+    The database decides which context is current, so erasure and other processes are respected.
+    """
 
     builder: ContextBuilder
 
     async def get_for_turn(self, request: ContextBuildRequest) -> SessionContext:
-        """The context for an input of a session, stored if it is new. Raises as Contexts.build does."""
+        """Return the context for an input of a session; store a new one. Raises as `ContextBuilder.build`."""
         started = monotonic_ms()
         current = self.builder.cache.get_current(request)
         if current is None:
@@ -105,7 +107,7 @@ class SessionContextService:
                 return await self._update_context(current, request, now, verdict, spent)
 
     async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> _CurrentState | None:
-        """What there is now; None when the session has had another context since, or has this one no more."""
+        """Return the current state; None when the cached context is not the session's latest."""
         contexts = self.builder
         sources = contexts.create_sources()
         async with task_group() as tasks:
@@ -130,7 +132,7 @@ class SessionContextService:
         )
 
     async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":
-        """The input as it is searched for, and the vector by which its frame is chosen."""
+        """Return the recall query, and the vector for frame selection."""
         contexts, text = self.builder, request.input
         if contexts.embedder is None:
             return RecallQuery(text=text), None
@@ -148,7 +150,7 @@ class SessionContextService:
             return await staleness.read_changes(tx, cached) if await staleness.is_latest(tx, cached) else None
 
     def _is_choice_input(self, text: str) -> bool:
-        """Whether the words of an input say that a choice is to be made."""
+        """Return True when the input matches a pattern of the decision frame."""
         frame = self.builder.frames.get(DECISION_FRAME)
         return frame is not None and bool(frame.matching_patterns(text))
 
@@ -217,7 +219,7 @@ def _update_assembly_input(cached: CachedContext, request: ContextBuildRequest, 
 def _find_unsent_lines(
     cached: CachedContext, sent_messages: SentMessages | None, situation: SessionState
 ) -> Sequence[RetrievedMemory]:
-    """The lines that have left the view since the context was last brought up to date, the nearest first."""
+    """Return the messages that left the view since the last update, latest first."""
     if sent_messages is None or cached.sent_messages is None:
         return ()
     first = cached.sent_messages.first_position
@@ -248,7 +250,7 @@ def _compute_coverage(cached: CachedContext, text: str, cosine: float | None) ->
 
 
 def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
-    """What of that which stands in every context is another by now."""
+    """Return the changes of input-independent sections."""
     moved = [
         f"the {part.name} changed"
         for part in fields(AlwaysOn)
@@ -268,7 +270,7 @@ def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
 
 
 def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
-    """Why what is new, or asked for, is more than can be added to the context."""
+    """Return why the additions or the request do not fit an incremental update, or None."""
     searched, learnt, entering = cached.search_request, state.changes.new_memories, state.new_matches.memories
     if state.session_data.missing:
         return "what always stands in it could not be compared"

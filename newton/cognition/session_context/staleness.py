@@ -1,4 +1,4 @@
-"""What has to be read to tell whether a context still stands, and what belongs beside it. No search of memories."""
+"""Reads whether a cached context is stale, and new memories that match. No search."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
@@ -15,14 +15,17 @@ from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 SQL = load("newton.cognition.session_context", "staleness.sql")
 
-MAX_NEW_MEMORIES = 200  # memories written since; when there are more, a search is cheaper than a look at each
+MAX_NEW_MEMORIES = 200  # with more new memories a full search is cheaper
 MAX_ADDED_MEMORIES = 10
-_CLOCK_SLACK_MS = 10_000  # milliseconds: ids are made a little before they are committed, and clocks differ
+_CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 
 
 class ContextChanges(NamedTuple):
-    """What has become of a context's ground: what it states that is not so any more, in words; what was written since,
-    with the kind of each, and which of that happened in its session; and what procedures are asked for by."""
+    """Changes since the context was built.
+
+    `stale_reasons` describe changed memories. `new_memories` maps new ids to kinds; `session_event_ids` are those that
+    happened in its session.
+    """
 
     stale_reasons: Sequence[str]
     new_memories: Mapping[UUID, Kind]
@@ -31,7 +34,8 @@ class ContextChanges(NamedTuple):
 
 
 class NewMatches(NamedTuple):
-    """How close a context is to an input, None when nobody can tell; and what of that which was learnt is as close."""
+    """The highest cosine of the context to the input, None without vectors; the new memories that match; and the number
+    of those that could not be compared."""
 
     cosine: float | None
     memories: Sequence[RetrievedMemory]
@@ -39,7 +43,7 @@ class NewMatches(NamedTuple):
 
 
 async def is_latest(tx: Tx, cached: CachedContext) -> bool:
-    """Whether its session has had no other context since, and the database still holds it."""
+    """Return True when the context is the latest of its session and still stored."""
     bundle = cached.bundle
     row = await SQL["get_latest_bundle"].fetch_one(tx, agent_id=bundle.agent_id, session_id=bundle.session_id)
     return row is not None and row["bundle_id"] == bundle.bundle_id
@@ -72,7 +76,7 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
 
 
 def _subtract_clock_slack(bundle_id: UUID) -> UUID:
-    """An id such as was made a little before this one."""
+    """Return a time-ordered id shortly before this one."""
     made = (bundle_id.int >> 80) - _CLOCK_SLACK_MS
     return UUID(int=max(made, 0) << 80)
 
@@ -92,8 +96,10 @@ def _add_article(kind: Kind) -> str:
 async def find_new_matches(
     tx: Tx, cached: CachedContext, cue: RecallQuery, changes: ContextChanges, *, min_cosine: float
 ) -> NewMatches:
-    """How close the context is to the input, and of what was learnt since that which is at least so close to it or to
-    what was searched for last, or happened in the session."""
+    """Return the similarity of the context to the input, and the new memories that match.
+
+    A new memory matches with at least `min_cosine` to the input or the last search, or as an event of the session.
+    """
     if cue.vector is None or cached.cue.vector is None or cue.model_id != cached.cue.model_id:
         return NewMatches(
             None,
@@ -120,7 +126,7 @@ async def find_new_matches(
 
 
 async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:
-    """Memories by id, with the cosine that is known of each as all that is known of its relevance."""
+    """Load memories, with the cosine as their only evidence."""
     if not cosines:
         return ()
     found = await fetch_memories(tx, list(cosines), agent_id=cached.bundle.agent_id, moment=None)

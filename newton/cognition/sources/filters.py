@@ -1,4 +1,4 @@
-"""What a caller wants left out of a context: found out before anything is searched, so that it crowds out nothing."""
+"""Resolves context filters to hidden memories before the search, so that they take no search slots."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -11,7 +11,7 @@ SQL = load("newton.cognition.sources", "filters.sql")
 
 
 async def find_hidden_ids(tx: Tx, filters: ContextFilters, *, agent_id: UUID) -> Sequence[UUID]:
-    """The memories that may not be found. Which kinds may is told apart: those are not searched at all."""
+    """Return the ids excluded from the search. Kinds are not resolved: excluded kinds are not searched."""
     if not (filters.since or filters.until or filters.event_types or filters.entity_types):
         return sorted(filters.exclude)
     rows = await SQL["list_filtered_out"].fetch_all(

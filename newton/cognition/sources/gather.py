@@ -1,4 +1,4 @@
-"""Everything one context is made from, read side by side. What is late or down is left out, and said."""
+"""Concurrent reading of all sources of a context. Late or failed sources are skipped and reported."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,10 +59,10 @@ DEFAULT_SEARCH_LIMITS: Mapping[Kind, SearchLimits] = {
     "event": SearchLimits(searched=10, kept=10),
     "decision": SearchLimits(searched=20, kept=20),
 }
-EXCHANGES_SEARCHED = 200  # by meaning and as many by words; what stands beside the best of them comes on top
-TOKENS_PER_EXCHANGE = 28  # fewer than most lines cost, so that what is kept more than fills the context
+EXCHANGES_SEARCHED = 200  # by vector and as many by words; neighbours of the best are added
+TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill the context
 MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
-MAX_TRIGGERED_PROCEDURES = 10  # procedures
+MAX_TRIGGERED_PROCEDURES = 10
 
 NO_ARTIFACTS = FoundArtifacts()
 
@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlwaysOn:
-    """What holds whatever the input is: who the agent is, and what is forbidden."""
+    """Input-independent sources: identity and censors."""
 
     identity: Identity = EMPTY_IDENTITY
     censors: Sequence[Censor] = ()
@@ -79,7 +79,7 @@ class AlwaysOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputMatches:
-    """Whom and what the input names, and what each procedure is asked for by: by a name, by words, by a type."""
+    """Entities that the input names, and the triggers of all procedures: names, words, entity types."""
 
     entity_matches: EntityMatches = field(default_factory=EntityMatches)
     procedure_triggers: Sequence[ProcedureTriggers] = ()
@@ -87,8 +87,7 @@ class InputMatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContextData:
-    """What is known without any search; `stack` is what the session is at. `missing` names the sources that gave
-    nothing, and why."""
+    """Data that needs no search. `missing` names unavailable sources with the reason."""
 
     always_on: AlwaysOn
     session_state: SessionState
@@ -98,11 +97,11 @@ class SessionContextData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredSources:
-    """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
+    """The results of all sources.
 
-    `practice` are procedures that the input seems to ask for and that no search has found, `artifacts` what the session
-    has come to in short; `times` are those that the input asks for; `missing` names the sources that gave nothing, or
-    less, and why.
+    `core_vector` embeds the input without its greeting, None when it has none. `procedures` are triggered by the input
+    and were not found by the search. `time_ranges` are the times that the input asks for. `missing` names unavailable
+    or incomplete sources with the reason.
     """
 
     recall_result: RecallResult
@@ -127,7 +126,7 @@ class GatheredSources:
 
 @dataclass(slots=True)
 class _SourceReader:
-    """Sources that are asked side by side, each in its own unit of work and for at most so many seconds."""
+    """Reads sources concurrently, each with a timeout."""
 
     timeout_seconds: float
     missing: dict[str, str] = field(default_factory=dict[str, str])
@@ -142,8 +141,7 @@ class _SourceReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRequest:
-    """A request with what every source needs to know of it: how far to look, what is hidden, what time it is, and which
-    times are asked for."""
+    """A request with the parameters common to all sources."""
 
     request: ContextBuildRequest
     reach: GatherOptions
@@ -154,8 +152,10 @@ class SourceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSources:
-    """Where a context comes from. `seconds` is the deadline of each source; `web` is asked before the others, when an
-    input wants what is of these days; `known` are texts whose vectors are known already."""
+    """The sources of a context. `timeout_seconds` applies to each source.
+
+    `web` is searched first, when the input asks for current events. `known_vectors` maps texts to their vectors.
+    """
 
     db: Database
     embedder: "Embedder | None"
@@ -166,8 +166,7 @@ class ContextSources:
     known_vectors: "Mapping[str, Vector]" = field(default_factory=dict[str, "Vector"])
 
     async def gather(self, request: ContextBuildRequest, *, reach: GatherOptions, now: datetime) -> GatheredSources:
-        """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
-        context is made."""
+        """Read all sources concurrently, up to the limits of `reach`. `now` is the moment of the context."""
         wanted = find_asked_times(request.input, now=now) or request.filters.time_ranges
         asked = SourceRequest(
             request=request, reach=reach, hidden_ids=await self._find_hidden_ids(request), now=now, time_ranges=wanted
@@ -238,7 +237,7 @@ class ContextSources:
         return await looking.read(source_request.request, source_request.hidden_ids)
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
-        """What there is beside memories, without a search for any."""
+        """Read the data that needs no search."""
         reading = _SourceReader(self.timeout_seconds)
         async with task_group() as tasks:
             stacking = tasks.create_task(self._read_task_stack(request, reading))
@@ -274,7 +273,7 @@ class ContextSources:
             return [*itself, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
 
     async def _read_task_stack(self, request: ContextBuildRequest, reader: _SourceReader) -> TaskStack:
-        """Where the work of the session stands. The search waits for it, so it may take half as long at most."""
+        """Read the task stack. The search waits for it, so it gets half of the timeout."""
         if request.session_id is None:
             return EMPTY_STACK
         quicker = _SourceReader(self.timeout_seconds / 2, reader.missing)
@@ -288,7 +287,7 @@ class ContextSources:
             return (await task_stack.load_tree(tx, **where, moment=request.as_of)).stack
 
     async def _recall(self, source_request: SourceRequest, stack_task: "Task[TaskStack]") -> RecallResult:
-        """What is searched for is the input, with what is being done beside it."""
+        """Search for the input together with the current goal."""
         request, current = source_request.request, (await stack_task).current
         search = MemorySearch(
             db=self.db,
@@ -306,22 +305,24 @@ class ContextSources:
     async def _embed_core_after_tasks(
         self, request: ContextBuildRequest, stack_task: "Task[TaskStack]"
     ) -> "Vector | None":
-        """The same; with a task, of the whole input, for what is searched for is more than that."""
+        """Embed the core. With a task, always: the search text then includes the goal."""
         return await self.embed_core(request, always=bool((await stack_task).path))
 
     async def embed_core(self, request: ContextBuildRequest, *, always: bool = False) -> "Vector | None":
-        """The vector of what is said behind a polite opening; None without one, unless it is wanted of the `whole`
-        input then, and where no frame is to be chosen."""
+        """Return the vector of the input without its greeting.
+
+        None when the frame is given, or when there is no greeting unless `always`.
+        """
         core = strip_greeting(request.input)
         if self.embedder is None or request.frame or (core == request.input and not always):
             return None
         try:
             return (await self.embedder.embed([core]))[0]
         except ProviderError:
-            return None  # the memories were searched without it too, and that is told
+            return None  # reported by the memory search
 
     def _select_search_limits(self, request: ContextBuildRequest) -> dict[Kind, SearchLimits]:
-        """How widely each kind is searched that the request admits."""
+        """Return the search limits of the kinds that the request allows."""
         wanted = compute_search_limits(request.tokens)
         return {
             k: w
@@ -336,7 +337,7 @@ class ContextSources:
     async def _add_triggered_procedures(
         self, gathered: GatheredSources, source_request: SourceRequest, reader: _SourceReader
     ) -> GatheredSources:
-        """With the procedures that are asked for and that no search has found; hardly ever is there one."""
+        """Add triggered procedures that the search did not find. There are rarely any."""
         met = {found.memory_id for found in gathered.recall_result.memories} | set(source_request.hidden_ids)
         patterns, types = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches.entity_types
         meant = match_triggers(patterns, source_request.request.input, types=types)[:MAX_TRIGGERED_PROCEDURES]
@@ -353,7 +354,7 @@ class ContextSources:
 
 
 def _select_ranking_weights(default: RankingWeights, source_request: SourceRequest) -> RankingWeights:
-    """Where the input says nothing but a time, what is of it comes before all the rest."""
+    """For an input that only names a time, rank memories of that time first."""
     if default.time_range and asks_only_about_time(source_request.request.input, source_request.time_ranges):
         return replace(default, time_range=TIME_FIRST)
     return default
@@ -408,6 +409,6 @@ async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionS
 
 
 def compute_search_limits(tokens: int) -> dict[Kind, SearchLimits]:
-    """How widely each kind is searched, and how many are kept: of lines no more than could fit, for each takes time."""
+    """Return the search limits of each kind; messages only as many as could fit, because each costs time."""
     lines = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
     return {"exchange": SearchLimits(EXCHANGES_SEARCHED, lines), **DEFAULT_SEARCH_LIMITS}

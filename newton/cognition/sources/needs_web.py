@@ -1,17 +1,17 @@
-"""Which sentences of an input ask for what is of these days, so that no memory can know it. Pure.
+"""Detection of sentences that ask for current events. Pure.
 
-Only these may leave the machine, so in doubt there are none.
+Only these sentences may leave the machine, so doubtful ones are excluded.
 """
 
 import re
 from datetime import datetime
 
-MAX_YEARS_AHEAD = 5  # a number further on is hardly a year
-MAX_SENTENCE_CHARS = 200  # of a sentence: nobody asks the web at greater length
+MAX_YEARS_AHEAD = 5  # a larger number is hardly a year
+MAX_SENTENCE_CHARS = 200  # longer sentences are not search queries
 
-# What says by itself that news are wanted.
+# Words that ask for news by themselves.
 _NEWS = r"\b(?:news|headlines?|breaking|weather forecast|stock price|exchange rate|up[- ]to[- ]date)\b"
-# What says that the newest of something is wanted, unless it is the session's own, the machine's, or somebody's.
+# Words that ask for the newest of something, unless it belongs to the session, the machine or a person.
 _NEWEST = r"\b(?:latest|newest|most recent|current)\b"
 _OWN_THING = (
     r"\b(?:latest|newest|most recent|current)\W+(?:\w+\W+){0,2}?(?:director(?:y|ies)|folders?|paths?|files?|"
@@ -24,7 +24,7 @@ _OWN_THING = (
 _TOLD = r"\b(?:latest|newest|most recent|current)\b(?:\W+\w+){0,4}?\W+(?:i|i['’]ve|we|we['’]ve|you|you['’]ve)\b"
 _WHOSE = r"(?:my|our|your|its|their|his|her|(?!(?:what|who|where|when|how|that|there|here|it)['’])\w+['’]s)"
 _OWN = rf"\b{_WHOSE}\W+(?:\w+\W+)?(?:latest|newest|most recent|current)\b"
-# What says when. That alone wants no news, for of a person's own days memory knows more than the web.
+# Present-time words. They ask for news only together with a topic of _WORLD: others concern personal events.
 _WHEN = (
     r"\b(?:today|tonight|yesterday|this (?:week|month|year|quarter)|right now|nowadays|these days|as of now|"
     r"at the moment|currently|recently)\b"
@@ -34,7 +34,7 @@ _YEAR = re.compile(
     r"(?!\s*(?:tokens?|px|pixels?|[kmg]i?b|bytes?|ms|lines?|rows?)\b)",
     re.IGNORECASE,
 )
-# What the world talks of, beside which a time does.
+# Public topics.
 _WORLD = re.compile(
     r"\b(?:weather|forecast|elections?|olympics?|world cup|championships?|league|tournaments?|prizes?|awards?|films?|"
     r"movies?|albums?|prime minister|president|government|parliament|stocks?|shares?|inflation|"
@@ -44,7 +44,7 @@ _WORLD = re.compile(
 )
 _THERE = re.compile(r"\b(?:happen(?:s|ed|ing)?|going on) in [A-Z]\w+")
 
-# How one asks. What is only stated is not asked.
+# Forms of questions and requests; statements do not match.
 _ASKS = re.compile(
     r"^\W*(?:and |so |then |please )?(?:what|who|whom|whose|which|when|where|why|how|any|is|are|was|were|has|have|do|"
     r"does|did|can|could|will|search|look up|google|find|give|tell|show)\b|\?[\"'”’)\]]*$",
@@ -53,7 +53,7 @@ _ASKS = re.compile(
 _POLITE = re.compile(r"\b(?:tell|show|give|get|find) (?:me|us)\b|\bcan i (?:get|have)\b", re.IGNORECASE)
 _PERSON = r"\b(?:i|i['’](?:m|ve|ll|d)|we|we['’](?:re|ve|ll|d)|my|mine|our|ours|me|us)\b"
 _SAID = r"\b(?:sa(?:y|ys|id)|tells?|told|mention(?:s|ed)?|asked|promised?|decided?|agreed?|discuss(?:ed)?|remember)\b"
-# A day with its date, a time of day, a long number, an address: what is pasted, or somebody's.
+# Dates, times of day, long numbers, addresses: pasted or private text.
 _PASTED = r"\b\d{4}-\d\d?-\d\d?\b|\b\d\d?:\d\d\b|(?:\d[ -]?){6}|\S@\S|://|[\\{}<>=|`]|\b(?:ERROR|WARN(?:ING)?|DEBUG)\b"
 _PRIVATE = re.compile(f"{_PERSON}|{_SAID}|{_PASTED}", re.IGNORECASE)
 
@@ -63,7 +63,7 @@ _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n")
 
 
 def find_news_questions(text: str, *, now: datetime) -> str:
-    """Those sentences of an input that ask for what is of these days; empty when none does.
+    """Return the sentences of an input that ask for current events; empty when none does.
 
     >>> at = datetime(2026, 11, 21)
     >>> texts = ("Ana is ill. What is the latest Python release?", "Ana is ill today.")

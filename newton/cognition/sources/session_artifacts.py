@@ -1,4 +1,4 @@
-"""What the session has come to in short, as a source of its contexts."""
+"""Artifacts of the session (summaries and tool results) as a source of contexts."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,17 @@ from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 
-MIN_INPUT_CHARS = 10  # a shorter input, such as "ok", says too little to look for anything by
+MIN_INPUT_CHARS = 10  # a shorter input, such as "ok", is not searched for
 LineRange = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPolicy:
-    """How artifacts are chosen: of `top_k` candidates in plain order, or of `rerank`, 0 for none, in an order in which
-    the words of the input count too, those from the `threshold` on, and of these the first `final`. They have `tokens`
-    together, with their heading."""
+    """Limits for the selection of artifacts.
+
+    `top_k` candidates are compared, or `rerank_candidates` when that is more; 0 disables re-ranking by words.
+    `max_tokens` includes the heading.
+    """
 
     top_k: int = 5
     min_similarity: float = 0.25
@@ -33,12 +35,12 @@ class ArtifactPolicy:
 
     @property
     def candidate_count(self) -> int:
-        """How many are looked at."""
+        """Return the number of candidates to compare."""
         return max(self.top_k, self.rerank_candidates)
 
     @property
     def order_description(self) -> str:
-        """What the order goes by, in words."""
+        """Return a description of the ranking."""
         return "by meaning and by its words" if self.rerank_candidates else "by meaning"
 
 
@@ -51,14 +53,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundArtifacts:
-    """Those that may go with an input, and the first and last line that each covers."""
+    """Artifacts that match an input, and the message range (first, last) of each."""
 
     found: Sequence[RetrievedMemory] = ()
     line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
 
 
 class CachingEmbedder:
-    """An embedder that is asked once for a text, however many wait for it, and not for those `known`."""
+    """An embedder that shares concurrent requests for one text and uses `known_vectors`."""
 
     def __init__(self, embedder: "Embedder", known_vectors: "Mapping[str, Vector]") -> None:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
@@ -71,26 +73,26 @@ class CachingEmbedder:
         given = tuple(texts)
         if given not in self._pending:
             asked = asyncio.ensure_future(self._embedder.embed(texts))
-            # whoever waits hears of a failure; nobody may be waiting any more
+            # retrieve the exception: there may be no waiter left
             asked.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._pending[given] = asked
-        # one who waits no longer does not take it from the others
+        # a cancelled waiter must not cancel the others
         return await asyncio.shield(self._pending[given])
 
     def cancel_pending(self) -> None:
-        """Nobody waits any more."""
+        """Cancel all pending requests."""
         for asked in self._pending.values():
             asked.cancel()
 
 
 def should_search_artifacts(request: ContextBuildRequest) -> bool:
-    """Whether there is anything to look for: within a session, for an input that says something."""
+    """Return True within a session for a searchable input, unless filtered out."""
     return request.session_id is not None and is_searchable(request.input) and request.filters.allows_kind("artifact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSource:
-    """How artifacts are looked for. `seconds` is how long a vector may take; then words decide."""
+    """Searches artifacts. After `timeout_seconds` without a vector, uses the lexical search alone."""
 
     db: Database
     embedder: "Embedder | None"
@@ -98,7 +100,7 @@ class ArtifactSource:
     policy: ArtifactPolicy
 
     async def read(self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]) -> FoundArtifacts:
-        """The artifacts nearest to the input, as they were at the moment that is asked about."""
+        """Return the artifacts most similar to the input, as of the requested moment."""
         assert request.session_id is not None, "artifacts belong to a session"
         enquiry = ArtifactQuery(
             agent_id=request.agent_id,
@@ -132,11 +134,11 @@ class ArtifactSource:
             async with asyncio.timeout(self.timeout_seconds):
                 return (await self.embedder.embed([text]))[0]
         except (ProviderError, TimeoutError):
-            return None  # the search of memories tells it
+            return None  # reported by the memory search
 
 
 def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
-    """As exact as a stored context keeps it."""
+    """Round to the single precision of stored contexts."""
     cosine, share, relevance = SINGLE_PRECISION.unpack(
         SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0))
     )
@@ -144,5 +146,5 @@ def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
 
 
 def is_searchable(text: str) -> bool:
-    """Whether an input says enough to look for anything by."""
+    """Return True when the input is long enough for a search."""
     return len(text.strip()) >= MIN_INPUT_CHARS

@@ -1,4 +1,4 @@
-"""Where the agent is when an input comes: the session's frame and last lines, and what is being decided."""
+"""State of the session at an input: frame, messages out of view and pending decisions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +16,13 @@ from newton.memory.search_types import RetrievedMemory
 SQL = load("newton.cognition.sources", "session_state.sql")
 
 MAX_FOCUS_LINES = 12
-OPEN_DECISION_AGE = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
+OPEN_DECISION_AGE = timedelta(days=3)  # older undecided ones are not pending
 MAX_OPEN_DECISIONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """Where the agent is: the session's last frame, its lines just out of view (the nearest first), the decisions that
-    are being made, and what the record of decisions advises."""
+    """Last frame of the session, its messages just out of view (latest first), pending decisions, calibration note."""
 
     frame: str | None = None
     focus: Sequence[RetrievedMemory] = ()
@@ -31,7 +30,7 @@ class SessionState:
     calibration_note: CalibrationNote | None = None
 
     def apply_filters(self, filters: ContextFilters) -> "SessionState":
-        """Without what the caller does not want."""
+        """Return the state without filtered memories."""
         return replace(
             self,
             focus=[found for found in self.focus if filters.allows(found)],
@@ -40,7 +39,7 @@ class SessionState:
 
 
 async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datetime) -> SessionState:
-    """`now` is the moment for which the context is made."""
+    """Read the session state. `now` is the moment of the context."""
     agent_id, session_id = request.agent_id, request.session_id
     return SessionState(
         frame=session_id
@@ -69,6 +68,6 @@ async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[Retrieve
 
 
 async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
-    """The frame the session was last looked at in, or last by a moment."""
+    """Return the last frame of the session, or its last frame at `moment`."""
     row = await SQL["get_session_frame"].fetch_one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return row["frame"] if row else None

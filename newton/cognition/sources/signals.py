@@ -1,4 +1,4 @@
-"""What an input is for, which events may help with that, and the times that it asks for. Pure."""
+"""Intent of an input, helpful event types, and the times it asks for. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from newton.memory.time_expressions import TimeRange, find_time_ranges, remove_t
 
 InputIntent = Literal["question", "action", "fix", "explain", "other"]
 
-# The types of events that may help with each intent, the most telling first.
+# Helpful event types of each intent, most helpful first.
 EVENT_TYPES_BY_INTENT: Mapping[InputIntent, tuple[str, ...]] = {
     "fix": ("error", "shell_exec", "file_write"),
     "explain": ("file_read", "document_read", "message"),
@@ -20,7 +20,7 @@ EVENT_TYPES_BY_INTENT: Mapping[InputIntent, tuple[str, ...]] = {
     "other": (),
 }
 
-# What people do at any time, and call what they did.
+# Generic activities, which name no subject.
 _GENERIC_WORDS = extract_content_words(
     "agree agreed agreement appointment arrange choose chose choice conclude conclusion decide decision discuss"
     " discussion do event learn learnt meet meeting met plan planned say schedule scheduled settle speak spoke talk"
@@ -31,7 +31,7 @@ _EXPLAIN = re.compile(r"\b(?:explain(?:s|ed|ing)?|how (?:does|do|did)|what(?: is
 
 
 def classify_intent(text: str) -> InputIntent:
-    """What the text is for, by the first rule that holds, on whole words: 'prefix' and 'debug' are no fix.
+    """Return the intent by the first matching rule, on whole words: 'prefix' and 'debug' are no fix.
 
     >>> texts = ("Fix the bug", "How does it work?", "Who is Ana?", "Sort the prefixes", "Thanks!")
     >>> [classify_intent(text) for text in texts]
@@ -47,7 +47,7 @@ def classify_intent(text: str) -> InputIntent:
 
 
 def select_event_types(intent: InputIntent, pack_types: Sequence[str] = ()) -> tuple[str, ...]:
-    """The types of events that may help: the intent's, then those of a pack that belong to no other intent."""
+    """Return the helpful event types: the intent's, then those of a pack that belong to no other intent."""
     if intent == "other":
         return ()
     elsewhere = {each for purpose, listed in EVENT_TYPES_BY_INTENT.items() if purpose != intent for each in listed}
@@ -57,7 +57,7 @@ def select_event_types(intent: InputIntent, pack_types: Sequence[str] = ()) -> t
 
 
 def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
-    """The times that an input asks for, read as at `now`; a greeting asks for none.
+    """Return the time ranges that an input asks for, relative to `now`; a greeting asks for none.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = ("What broke yesterday?", "How are you today?", "What broke?")
@@ -69,7 +69,7 @@ def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
 
 
 def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:
-    """Whether beside the times that it asks for an input says so little that whatever is of them may be meant.
+    """Return True when the input has almost no content words besides its times.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did we decide last week?", "What did we decide about the cache last week?"
@@ -80,7 +80,7 @@ def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:
 
 
 def asks_for_whole_range(text: str, time_ranges: Sequence[TimeRange]) -> bool:
-    """Whether an input has no subject beside the times that it asks for, so that what is of others is no answer.
+    """Return True when the input has only generic words besides its times: other times are no answer.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did we decide last week?", "Where were the keys last week?"

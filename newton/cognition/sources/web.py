@@ -1,4 +1,4 @@
-"""What the web says of these days, kept with the session that asked for it."""
+"""Web search for current events. Results are stored as artifacts of the session."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from newton.providers.web_search import WebResult, WebSearch
 
 ORIGIN = "web search"
-MAX_URL_CHARS = 80  # characters of an address
+MAX_URL_CHARS = 80  # shown in the text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSource:
-    """Searches for a session when its input asks for what no memory can know."""
+    """Searches the web when an input asks for current events."""
 
     search: "WebSearch"
     db: Database
     count_tokens: TokenCounter
 
     def should_search(self, request: ContextBuildRequest, *, now: datetime) -> bool:
-        """Whether the web is to be searched: only within a session, for the present, and when the words ask for it."""
+        """Return True within a session, for the present, when the input asks for current events."""
         present = request.session_id is not None and request.as_of is None
         return present and request.filters.allows_kind("artifact") and self._asks_for_news(request.input, now)
 
@@ -38,8 +38,10 @@ class WebSource:
         return is_searchable(text) and bool(find_news_questions(text, now=now))
 
     async def search_and_store(self, request: ContextBuildRequest, *, now: datetime) -> None:
-        """Keeps what is found as artifacts of the session. Only the sentences that ask are sent. Raises
-        ProviderError."""
+        """Store the results as artifacts of the session. Only the sentences that ask are sent.
+
+        Raises ProviderError.
+        """
         assert request.session_id is not None, "nothing is searched outside of a session"
         assert not in_transaction()
         excerpts = await self.search.search(clean_model_text(find_news_questions(request.input, now=now)))
@@ -52,7 +54,7 @@ class WebSource:
 
 
 def to_artifacts(excerpts: "Sequence[WebResult]", *, now: datetime) -> list[Artifact]:
-    """What was found as it is kept: with its time and its address. Pure."""
+    """Return the results as artifacts with time and URL. Pure."""
     return [
         Artifact(
             type="tools",

@@ -1,6 +1,6 @@
-"""From a session's working set to a context: what is at hand, ranked by a profile, within a limit. Pure.
+"""Context from the working set of a session, ranked by a profile. Pure.
 
-Nothing is searched, embedded or asked: this is the context for whoever has no question yet, or no time.
+Needs no query, search or embedding.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ from newton.memory.search_types import RetrievedMemory
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-BLANK_LINE = "\n"  # between two items, each of which ends its own line
-SEPARATOR_TOKENS = 1  # tokens that a blank line costs at most
+BLANK_LINE = "\n"  # separates two items, each of which ends with a newline
+SEPARATOR_TOKENS = 1  # upper bound for a blank line
 _SECONDS_PER_HOUR = 3_600
 
 
 class EvictionItem(NamedTuple):
-    """What eviction needs to know of a memory in the working set: importance in [0, 1], tokens as it is shown."""
+    """A memory in the working set: importance in [0, 1], last access and tokens."""
 
     memory_id: UUID
     importance: float
@@ -36,7 +36,7 @@ class EvictionItem(NamedTuple):
 
 
 class WorkingSetVerdict(NamedTuple):
-    """The verdict on one memory. `detail` is None when it stays out; `reason` says why it is in or out."""
+    """The verdict on one memory. `detail` is None when it is left out."""
 
     scored: ScoredMemory
     detail: DetailLevel | None
@@ -49,14 +49,16 @@ class WorkingSetVerdict(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its line, or the one it would have had."""
+        """Return its line in the context, or the line it would have had."""
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingContext:
-    """A context from the working set. `tokens` is what the text costs at most; every memory is in `items`, as they
-    stand in the text, or in `left_out`, the best first."""
+    """A context from the working set. `tokens` is an upper bound for the text.
+
+    Every memory is in `items`, in the order of the text, or in `left_out`, best first.
+    """
 
     profile: Profile
     text: str
@@ -68,8 +70,11 @@ class WorkingContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetSnapshot:
-    """What there is to choose from, at a moment. Of a memory here, `created_at` is when it came into the set,
-    `accessed_at` and `uses` tell of its use in the session. Vectors are wanted by the order `clustered` alone."""
+    """The working set at a moment.
+
+    Here `created_at` of a memory is when it entered the set; `accessed_at` and `uses` count within the session. Only
+    the order `clustered` needs vectors.
+    """
 
     memories: Sequence[RetrievedMemory]
     now: datetime
@@ -78,9 +83,9 @@ class WorkingSetSnapshot:
 
 
 def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, max_tokens: int) -> WorkingContext:
-    """The best of the working set by the profile, within so many tokens, blank lines between them included.
+    """Return the best memories by the profile within `max_tokens`, blank lines included.
 
-    Equal scores stand in the order of their last use, the latest first.
+    Ties are broken by last access, latest first.
     """
     score = create_scorer(profile=profile, now=snapshot.now, frame=snapshot.frame)
     ranked = sorted((score(found) for found in snapshot.memories), key=_sort_key, reverse=True)
@@ -97,15 +102,15 @@ def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, 
 
 
 def _render_line(working_verdict: WorkingSetVerdict) -> str:
-    """The steps of a procedure follow its name, which costs less than the header that its tokens count."""
+    """Render a procedure as name and steps, which costs less than the header counted in its tokens."""
     found = working_verdict.scored.found
     steps = found.kind == "procedure" and working_verdict.detail == "summary"
     return f"{found.micro.partition(':')[0]}: {working_verdict.text}" if steps else working_verdict.text
 
 
 def select_evictions(eviction_items: Sequence[EvictionItem], *, capacity: int, now: datetime) -> list[UUID]:
-    """Which memories leave the working set so that the rest fits: what matters little and was not used for long first,
-    what was used last at the very end. One always stays."""
+    """Return the memories to evict so that the rest fits into `capacity`: the least important and longest unused first,
+    the last used last. One memory always remains."""
     over = sum(one.tokens + SEPARATOR_TOKENS for one in eviction_items) - capacity
     last = max((one.accessed_at for one in eviction_items), default=now)
     coldest = sorted(
@@ -134,7 +139,7 @@ def _sort_key(scored: ScoredMemory) -> tuple[float, datetime, UUID]:
 def _fill_verdicts(
     ranked: Sequence[ScoredMemory], *, max_tokens: int, policy: OverflowMode
 ) -> Iterator[WorkingSetVerdict]:
-    """One verdict for each, the best first."""
+    """Yield one verdict per memory, best first."""
     left, joiner, stopped = max_tokens, 0, False
     for scored in ranked:
         found = scored.found

@@ -1,6 +1,6 @@
-"""The working set of a session at rest: what was said, shown and read in it, up to a capacity in tokens.
+"""Storage of the working set of a session: messages and memories used in it, up to a token capacity.
 
-It is a cache: whatever leaves it stays in memory as it was, and no decision of what to keep loses anything.
+It is a cache: an evicted memory stays in long-term memory.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 SQL = load("newton.cognition.working_set", "working_set_store.sql")
 
-NO_EVIDENCE = (0.0, 0.0, 1.0)  # nothing is searched for: no cosine, no words, and a relevance that is the same for all
+NO_EVIDENCE = (0.0, 0.0, 1.0)  # without a query: cosine 0, lexical 0, and equal relevance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionScope:
-    """One session at a moment, with the tokens that its working set may hold."""
+    """A session at a moment, with the token capacity of its working set."""
 
     agent_id: UUID
     session_id: UUID
@@ -38,7 +38,7 @@ class SessionScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileStats:
-    """What a strategy has made so far: contexts, items and tokens in them, and the ages of the items in hours."""
+    """Usage of a strategy: contexts, items, tokens and the total age of the items in hours."""
 
     strategy: str
     contexts: int
@@ -49,7 +49,7 @@ class ProfileStats:
 
 
 async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScope) -> list[UUID]:
-    """These were shown or read: they are at hand, used last and once more. Returns what had to leave for them."""
+    """Add or touch memories that were shown or read. Returns the evicted ones."""
     if not memory_ids:
         return []
     where = {"agent_id": scope.agent_id, "session_id": scope.session_id}
@@ -67,7 +67,7 @@ async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScop
 
 
 async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
-    """The lines at these places of the session were said. Returns the memories that they became."""
+    """Add the memories of the messages at `positions`. Returns their ids."""
     rows = await SQL["find_message_memories"].fetch_all(
         tx, agent_id=scope.agent_id, session_id=scope.session_id, positions=list(positions)
     )
@@ -77,23 +77,23 @@ async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope)
 
 
 async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
-    """What is at hand: `created_at` is when it came, `accessed_at` and `uses` are those of the session."""
+    """Return the working set. `created_at`, `accessed_at` and `uses` are those within the session."""
     return await _load_memories(tx, agent_id=agent_id, session_id=session_id)
 
 
 async def load_vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
-    """The stored vectors of what is at hand."""
+    """Return the stored vectors of the working set."""
     rows = await SQL["list_vectors"].fetch_all(tx, agent_id=agent_id, session_id=session_id, model_id=model_id)
     return {row["memory_id"]: row["embedding"].to_numpy() for row in rows}
 
 
 async def expire_working_sets(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
-    """Empties the working sets of sessions in which nothing was touched from that moment on; of how many."""
+    """Delete working sets idle since `before`. Returns their number."""
     return len(await SQL["delete_idle"].fetch_all(tx, agent_id=agent_id, before=before))
 
 
 async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
-    """The session that was at work last, and its name. Raises NotFoundError."""
+    """Return id and name of the most recently active session. Raises NotFoundError."""
     row = await SQL["get_last_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
         raise NotFoundError("No session has anything at hand.", hint="Say something: `newton chat` or `newton ask`.")
@@ -101,7 +101,7 @@ async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
 
 
 async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *, agent_id: UUID, now: datetime) -> None:
-    """Counts that the strategy was used, with the ages of what it chose."""
+    """Count a use of the strategy, with the ages of the selected items."""
     ages = [max((now - chosen.scored.found.created_at).total_seconds(), 0.0) / 3_600 for chosen in context.items]
     await SQL["record_profile_use"].execute(
         tx,
@@ -115,7 +115,7 @@ async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *,
 
 
 async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
-    """What each strategy has made so far, the most used first."""
+    """Return the usage of each strategy, most used first."""
     return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
 
 
@@ -124,7 +124,7 @@ async def _load_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Re
 
 
 def _to_memory(row: Record) -> RetrievedMemory:
-    """Its importance follows from its whole record, not from what the session alone knows of it."""
+    """Derive the importance from all uses of the memory, not from those of the session."""
     *columns, uses_in_all = row
     found = RetrievedMemory._make((*columns, *NO_EVIDENCE))
     if found.importance is not None:
