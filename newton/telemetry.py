@@ -1,4 +1,4 @@
-"""What a trace is told of: names, ids and numbers, and nothing that anybody said. Nobody is told before `tell`."""
+"""Tracing spans with names, ids and numbers, and no user text. No-ops until `set_tracer` is called."""
 
 import sys
 from collections.abc import Generator, Mapping
@@ -12,32 +12,32 @@ AttributeValue = str | int | float | bool
 
 
 class SpanTracer(Protocol):
-    """Who writes traces."""
+    """A backend that writes spans."""
 
     def start_current_span(self, name: str, headers: Mapping[str, str]) -> "AbstractContextManager[Span]":
-        """A span that those begun in it belong to; `carried` are headers that may name a trace of the caller."""
+        """Start a span that becomes the current one; `headers` may contain the caller's trace context."""
         ...
 
     def start_detached_span(self, name: str) -> "Span":
-        """A span that none belongs to."""
+        """Start a span that is never the current one."""
         ...
 
 
 class SpanHandle:
-    """A span while it lasts; without anybody who listens, nothing."""
+    """An open span; without a tracer its methods do nothing."""
 
     def __init__(self, span: "Span | None" = None) -> None:
         self._span = span
 
     def set_attributes(self, **attributes: AttributeValue | None) -> None:
-        """What became known of it. What is None is left out."""
+        """Set attributes of the span; None values are omitted."""
         if self._span is not None:
             self._span.set_attributes(
                 {f"newton.{name}": value for name, value in attributes.items() if value is not None}
             )
 
     def update_name(self, name: str) -> None:
-        """What it turned out to be."""
+        """Rename the span."""
         if self._span is not None:
             self._span.update_name(name)
 
@@ -47,7 +47,7 @@ _tracers: list[SpanTracer] = []
 
 
 def set_tracer(tracer: SpanTracer | None) -> None:
-    """From now on spans are told to that listener of this process, or to nobody."""
+    """Set the tracer of this process; None disables tracing."""
     _tracers[:] = [tracer] if tracer else []
 
 
@@ -55,7 +55,7 @@ def set_tracer(tracer: SpanTracer | None) -> None:
 def span(
     name: str, headers: Mapping[str, str] | None = None, **attributes: AttributeValue | None
 ) -> Generator[SpanHandle]:
-    """What is begun within, in the same task, belongs to it. Of a failure its type is told, for its words may quote."""
+    """Open a span; spans within the block, in the same task, are its children. Errors record only their type."""
     if not _tracers:
         yield _NO_SPAN
         return
@@ -68,7 +68,7 @@ def span(
 
 @contextmanager
 def detached_span(name: str, **attributes: AttributeValue | None) -> Generator[SpanHandle]:
-    """The same for what may go on in another task than it was begun in, as a stream does; nothing belongs to it."""
+    """Open a span without children, for work that may continue in another task, such as a stream."""
     if not _tracers:
         yield _NO_SPAN
         return

@@ -1,4 +1,4 @@
-"""What each feature and each source is worth: the same questions with it taken away."""
+"""Ablation: the same questions without each feature and each source."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

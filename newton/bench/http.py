@@ -1,4 +1,4 @@
-"""`newton bench door`: what HTTP adds to a context, and what one daemon bears."""
+"""HTTP benchmark: the overhead per context, and mixed load on one daemon."""
 
 import asyncio
 import json as jsons
@@ -34,7 +34,7 @@ REQUEST_MIX = {"expand": 55, "say": 20, "remember": 10, "recall": 10, "context":
 
 @dataclass(slots=True)
 class LoadResult:
-    """What requests of each sort took, in milliseconds, and what went wrong."""
+    """Latencies in milliseconds by kind of request, and the failures."""
 
     durations_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     errors: Counter[str] = field(default_factory=Counter[str])

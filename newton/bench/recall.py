@@ -51,7 +51,7 @@ ProgressCallback = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRun:
-    """What is asked of every conversation, and all that came of it."""
+    """The parameters and the results of a recall benchmark."""
 
     budgets: Sequence[int]
     report_progress: ProgressCallback

@@ -1,4 +1,4 @@
-"""What a figure was measured with: data, code, settings and machine, so that another run can be held against it."""
+"""Metadata of a run, for comparisons: data, code, settings and machine."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """When the run began. Make it first."""
+    """The start time of the run. Create it first."""
 
     started_at: datetime = field(default_factory=_now)
     started_ms: float = field(default_factory=monotonic_ms)
@@ -93,7 +93,7 @@ async def _describe_machine(newton: AgentServices) -> dict[str, Any]:
 
 
 def cpu_name() -> str:
-    """What the processor calls itself."""
+    """Return the model name of the processor."""
     try:
         text = CPU_INFO_PATH.read_text(encoding="utf-8")
     except OSError:
