@@ -35,7 +35,7 @@ class RunStart:
 async def collect_run_metadata(
     ctx: BenchEnvironment, start: RunStart, *, data_sha256: str, budgets: Sequence[int], **options: object
 ) -> dict[str, Any]:
-    """`chosen` is what the command itself was told."""
+    """Return the metadata of a run; `options` are those of the command."""
     return {
         "data_sha256": data_sha256,
         "commit": git_commit(Path(__file__).parent),
