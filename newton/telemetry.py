@@ -1,4 +1,4 @@
-"""Tracing: names, ids and numbers, never user text. Spans are discarded until `set_tracer`."""
+"""Tracing spans with names, ids and numbers, and no user text. No-ops until `set_tracer` is called."""
 
 import sys
 from collections.abc import Generator, Mapping
@@ -12,25 +12,25 @@ AttributeValue = str | int | float | bool
 
 
 class SpanTracer(Protocol):
-    """The interface of a tracing backend."""
+    """A backend that writes spans."""
 
     def start_current_span(self, name: str, headers: Mapping[str, str]) -> "AbstractContextManager[Span]":
-        """Start a span as the parent of those within; `headers` may carry the caller's trace context."""
+        """Start a span that becomes the current one; `headers` may contain the caller's trace context."""
         ...
 
     def start_detached_span(self, name: str) -> "Span":
-        """Start a span that is the parent of none."""
+        """Start a span that is never the current one."""
         ...
 
 
 class SpanHandle:
-    """An open span; a no-op without a tracer."""
+    """An open span; without a tracer its methods do nothing."""
 
     def __init__(self, span: "Span | None" = None) -> None:
         self._span = span
 
     def set_attributes(self, **attributes: AttributeValue | None) -> None:
-        """Set attributes of the span, except those that are None."""
+        """Set attributes of the span; None values are omitted."""
         if self._span is not None:
             self._span.set_attributes(
                 {f"newton.{name}": value for name, value in attributes.items() if value is not None}
@@ -55,8 +55,7 @@ def set_tracer(tracer: SpanTracer | None) -> None:
 def span(
     name: str, headers: Mapping[str, str] | None = None, **attributes: AttributeValue | None
 ) -> Generator[SpanHandle]:
-    """Open a span as the parent of those within the task. Only the type of an exception is recorded: its text may quote
-    user text."""
+    """Open a span; spans within the block, in the same task, are its children. Errors record only their type."""
     if not _tracers:
         yield _NO_SPAN
         return
@@ -69,7 +68,7 @@ def span(
 
 @contextmanager
 def detached_span(name: str, **attributes: AttributeValue | None) -> Generator[SpanHandle]:
-    """Open a span that is the parent of none and may end in another task, as a stream does."""
+    """Open a span without children, for work that may continue in another task, such as a stream."""
     if not _tracers:
         yield _NO_SPAN
         return

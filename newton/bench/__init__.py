@@ -1,1 +1,1 @@
-"""Benchmarks: how good and how fast, as receipts that anyone can make again."""
+"""Benchmarks of quality and speed, with reproducible results."""

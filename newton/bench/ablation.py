@@ -1,4 +1,4 @@
-"""What each feature and each source is worth: the same questions with it taken away."""
+"""Ablation: the same questions without each feature and each source."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ RANKING_ABLATIONS: Mapping[str, RankingWeights] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationVariant:
-    """A way to make contexts. Without a profile each frame takes its own."""
+    """A variant of context building. Without a profile, each frame uses its own."""
 
     name: str
     profile: str | None = None
@@ -58,7 +58,7 @@ def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVari
 
 
 def select_base_profile(contexts: ContextBuilder, name: str | None) -> Profile:
-    """The profile that is taken apart: the one that is asked for, or that of the neutral frame."""
+    """Return the named profile, or that of the neutral frame."""
     return select_profile(contexts.profiles, name or contexts.frames[NEUTRAL_FRAME].profile, frame=NEUTRAL_FRAME)
 
 

@@ -44,7 +44,7 @@ VectorsOption = Annotated[
 
 
 class RandomEmbedder:
-    """Random unit vectors under another model's name: as costly to search as real ones, and made at once."""
+    """Random unit vectors under another model's identity: fast to make, as costly to search as real ones."""
 
     def __init__(self, embedder: "Embedder") -> None:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
@@ -56,7 +56,7 @@ class RandomEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class LatencySamples:
-    """Milliseconds of every round: the whole of it, and its stages by name."""
+    """Milliseconds of every round: total and by stage."""
 
     totals_ms: list[float] = field(default_factory=list[float])
     stages_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
@@ -130,7 +130,7 @@ async def import_dialogue(
 async def _measure_alternately(
     newton: AgentServices, questions: Sequence[str]
 ) -> tuple[LatencySamples, LatencySamples]:
-    """Both ways of each question one after the other, and each way first every other time."""
+    """Measure both ways for each question, in alternating order."""
     ways = ((_measure_bare_searches, LatencySamples()), (_measure_context, LatencySamples()))
     for number, question in enumerate(questions):
         for way, times in ways if number % 2 else reversed(ways):
@@ -141,7 +141,7 @@ async def _measure_alternately(
 
 
 async def _measure_bare_searches(newton: AgentServices, question: str) -> tuple[Mapping[str, float], float]:
-    """The question's vector and two searches on one connection; nothing is made of what they find."""
+    """Measure the embedding and the two bare searches on one connection."""
     assert newton.scope.embedder is not None
     most = {kind: width.searched for kind, width in compute_search_limits(BUDGET).items()}
     wanted = {"agent_id": newton.scope.agent_id, "kinds": list(most), "limits": list(most.values())}
@@ -160,7 +160,7 @@ async def _measure_bare_searches(newton: AgentServices, question: str) -> tuple[
 
 
 async def _measure_context(newton: AgentServices, question: str) -> tuple[Mapping[str, float], float]:
-    """Everything, to the stored bundle."""
+    """Measure the whole context, including the stored bundle."""
     started = monotonic_ms()
     request = ContextBuildRequest(
         agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile

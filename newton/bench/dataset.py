@@ -28,7 +28,7 @@ class DatasetQuestion(BaseModel):
 
 
 class _MessageLine(BaseModel):
-    """What matters here of a line to import."""
+    """The fields of an import line that the benchmark reads."""
 
     ref: str
     content: str
@@ -118,7 +118,7 @@ def _parse_question(raw: str, *, location: str) -> DatasetQuestion:
 
 
 def _index_messages(lines: Sequence[tuple[int, str]], *, count_tokens: TokenCounter) -> dict[str, GoldMessage]:
-    """What stands under each ref. A line that is no good is left to the import, which refuses it with a reason."""
+    """Return the messages by `ref`. Invalid lines are skipped; the import rejects them with a reason."""
     told = [said for _, raw in lines if (said := _parse_message(raw))]
     return {
         said.ref: GoldMessage(ref=said.ref, content=said.content, tokens=count_tokens(said.content)) for said in told

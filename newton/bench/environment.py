@@ -1,4 +1,4 @@
-"""Where a benchmark runs: a database of its own, empty before and gone afterwards, with the whole product on it."""
+"""The environment of a benchmark: all services on a temporary empty database."""
 
 import tempfile
 from collections.abc import AsyncGenerator
@@ -20,7 +20,7 @@ from newton.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchEnvironment:
-    """The product at work, and the connection string of the role that owns its database."""
+    """The running services, and the connection string of the database owner."""
 
     newton: AgentServices
     owner_dsn: str
@@ -29,7 +29,7 @@ class BenchEnvironment:
 
 @asynccontextmanager
 async def open_environment(settings: Settings) -> AsyncGenerator[BenchEnvironment]:
-    """Newton on an empty database: of the server that the settings name, or of one that lives only as long."""
+    """Open Newton on an empty database of the configured server, or of a temporary one."""
     async with AsyncExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="newton-bench-"))
         if settings.database_url is None:
@@ -53,7 +53,7 @@ async def _scratch_database(url: str) -> AsyncGenerator[str]:
 
 
 async def vacuum_analyze(owner_dsn: str) -> None:
-    """What autovacuum does in its own time, done now: otherwise a fresh table is measured, not a settled one."""
+    """Run VACUUM ANALYZE, so that the planner has statistics and an up-to-date visibility map."""
     await _execute(owner_dsn, "vacuum analyze")
 
 

@@ -1,4 +1,4 @@
-"""`newton bench http`: what HTTP adds to a context, and what one daemon bears."""
+"""HTTP benchmark: the overhead per context, and mixed load on one daemon."""
 
 import asyncio
 import json as jsons
@@ -34,7 +34,7 @@ REQUEST_MIX = {"expand": 55, "say": 20, "remember": 10, "recall": 10, "context":
 
 @dataclass(slots=True)
 class LoadResult:
-    """What requests of each sort took, in milliseconds, and what went wrong."""
+    """Latencies in milliseconds by kind of request, and the failures."""
 
     durations_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     errors: Counter[str] = field(default_factory=Counter[str])
@@ -59,7 +59,7 @@ async def run_benchmark(
 ) -> None:
     """Measure what a context costs over HTTP beside the same call in process, and mixed load on one daemon.
 
-    Example: newton bench http --memories 10000 --rate 200
+    Example: newton bench door --memories 10000 --rate 200
     """
     began, told = RunStart(), generate_dialogue(memories, rounds + WARM_UP_ROUNDS, seed=SEED)
     async with open_environment(load_settings().model_copy(update={"database_url": None})) as here:

@@ -1,4 +1,4 @@
-"""How fast an import is beside its embedder alone, on the very same texts."""
+"""Import speed compared with the embedder alone on the same texts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RecordingEmbedder:
-    """An embedder that keeps what it is asked, so that the same can be asked again with nothing around it."""
+    """An embedder that records its calls, so that they can be repeated alone."""
 
     def __init__(self, embedder: "Embedder") -> None:
         self._embedder = embedder
@@ -52,9 +52,9 @@ class ImportSpeed:
 async def time_import(
     newton: AgentServices, path: Path, speed: ImportSpeed, *, progress: Callable[[int], None]
 ) -> ImportReport:
-    """Imports, and right after it embeds the very same calls alone, so that a busy machine slows both alike.
+    """Import a file, then repeat its embedding calls alone, so that load on the machine affects both.
 
-    Raises ProviderError when there are no vectors to be had: such a run says nothing.
+    Raises ProviderError when the embedder fails.
     """
     overheard = await _warm_up(newton.scope.embedder) if newton.scope.embedder else None
     started = monotonic_ms()

@@ -78,7 +78,7 @@ async def _measure_runs(newton: AgentServices) -> dict[str, Any]:
 
 
 async def _create_memories(newton: AgentServices, count: int) -> None:
-    """A life of so many memories, told over the last four months."""
+    """Create `count` memories dated over the last four months."""
     dice, now = random.Random(SEED), SystemClock().now()
     own = newton.scope.at("bench").write_context()
     told = [_make_fact(n, dice, now) for n in range(count * 7 // 10)]

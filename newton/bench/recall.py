@@ -51,7 +51,7 @@ ProgressCallback = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRun:
-    """What is asked of every conversation, and all that came of it."""
+    """The parameters and the results of a recall benchmark."""
 
     budgets: Sequence[int]
     report_progress: ProgressCallback
@@ -125,7 +125,7 @@ def summarize(run: RecallRun) -> dict[str, Any]:
 
 
 def select_rendered_items(bundle: Bundle) -> list[ScoredCandidate]:
-    """The items whose line really stands in the text, whatever the bundle says of them."""
+    """Return the items whose line is in the rendered text."""
     lines = {f"{line}\n" for line in bundle.text.split("\n")}
     return [item for item in bundle.items if to_bullet(item.context_line) in lines]
 
@@ -213,7 +213,7 @@ def _warn_missing_gold(dataset: Sequence[DatasetConversation]) -> None:
 
 @contextmanager
 def _progress_bar(dataset: Sequence[DatasetConversation], budgets: int) -> Generator[ProgressCallback]:
-    """A bar on stderr for all lines and all contexts."""
+    """Show a progress bar on stderr for all lines and contexts."""
     total = sum(conversation.line_count + budgets * len(conversation.questions) for conversation in dataset)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:

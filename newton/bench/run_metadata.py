@@ -1,4 +1,4 @@
-"""What a figure was measured with: data, code, settings and machine, so that another run can be held against it."""
+"""Metadata of a run, for comparisons: data, code, settings and machine."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """When the run began. Make it first."""
+    """The start time of the run. Create it first."""
 
     started_at: datetime = field(default_factory=_now)
     started_ms: float = field(default_factory=monotonic_ms)
@@ -35,7 +35,7 @@ class RunStart:
 async def collect_run_metadata(
     ctx: BenchEnvironment, start: RunStart, *, data_sha256: str, budgets: Sequence[int], **options: object
 ) -> dict[str, Any]:
-    """`chosen` is what the command itself was told."""
+    """Return the metadata of a run; `options` are those of the command."""
     return {
         "data_sha256": data_sha256,
         "commit": git_commit(Path(__file__).parent),
@@ -93,7 +93,7 @@ async def _describe_machine(newton: AgentServices) -> dict[str, Any]:
 
 
 def cpu_name() -> str:
-    """What the processor calls itself."""
+    """Return the model name of the processor."""
     try:
         text = CPU_INFO_PATH.read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""What is measured: the share of the evidence that a context holds, and the middle and the tail of many times. Pure."""
+"""Scores: evidence recall of a context, and percentiles of latencies. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ MIN_WORD_OVERLAP = 0.8
 
 
 class ContextItem(Protocol):
-    """What measuring needs to know of an item of a context."""
+    """The fields of a context item that scoring needs."""
 
     @property
     def refs(self) -> Sequence[str]: ...
@@ -56,7 +56,7 @@ def word_overlap(line: str, text: str) -> float:
 
 
 def is_in_context(gold: GoldMessage, items: Iterable[ContextItem]) -> bool:
-    """Whether the line is there: nearly all of its words, or its summary when it is too long for that."""
+    """Return whether the items contain nearly all words of the line, or its summary if it is long."""
     own = [item for item in items if gold.ref in item.refs]
     if gold.tokens > MAX_VERBATIM_TOKENS:
         return any(item.detail == "summary" for item in own)
@@ -64,7 +64,7 @@ def is_in_context(gold: GoldMessage, items: Iterable[ContextItem]) -> bool:
 
 
 def evidence_recall(gold_messages: Collection[GoldMessage | None], items: Collection[ContextItem]) -> float:
-    """The share of the gold lines that are there. None is a line that nobody has ever said."""
+    """Return the share of gold lines in the context. None is an unknown line, which counts as missed."""
     return mean([float(gold is not None and is_in_context(gold, items)) for gold in gold_messages])
 
 
@@ -92,7 +92,7 @@ def p50_and_p95(times: Collection[float]) -> dict[str, float]:
 
 
 def summarize_by_budget(samples: Sequence[RecallSample]) -> dict[str, dict[str, Any]]:
-    """How each budget did over all questions."""
+    """Return the metrics of each budget over all questions."""
     return {str(budget): _summarize(own) for budget, own in _group_by(samples, "budget").items()}
 
 

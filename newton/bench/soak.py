@@ -41,7 +41,7 @@ class SoakJobRun(NamedTuple):
 
 @dataclass(slots=True)
 class SoakMonitor:
-    """What is seen of a soak: its runs, and how much memory the process had, in MiB, at which second."""
+    """Observations of a soak: job runs, and memory samples as (seconds, MiB)."""
 
     started_ms: float = field(default_factory=monotonic_ms)
     job_runs: list[SoakJobRun] = field(default_factory=list[SoakJobRun])
@@ -62,13 +62,13 @@ class SoakMonitor:
 
 
 def resident_memory_mib() -> float:
-    """MiB that this process has in memory."""
+    """Return the resident memory of this process in MiB."""
     words = Path("/proc/self/status").read_text(encoding="ascii").split()
     return int(words[words.index("VmRSS:") + 1]) / 1_024
 
 
 def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> dict[str, JobSchedule]:
-    """The same schedules on a day that is so many times shorter. Pure."""
+    """Return the schedules, `factor` times faster. Pure."""
     return {
         name: replace(schedule, every=schedule.every / factor, offset=schedule.offset / factor)
         for name, schedule in schedules.items()
@@ -76,7 +76,7 @@ def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> di
 
 
 def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
-    """What the last half of the points rises by in a minute, by least squares. Pure.
+    """Return the least-squares slope per minute of the last half of the points. Pure.
 
     >>> round(slope_per_minute([(0.0, 9.0), (1.0, 9.0), (60.0, 1.0), (120.0, 2.0)]), 3)
     1.0

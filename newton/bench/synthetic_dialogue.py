@@ -1,4 +1,4 @@
-"""Made-up dialogue: real words in the proportions of real talk, and the same for the same seed."""
+"""Synthetic dialogue: real words with a Zipf-Mandelbrot distribution, deterministic for a seed."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def generate_dialogue(lines: int, questions: int, *, seed: int) -> SyntheticDial
 
 
 def load_vocabulary() -> list[str]:
-    """The model's whole words, which its file lists from the commonest on."""
+    """Return the whole words of the model's vocabulary, most frequent first."""
     entries = VOCABULARY.read_text(encoding="utf-8").splitlines()
     return [entry for entry in entries if entry.isascii() and entry.isalpha() and len(entry) > 1][:VOCABULARY_SIZE]
 
@@ -62,7 +62,7 @@ def _make_sentence(vocabulary: list[str], line: list[int]) -> str:
 
 
 def _make_question(vocabulary: list[str], line: list[int]) -> str:
-    """Asks with the rarest words of a line, as people do."""
+    """Return a question with the rarest words of a line."""
     return f"What did Ana say about {' '.join(vocabulary[i] for i in sorted(set(line))[-5:])}?"
 
 

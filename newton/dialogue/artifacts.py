@@ -70,7 +70,7 @@ class MessageMemory:
 
     @property
     def is_spoken(self) -> bool:
-        """Whether a user or the assistant said it, and it is neither recalled text nor forgotten."""
+        """Return whether it is a message of a user or the assistant, neither recalled nor forgotten."""
         return self.memory_id is not None and self.stored.message.role in ("user", "assistant")
 
 

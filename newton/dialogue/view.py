@@ -86,17 +86,17 @@ class ViewMessage(NamedTuple):
 
     @property
     def is_tool_work(self) -> bool:
-        """Whether it has tool calls or is a tool's result."""
+        """Return whether it has tool calls or is a tool result."""
         return bool(self.calls) or self.role == "tool"
 
     @property
     def is_history(self) -> bool:
-        """Whether it summarizes or quotes earlier messages instead of being one."""
+        """Return whether it summarizes or quotes earlier messages."""
         return self.kind not in _SPOKEN_KINDS
 
     @property
     def is_input(self) -> bool:
-        """Whether it is a user's message, which begins a turn."""
+        """Return whether it is a user message, which begins a turn."""
         return self.role == "user" and self.kind in ("line", "mask")
 
 
@@ -122,12 +122,12 @@ class DialogueTurn(NamedTuple):
 
     @property
     def has_input(self) -> bool:
-        """Whether it begins with an input or summarizes whole turns."""
+        """Return whether it begins with an input or summarizes whole turns."""
         return self.items[0].is_input or self.items[0].kind in WHOLE_TURN_KINDS
 
     @property
     def is_complete(self) -> bool:
-        """Whether it has its input, and no tool call is separated from its result.
+        """Return whether it has its input and every tool call has its result.
 
         An unanswered call counts as ended: a late result is sent as a notice."""
         return self.has_input and not self.unpaired_positions

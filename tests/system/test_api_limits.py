@@ -61,9 +61,9 @@ async def test_only_our_names_are_answered_to(api: Api) -> None:
 
 
 MISREAD = [
-    ("memories", b'{"content": tea}', "application/json", "The body is no JSON: Expecting value at character 12."),
-    ("memories", b'{"content": "x"}', "application/x-www-form-urlencoded", "The body is not sent as JSON."),
-    ("memories", b"", "application/json", "There is no body."),
+    ("memories", b'{"content": tea}', "application/json", "The body is not JSON: Expecting value at character 12."),
+    ("memories", b'{"content": "x"}', "application/x-www-form-urlencoded", "The content type is not JSON."),
+    ("memories", b"", "application/json", "The body is missing."),
     ("memories", b'{"contents": "x"}', "application/json", "body.content: Field required."),
     (
         "memories/6bb11f6d-79cc-43b1-8dab-f0bba3475a2f/retract",

@@ -177,7 +177,7 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
         for more in undone:
             with pytest.raises(openai.BadRequestError, match="is not supported"):
                 await client.chat.completions.create(model="newton", messages=[user("Hi.")], **more)
-        with pytest.raises(openai.NotFoundError, match="There is nothing at /v1/embeddings"):
+        with pytest.raises(openai.NotFoundError, match="There is no endpoint /v1/embeddings"):
             await client.embeddings.create(model="newton", input="Hi.")
 
 

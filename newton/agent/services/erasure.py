@@ -26,7 +26,7 @@ TOKEN_LENGTH = 8  # characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePlan:
-    """What an erasure affects: memories to delete (kind, short form), decisions that lose their text, identity lines;
+    """Effects of an erasure: memories to delete (kind, short form), decisions that lose their text, identity lines;
     and `related`: contexts, tasks, documents, sessions, checkpoints and forget reasons that lose text or names."""
 
     agent_id: UUID

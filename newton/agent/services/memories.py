@@ -41,7 +41,7 @@ class FactDraft:
 
 
 class RememberResult(NamedTuple):
-    """Whether a fact was new, and the memory that holds it."""
+    """Result of `remember`: the memory of the fact, and whether it is new."""
 
     status: FactOutcome
     memory_id: UUID

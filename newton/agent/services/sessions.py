@@ -253,7 +253,7 @@ async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: dateti
 
 
 class _IdLookup(NamedTuple):
-    """How to find an item by the end of its id, and how to name its kind in errors."""
+    """Lookup of an item by the end of its id, and the name of its kind in errors."""
 
     ref: str
     singular: str

@@ -49,7 +49,7 @@ class CompactionBlock(NamedTuple):
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether it saves enough tokens."""
+        """Return whether it saves enough tokens."""
         return self.tokens >= self.max_tokens + MIN_GAIN_TOKENS
 
 
@@ -116,7 +116,7 @@ class SummarizeToolCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeOldest:
-    """When the view is nearly full, summarize its oldest turns one by one until it is about half full."""
+    """Summarizes the oldest turns of a nearly full view until it is about half full."""
 
     name: str = "threshold"
     share: float = 0.8

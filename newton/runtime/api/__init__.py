@@ -1,1 +1,1 @@
-"""HTTP: translates requests to calls and results back; decides nothing."""
+"""HTTP API: maps requests to service calls, and results to responses."""

@@ -1,4 +1,4 @@
-"""Who calls: the agent comes from the token, and a token may do what its scope says."""
+"""Authentication: the token determines the agent and the scope."""
 
 import difflib
 from typing import Annotated
@@ -16,16 +16,16 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.wiring import AgentServices
 
-BEARER = HTTPBearer(auto_error=False, description="A token of `newton tokens create`, or the operator's.")
+BEARER = HTTPBearer(auto_error=False, description="A token of `newton tokens create`, or the operator's token.")
 INVALID_TOKEN = UnauthorizedError(
     "The request has no valid token.",
-    hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` makes one.",
+    hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` creates one.",
 )
-EMPTY_BODIES = (b"", b"{}", b"null")  # what clients send that always send something
+EMPTY_BODIES = (b"", b"{}", b"null")  # sent by clients that always send a body
 
 
 class AuthenticatedCaller:
-    """Newton for the agent that the caller speaks for, and how far they may go."""
+    """The services of the caller's agent, and the scope of the token."""
 
     def __init__(self, newton: AgentServices, scope: TokenScope, *, token: str | None = None) -> None:
         self.newton, self._token = newton, token
@@ -36,25 +36,25 @@ class AuthenticatedCaller:
         return self._token is None
 
     async def is_token_valid(self, tx: Tx) -> bool:
-        """Whether the token is still valid, for who asked long ago."""
+        """Return whether the token is still valid; for long requests."""
         return (
             self._token is None or await tokens.verify_token(tx, self._token, now=self.newton.scope.now()) is not None
         )
 
     def require_operator(self, reason: str) -> None:
-        """Raises ForbiddenError for any token but the operator's."""
+        """Raise ForbiddenError unless the token is the operator's."""
         if not self.is_operator:
-            raise ForbiddenError(reason, hint="Show the operator's token.")
+            raise ForbiddenError(reason, hint="Send the operator's token.")
 
     def has_scope(self, scope: TokenScope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
     def require_scope(self, scope: TokenScope) -> None:
-        """Raises ForbiddenError when the token does not reach so far."""
+        """Raise ForbiddenError when the token lacks the scope."""
         if not self.has_scope(scope):
             raise ForbiddenError(
-                f"That needs a token with the scope {scope}, and this one has {self.scope}.",
-                hint=f"`newton tokens create NAME --scope {scope}` makes one.",
+                f"This request needs a token with the scope {scope}; this token has the scope {self.scope}.",
+                hint=f"`newton tokens create NAME --scope {scope}` creates one.",
             )
 
 
@@ -62,14 +62,14 @@ async def get_caller(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
     agent: Annotated[
-        str | None, Header(alias="X-Newton-Agent", description="Which agent; the operator's token alone may say.")
+        str | None, Header(alias="X-Newton-Agent", description="The agent; only the operator's token may set it.")
     ] = None,
 ) -> AuthenticatedCaller:
-    """Raises UnauthorizedError without a valid token, InputError for a body that nobody reads,
-    ForbiddenError for a token that names another's agent, and NotFoundError for an agent that nobody has begun."""
+    """Return the caller. Raises UnauthorizedError without a valid token, InputError for an unexpected body,
+    ForbiddenError when a token names another agent, and NotFoundError for an unknown agent."""
     minds: AgentRegistry = request.app.state.agents
     known = await authenticate(request, credentials, agent)
-    assert credentials is not None, "nothing is proven without a token"
+    assert credentials is not None, "authenticate() rejects a missing token"
     await _reject_unexpected_body(request)
     if known is None:
         name = minds.default.settings.agent if agent is None else hygiene.clean_ref(agent, what="agent")
@@ -82,8 +82,8 @@ async def get_caller(
 async def authenticate(
     request: Request, credentials: HTTPAuthorizationCredentials | None, agent: str | None
 ) -> tokens.TokenClaims | None:
-    """Whose token it is, or None for the operator's. Raises UnauthorizedError without a valid one, and ForbiddenError
-    for one that names another's agent."""
+    """Return the claims of the token, or None for the operator's. Raises UnauthorizedError without a valid token, and
+    ForbiddenError when a token names another agent."""
     if credentials is None:
         raise INVALID_TOKEN
     if operator_token.is_same_token(credentials.credentials, request.app.state.operator_token):
@@ -91,7 +91,7 @@ async def authenticate(
     known = await _verify_token(request.app.state.agents, credentials.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
-            "The token is another agent's.", hint="Leave --agent, or X-Newton-Agent, out: the token says whose it is."
+            "The token belongs to another agent.", hint="Omit --agent or X-Newton-Agent: the token sets the agent."
         )
     return known
 
@@ -104,31 +104,31 @@ async def _get_named_agent(minds: AgentRegistry, name: str) -> AgentServices:
             name, [one.name for one in await list_agent_queues(minds.default.scope.db)], n=1
         )
         meant = f"Did you mean {near[0]!r}? " if near else ""
-        hint = f"{meant}`newton agents create NAME` or `POST /v1/agents` begins another."
+        hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` creates another."
         raise NotFoundError(error.what, hint=hint) from None
 
 
 async def _reject_unexpected_body(request: Request) -> None:
-    """Raises InputError for a body where none is read: who sends one expects something of it."""
+    """Raise InputError for a body on an endpoint that reads none: ignoring it would hide a mistake."""
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or route.body_field or "requestBody" in (route.openapi_extra or {}):
         return
     if (await request.body()).strip() not in EMPTY_BODIES:
         raise InputError(
             f"{request.method} {route.path_format} takes no body.",
-            hint="Leave it out; `/openapi.json` says what the endpoint takes.",
+            hint="Omit it; `/openapi.json` describes the endpoint.",
         )
 
 
 def _remember_agent(request: Request, caller: AuthenticatedCaller) -> AuthenticatedCaller:
-    """The log names the agent, once the token has proven it."""
+    """Store the authenticated agent for the request log."""
     request.state.agent_id = caller.newton.scope.agent_id
     return caller
 
 
 async def _verify_token(minds: AgentRegistry, text: str) -> tokens.TokenClaims:
     if tokens.parse_token_ids(text) is None:
-        raise INVALID_TOKEN  # nothing is asked for it
+        raise INVALID_TOKEN  # without a database query
     async with minds.default.scope.db.single_statement() as tx:
         known = await tokens.verify_token(tx, text, now=minds.default.scope.now())
     if known is None:
@@ -137,7 +137,7 @@ async def _verify_token(minds: AgentRegistry, text: str) -> tokens.TokenClaims:
 
 
 class RequireScope:
-    """A dependency: the caller, whose token reaches so far. Raises ForbiddenError otherwise."""
+    """A dependency that returns the caller. Raises ForbiddenError when the token lacks the scope."""
 
     def __init__(self, scope: TokenScope) -> None:
         self.scope: TokenScope = scope

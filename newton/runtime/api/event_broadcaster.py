@@ -1,4 +1,4 @@
-"""Who listens in this process: they are woken when any process tells something, and asked to leave at its end."""
+"""Event subscribers of this process, woken by PostgreSQL notifications of any process."""
 
 import asyncio
 from collections import defaultdict
@@ -11,19 +11,19 @@ from newton.concurrency import with_timeout
 from newton.db.pool import Database
 from newton.errors import DatabaseError
 
-RECONNECT_SECONDS = 2  # before a lost connection is made anew
+RECONNECT_SECONDS = 2  # before a reconnect
 
 
 class EventBroadcaster:
-    """One for a process. What is told while it does not `hear` is found by looking again."""
+    """One per process. Notifications are missed while `listen` does not run, so subscribers also poll."""
 
     def __init__(self) -> None:
         self._subscribers: defaultdict[UUID, set[asyncio.Future[None]]] = defaultdict(set)
         self.is_closed = False
 
     async def listen(self, db: Database) -> None:
-        """Pokes whoever PostgreSQL says there is something for, in whatever process it was told, until it is
-        cancelled. A connection that is lost is made anew."""
+        """Wake the subscribers of each agent that PostgreSQL notifies about, until cancelled. Reconnects after a lost
+        connection."""
         while True:
             with suppress(DatabaseError):
                 await db.listen(CHANNEL, self._on_notification)
@@ -34,20 +34,20 @@ class EventBroadcaster:
             self.notify(agent_id)
 
     def notify(self, agent_id: UUID) -> None:
-        """Something was told: whoever waits for that agent looks again."""
+        """Wake the subscribers of the agent."""
         for waiting in self._subscribers.pop(agent_id, ()):
             if not waiting.done():
                 waiting.set_result(None)
 
     def close(self) -> None:
-        """Everybody leaves."""
+        """Wake all subscribers for the last time."""
         self.is_closed = True
         for agent_id in list(self._subscribers):
             self.notify(agent_id)
 
     @contextmanager
     def subscribe(self, agent_id: UUID) -> "Generator[asyncio.Future[None]]":
-        """Waits, as long as it lasts. What is told from here on wakes the one who waits, so look for events within."""
+        """Subscribe until the end of the block. Read events within the block: later ones wake the subscriber."""
         waiting = asyncio.get_running_loop().create_future()
         self._subscribers[agent_id].add(waiting)
         try:
@@ -59,7 +59,7 @@ class EventBroadcaster:
                 self._subscribers.pop(agent_id, None)
 
     async def wait_for_event(self, subscription: "asyncio.Future[None]", *, seconds: float) -> bool:
-        """Whether something was told in that time."""
+        """Return whether an event arrived within `seconds`."""
         try:
             await with_timeout(subscription, seconds=seconds)
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""What changes something: the effect, the events that tell of it and the answer that is kept land together."""
+"""Write requests: the effect, its events and the stored response share one transaction."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -29,28 +29,28 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="A name of yours for this one thing to be done. Sent again within a day, it is answered again and"
-        " done once.",
+        description="Your idempotency key. Repeated within a day, it returns the stored response and has no second"
+        " effect.",
         examples=["8f14e45f-ceea-467f-9d7e-2c1b8e9c1a55"],
     ),
 ]
 
 
-ActionWork = Callable[[AgentServices], Awaitable[BaseModel]]  # the answer, which holds no words of a person
+ActionWork = Callable[[AgentServices], Awaitable[BaseModel]]  # the stored response must not contain user text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentAction:
-    """One request that changes something, for its caller."""
+    """One write request of a caller."""
 
     caller: AuthenticatedCaller
     request: IdempotentRequest | None
     status: int
 
     async def run_once(self, work: ActionWork) -> Response:
-        """Does it in one unit of work, with its events and the answer. The work may ask no model.
+        """Run `work` in one transaction with its events and the stored response. `work` must not call a model.
 
-        Raises what the work raises, and for a key that came before, ConflictError or AtWorkError.
+        Raises the errors of `work`, and for a repeated key ConflictError or InProgressError.
         """
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:
@@ -63,14 +63,14 @@ class IdempotentAction:
                 await store.save_response(tx, self.request, answer, now=now)
             await queue.enqueue_if_idle(
                 tx, EMBED_JOB, agent_id=newton.scope.agent_id
-            )  # it is found by words at once, by meaning soon
+            )  # words are searchable at once, vectors soon
         return _to_http_response(answer)
 
     async def run_after(
         self, prepare: Callable[[AgentServices], Awaitable[T]], work: Callable[[AgentServices, T], Awaitable[BaseModel]]
     ) -> Response:
-        """The same for work that wants to know what may take a model to find out: that is thought of before, unless the
-        answer is known already."""
+        """Run `prepare`, which may call a model, and then `work` with its result. Skips both when the response is
+        stored."""
         newton = self.caller.newton
         if self.request and (known := await self._find_response(self.request)):
             return _to_http_response(known, replayed=True)

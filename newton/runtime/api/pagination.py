@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on. Callers hand them back as they are; what is in them may change."""
+"""Opaque cursors of lists."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ def encode_cursor(position: str) -> str:
 
 
 def decode_cursor(cursor: str) -> str:
-    """The place that a cursor stands for. Raises InputError for what is no cursor."""
+    """Return the position of a cursor. Raises InputError for an invalid one."""
     try:
         return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
@@ -29,7 +29,7 @@ def decode_cursor(cursor: str) -> str:
 
 
 def decode_id_cursor(cursor: str | None) -> UUID | None:
-    """The id that a cursor stands for."""
+    """Return the id of a cursor; None for none."""
     try:
         return None if cursor is None else UUID(decode_cursor(cursor))
     except ValueError:
@@ -37,7 +37,7 @@ def decode_id_cursor(cursor: str | None) -> UUID | None:
 
 
 def decode_number_cursor(cursor: str | None) -> int:
-    """The number that a cursor stands for; 0 for none."""
+    """Return the number of a cursor; 0 for none."""
     place = "0" if cursor is None else decode_cursor(cursor)
     if not place.isdecimal() or len(place) > 9:
         raise _invalid_cursor_error()
@@ -47,7 +47,7 @@ def decode_number_cursor(cursor: str | None) -> int:
 def build_page(
     rows: Sequence[Row], limit: int, to_item: Callable[[Row], Item], position: Callable[[Row], object]
 ) -> CursorPage[Item]:
-    """A page of at most `limit` of the rows, which are one more than that when there is a next page."""
+    """Return a page of at most `limit` rows; one more row means that there is a next page."""
     shown = rows[:limit]
     more = len(rows) > limit
     return CursorPage(
@@ -56,4 +56,4 @@ def build_page(
 
 
 def _invalid_cursor_error() -> InputError:
-    return InputError("The cursor is none of a list.", hint="Give `next` of a page as it was answered.")
+    return InputError("The cursor is invalid.", hint="Send `next` of the previous page unchanged.")

@@ -1,4 +1,4 @@
-"""Failures as RFC 9457 problem documents, or as clients of OpenAI read them: what is wrong and what to do."""
+"""Errors as RFC 9457 problem documents, or in the format of OpenAI."""
 
 import re
 import traceback
@@ -33,7 +33,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
 class ProblemDetails(BaseModel):
-    """A failure as every endpoint answers it."""
+    """A problem document of RFC 9457."""
 
     type: str = Field(examples=["urn:newton:not_found"])
     title: str
@@ -43,7 +43,7 @@ class ProblemDetails(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """What is wrong, and what to do about it."""
+    """The error and its remedy."""
 
     message: str
     type: str
@@ -52,13 +52,13 @@ class OpenAIError(BaseModel):
 
 
 class OpenAIErrorResponse(BaseModel):
-    """A failure as clients of OpenAI read it."""
+    """An error in the format of OpenAI."""
 
     error: OpenAIError
 
 
 def to_problem(error: NewtonError) -> ProblemDetails:
-    """The problem document of a failure."""
+    """Return the problem document of an error."""
     status = get_error_status(error.code)
     return ProblemDetails(
         type=f"urn:newton:{error.code}", title=status.title, status=status.http, detail=error.what, hint=error.hint
@@ -66,7 +66,7 @@ def to_problem(error: NewtonError) -> ProblemDetails:
 
 
 def error_response(error: NewtonError, path: str) -> JSONResponse:
-    """A failure, as whoever asked at that path reads it."""
+    """Return the error in the format of the path."""
     status = get_error_status(error.code)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status.retryable else {}
     if status.http == HTTPStatus.UNAUTHORIZED:
@@ -80,7 +80,7 @@ def error_response(error: NewtonError, path: str) -> JSONResponse:
 
 
 def is_openai_path(path: str) -> bool:
-    """Whether that is a place of OpenAI's API, one that Newton does not have among them.
+    """Return whether the path belongs to OpenAI's API, even if Newton does not implement it.
 
     >>> is_openai_path("/v1/chat/completions"), is_openai_path("/v1/embeddings"), is_openai_path("/v1/memories")
     (True, True, False)
@@ -89,34 +89,34 @@ def is_openai_path(path: str) -> bool:
 
 
 def to_openai_error(message: str, code: str, status: int) -> OpenAIErrorResponse:
-    """A failure of that status, as OpenAI tells of one."""
+    """Return an error in the format of OpenAI."""
     kind = OPENAI_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return OpenAIErrorResponse(error=OpenAIError(message=message, type=kind, param=None, code=code))
 
 
 def to_input_error(error: RequestValidationError, request: Request) -> InputError:
-    """What is wrong with a request that does not fit its endpoint."""
-    first, hint = error.errors()[0], "`/openapi.json` says what the endpoint takes."
+    """Convert a validation error of a request."""
+    first, hint = error.errors()[0], "`/openapi.json` describes the endpoint."
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "json_invalid":
-        return InputError(f"The body is no JSON: {first['ctx']['error']} at character {first['loc'][-1]}.", hint=hint)
+        return InputError(f"The body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}.", hint=hint)
     if place == "body" and first["type"] == "missing":
-        return InputError("There is no body.", hint=f"Send JSON; {hint}")
+        return InputError("The body is missing.", hint=f"Send JSON; {hint}")
     if place == "body" and "json" not in request.headers.get("content-type", ""):
-        return InputError("The body is not sent as JSON.", hint="Send `Content-Type: application/json` with it.")
+        return InputError("The content type is not JSON.", hint="Send `Content-Type: application/json`.")
     return InputError(f"{place}: {first['msg']}.", hint=hint)
 
 
 def to_internal_error(error: Exception) -> NewtonError:
-    """What is told of a failure that nobody named; the log says where it was."""
+    """Log an unexpected exception and return an error without its details."""
     trace = traceback.extract_tb(error.__traceback__)[-1:]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
-    log.error("request_failed", error=type(error).__name__, at=places)  # its message may quote what somebody said
-    return NewtonError("Newton has failed at this.", hint="Its log says where; please report it.")
+    log.error("request_failed", error=type(error).__name__, at=places)  # the message may contain user text
+    return NewtonError("Internal error.", hint="The log of the daemon has the location; please report it.")
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Every failure of an endpoint is answered as a problem."""
+    """Convert every error of an endpoint to a problem document."""
 
     @app.exception_handler(NewtonError)
     async def named(request: Request, error: NewtonError) -> JSONResponse:
@@ -127,7 +127,7 @@ def install_error_handlers(app: FastAPI) -> None:
         told = error_response(to_internal_error(error), request.url.path)
         add_response_headers(
             told.headers, getattr(request.state, REQUEST_ID_KEY)
-        )  # it is answered outside of what signs the others
+        )  # this response bypasses RequestLogMiddleware
         return told
 
     @app.exception_handler(RequestValidationError)
@@ -137,7 +137,7 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 404:
-            lost = NotFoundError(f"There is nothing at {request.url.path}.", hint="`/openapi.json` lists what is.")
+            lost = NotFoundError(f"There is no endpoint {request.url.path}.", hint="See `/openapi.json`.")
             return error_response(lost, request.url.path)
         if is_openai_path(request.url.path):
             told = to_openai_error(error.detail, "invalid_request", error.status_code)
@@ -147,7 +147,7 @@ def install_error_handlers(app: FastAPI) -> None:
             type="about:blank",
             title=error.detail,
             status=error.status_code,
-            detail=f"{request.method} is not for {request.url.path}." if allowed else error.detail,
-            hint=f"It takes {allowed}." if allowed else "See /openapi.json.",
+            detail=f"{request.url.path} does not support {request.method}." if allowed else error.detail,
+            hint=f"Use {allowed}." if allowed else "See /openapi.json.",
         )
         return JSONResponse(other.model_dump(), error.status_code, headers=error.headers, media_type=PROBLEM_MEDIA_TYPE)

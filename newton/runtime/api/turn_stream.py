@@ -1,4 +1,4 @@
-"""A turn in a task of its own, told to whoever asked for it as it goes on."""
+"""Runs a turn in its own task and streams its pieces to the client."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -14,13 +14,13 @@ from newton.runtime.api.idempotency import EMBED_JOB
 from newton.runtime.jobs import queue
 from newton.runtime.wiring import AgentServices
 
-HEARTBEAT_SECONDS = 5  # so that a reader knows that it is still thought about
+HEARTBEAT_SECONDS = 5  # tells the client that the turn still runs
 
 T = TypeVar("T")
 
 
 class TurnStream(Generic[T]):
-    """One turn. It is stopped once, when its reader leaves; the daemon waits at its end for those that go on."""
+    """One turn. A disconnect cancels it once; the daemon waits for running turns on shutdown."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
@@ -31,9 +31,9 @@ class TurnStream(Generic[T]):
     async def read_pieces(
         self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request
     ) -> AsyncGenerator[T | None]:
-        """What is said, as it comes, and None whenever nothing was for a while. Ends early when nobody reads it any
-        more. Raises what the turn raises."""
-        # tasks of their own: what ends this request may not come between a turn and its database
+        """Yield the pieces, and None as a heartbeat. Ends early when the client disconnects. Raises the errors of the
+        turn."""
+        # own tasks: the cancellation of this request must not interrupt a database operation of the turn
         taking = asyncio.create_task(self._produce(pieces, caller.newton))
         watching = asyncio.create_task(_cancel_on_disconnect(request, taking))
         request.app.state.running_turns.add(taking)
@@ -72,12 +72,12 @@ class TurnStream(Generic[T]):
 
 
 async def _cancel_on_disconnect(request: Request, task: "asyncio.Task[None]") -> None:
-    """Stops the turn when nobody reads it any more."""
+    """Cancel the turn when the client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     _cancel_once(task)
 
 
 def _cancel_once(task: "asyncio.Task[None]") -> None:
-    if not task.cancelling():  # a second time, it would stop what keeps the words that were said
+    if not task.cancelling():  # a second cancellation would interrupt storing the text so far
         task.cancel()

@@ -112,7 +112,7 @@ class NearMiss(ViewModel):
 
 
 class ExplanationView(ViewModel):
-    """Why a memory is in a context or not: its features, their weights and their contributions to the score."""
+    """Explanation of one memory of a context: features, weights and contributions to the score."""
 
     memory_id: UUID
     text: str

@@ -90,7 +90,7 @@ async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -
     if tool and not caller.has_scope(scope := EFFECT_SCOPES[tool.effect]):
         raise ForbiddenError(
             f"This tool needs a token with the scope {scope}.",
-            hint=f"`newton tokens create NAME --scope {scope}` makes one.",
+            hint=f"`newton tokens create NAME --scope {scope}` creates one.",
         )
     request_limits.check_body(json.dumps(arguments).encode())  # stdio has no body middleware
     return await run_tool(caller.newton, params.name, arguments)

@@ -1,1 +1,1 @@
-"""Figures as people read them: lines for a terminal, SVG for a page."""
+"""Reports: text for a terminal, and HTML pages with SVG plots."""

@@ -17,7 +17,7 @@ SECTION_TITLES = {"category": "By category", "stakes": "By stakes", "frame": "By
 
 
 def render_calibration(report: CalibrationReport) -> str:
-    """All of it. No line is longer than WIDTH."""
+    """Return the report; no line is longer than WIDTH."""
     if report.scores is None or report.bias is None:
         return "\n".join(_wrap(phrases.NO_REVIEWED_DECISIONS))
     parts = [
@@ -39,7 +39,7 @@ def render_calibration(report: CalibrationReport) -> str:
 
 
 def render_diagram(bins: Sequence[CalibrationBin]) -> list[str]:
-    """The reliability diagram, a line for each bin: where its decisions were stated, and where they came to lie."""
+    """Return the reliability diagram: one line per bin, with stated and observed frequency."""
     scale = "".join(f"{mark:<10}" for mark in ("0 %", "25 %", "50 %", "75 %")) + "100 %"
     return [
         "What came true of what was stated",

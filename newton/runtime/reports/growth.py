@@ -1,4 +1,4 @@
-"""The report of growth as Markdown, as one page that needs nothing else, and as plain values. Pure."""
+"""The growth report as Markdown, as a self-contained HTML page, and as JSON values. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ CODE_SPAN = re.compile(r"`([^`]+)`")
 
 
 class MetricRow(NamedTuple):
-    """A figure as it is called, and what its n counts; counts are computed from themselves."""
+    """The label of a metric, its field, and the unit of its sample size; a count has none."""
 
     label: str
     metric: str
@@ -75,7 +75,7 @@ PROCEDURE_HEAD = ("procedure", "uses", "succeeded", "uses before", "succeeded be
 
 
 def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
-    """The report about the agent `of`, for a terminal or a file."""
+    """Return the report on `agent` as Markdown."""
     parts = [f"# {phrases.clip_name(_title(agent), max_chars=120)}", _format_periods(growth), *_explain_too_few(growth)]
     for title, sentences in _assessment_sections(assessment):
         parts += [f"## {title}", _render_bullets(sentences)]
@@ -90,7 +90,7 @@ def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent
 
 
 def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
-    """The same as a page, with a plot of the trend where there is one."""
+    """Return the report as an HTML page, with a plot of the trend if there is one."""
     cards = [
         html_page.render_card(title, _render_list(sentences)) for title, sentences in _assessment_sections(assessment)
     ]
@@ -109,7 +109,7 @@ def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: st
 
 
 def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[str, object]:
-    """For JSON. A figure that has too little behind it is there, and `enough` says so."""
+    """Return the report for JSON; `enough` is false for a metric of too small a sample."""
     figures: dict[str, PeriodMetric] = {
         row.metric: getattr(growth.metrics, row.metric) for rows in SECTIONS.values() for row in rows
     }
@@ -142,7 +142,7 @@ def _render_trend(growth: GrowthReport) -> str:
 
 
 def _explain_too_few(growth: GrowthReport) -> list[str]:
-    """What 'too few' means, where it stands."""
+    """Explain 'too few' if the report contains it."""
     cells = [cell for rows in SECTIONS.values() for row in _make_rows(growth, rows) for cell in row]
     if TOO_FEW_TEXT not in cells:
         return []
@@ -202,7 +202,7 @@ def _format_cell(metric: PeriodMetric, value: float | None, n: int) -> str:
 
 
 def _section_lists(growth: GrowthReport, title: str) -> list[tuple[str, list[str]]]:
-    """What stands below a table: words, and the list that they lead to."""
+    """Return the captions and lists below a table."""
     match title:
         case "Decisions":
             return _overdue_list(growth)
@@ -294,7 +294,7 @@ def _render_list(lines: Iterable[str]) -> str:
 
 
 def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns also stand below each other in a terminal."""
+    """Return a Markdown table with aligned columns."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["| " + " | ".join(f"{cell:<{most}}" for cell, most in zip(row, wide, strict=True)) + " |" for row in cells]

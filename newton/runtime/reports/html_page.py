@@ -1,7 +1,4 @@
-"""A calibration as one HTML file that needs nothing else, and the parts of such a page. Pure.
-
-No script, no font, no connection.
-"""
+"""Calibration report as one self-contained HTML file without scripts, and the parts of such a page. Pure."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -44,13 +41,13 @@ SECTION_TITLES = {"category": "Categories", "stakes": "Stakes", "frame": "Frames
 
 
 def render_calibration(report: CalibrationReport, *, agent: str) -> str:
-    """The page about the agent `of`."""
+    """Return the calibration page of `agent`."""
     inside = f"<p>{escape(phrases.NO_REVIEWED_DECISIONS)}</p>" if report.scores is None else _render_sections(report)
     return render_document(f"Calibration of {agent}", inside)
 
 
 def render_document(title: str, content: str) -> str:
-    """A whole page around what is markup already."""
+    """Return an HTML page; `content` is markup."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -82,7 +79,7 @@ def _render_sections(report: CalibrationReport) -> str:
 
 
 def render_card(title: str, content: str) -> str:
-    """A part of a page under its own title; the inside is markup already."""
+    """Return a titled section; `content` is markup."""
     return f"<section><h2>{escape(title)}</h2>{content}</section>"
 
 
@@ -136,7 +133,7 @@ def _render_correction(report: CalibrationReport) -> str:
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numeric_columns: set[int]) -> str:
-    """Cells are text; those in the columns of `numbers` stand to the right."""
+    """Return a table of text cells; `numeric_columns` are right-aligned."""
 
     def cells(row: Sequence[str], tag: str) -> str:
         kinds = (' class="number"' if place in numeric_columns else "" for place in range(len(row)))

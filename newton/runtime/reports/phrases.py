@@ -1,4 +1,4 @@
-"""How a calibration's figures are put into words, the same in a terminal and on a page. Pure."""
+"""Phrases for calibration metrics, shared by the terminal and HTML reports. Pure."""
 
 from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS, ConfidenceBias
 from newton.brain.calibration.recalibration import MIN_REVIEWS, RecalibrationResult
@@ -23,7 +23,7 @@ def format_interval(interval: tuple[float, float]) -> str:
 
 
 def clip_name(name: str, *, max_chars: int) -> str:
-    """A name on one line of at most so many characters, whatever somebody has put into it."""
+    """Return a name as one line of at most `max_chars` characters."""
     clean = "".join(letter if letter.isprintable() else " " for letter in name)
     return clean if len(clean) <= max_chars else clean[: max_chars - 1] + "…"
 
@@ -35,7 +35,7 @@ def describe_sample(scores: CalibrationScores) -> str:
 
 
 def list_scores(scores: CalibrationScores) -> list[tuple[str, str, str]]:
-    """Name, value, and what it means."""
+    """Return the name, value and meaning of each score."""
     skill = scores.brier_skill_vs_base
     saved = "all outcomes are alike" if skill is None else "of the base rate's error that is saved"
     return [
@@ -95,7 +95,7 @@ def describe_recalibration(report: CalibrationReport) -> str:
 
 
 def list_corrections(recalibration: RecalibrationResult) -> list[tuple[str, str]]:
-    """What was stated, and what came of such statements."""
+    """Return pairs of stated and corrected confidence."""
     return [
         (format_percent(at), format_percent(recalibration.correct(at))) for at in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     ]

@@ -16,7 +16,7 @@ MIN_MARK_GAP = 0.12  # of the height: two marks nearer than this would touch
 
 
 def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
-    """Stated against came true, with Wilson's intervals and the number of decisions. The diagonal is perfect."""
+    """Draw the reliability diagram, with Wilson intervals and counts. The diagonal is perfect calibration."""
     most = max(one.n for one in bins)
     marks = [_draw_bin(one, most) for one in bins]
     diagonal = f'<line class="ideal" x1="0" y1="{PLOT_SIDE}" x2="{PLOT_SIDE}" y2="0"/>'
@@ -30,7 +30,7 @@ def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
 
 
 def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
-    """How often each confidence was stated."""
+    """Draw the histogram of stated confidence."""
     most = max(one.n for one in bins)
     width = PLOT_WIDTH / BIN_COUNT
     bars = "".join(
@@ -51,7 +51,7 @@ def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
 
 
 def draw_trend(windows: Sequence[TrendWindow]) -> str:
-    """Brier score and bias of each window of decisions, in order of time."""
+    """Draw the Brier score and bias of each window, in order of time."""
     values = [value for window in windows for value in (window.brier, window.bias)]
     low, high = min(0.0, *values), max(0.05, *values)
     marks = (0.0, high) if -low < MIN_MARK_GAP * (high - low) else (low, 0.0, high)
@@ -121,7 +121,7 @@ def _draw_text(x: float, y: float, text: str, kind: str) -> str:
 
 
 def _render_svg(name: str, title: str, description: str, content: str, *, height: int) -> str:
-    """A drawing with its title and its figures in words, for those who do not see it."""
+    """Return the SVG with a title and a text description for screen readers."""
     size = f"{-LEFT} {-TOP} {LEFT + PLOT_WIDTH + RIGHT} {TOP + height + BOTTOM}"
     return (
         f'<svg viewBox="{size}" role="img" aria-labelledby="{name}-title {name}-told">'

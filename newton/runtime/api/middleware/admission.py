@@ -1,4 +1,4 @@
-"""How many requests are at work at once, and who is next: callers take turns; beyond a short queue none waits."""
+"""Admission: limits concurrent requests with a short fair queue, round-robin over the callers."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque
@@ -15,26 +15,25 @@ from newton.runtime.api.problems import error_response
 MAX_RUNNING, MAX_RUNNING_PER_CALLER = 16, 12  # requests of all callers, and of one
 MAX_WAITING, MAX_WAITING_PER_CALLER = 64, 32
 WAIT_SECONDS = 5.0
-RESPONSE_SECONDS = 60.0  # until the answer begins
+RESPONSE_SECONDS = 60.0  # until the response starts
 
-# A chat waits for a model, a listener stands for hours and does next to nothing, an agent as a file takes as long as it
-# is large: they take no place at work, and have a number of their own, of all callers and of one.
+# Chats, event streams and exports are long but mostly idle; their limits are for all callers and for one.
 LONG_LIVED_LIMITS = {"turns": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
-# These must answer when nothing else does.
+# Exempt, so that they answer under overload.
 UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
 OVERLOADED_ERROR = OverloadedError(
-    "Too much is asked at once.", hint="Send it again in a moment, or ask less at a time."
+    "Too many concurrent requests.", hint="Retry in a moment, or send fewer requests at a time."
 )
 RESPONSE_TIMEOUT_ERROR = TimeoutExceededError(
-    f"It took longer than {RESPONSE_SECONDS:g} seconds.", hint="Ask for less at once, or try again later."
+    f"The request took longer than {RESPONSE_SECONDS:g} seconds.", hint="Request less at once, or retry later."
 )
-STALLED_ERROR = TimeoutExceededError(f"Nothing moved for {RESPONSE_SECONDS:g} seconds.", hint="Try it again later.")
+STALLED_ERROR = TimeoutExceededError(f"No progress for {RESPONSE_SECONDS:g} seconds.", hint="Retry later.")
 
 
 @asynccontextmanager
 async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
-    """The time limit of what is long: what is within says when something has moved. Raises DeadlineError."""
+    """Yield a callback that extends the deadline on progress. Raises TimeoutExceededError on a stall."""
     try:
         async with idle_timeout(seconds=RESPONSE_SECONDS) as moved:
             yield moved
@@ -43,7 +42,7 @@ async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
 
 
 class FairLimiter:
-    """At most so many at work. Who waits is let in by turns: one of each caller, then the next of each."""
+    """A limit of concurrent requests. Waiting callers are admitted round-robin."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class FairLimiter:
 
     @asynccontextmanager
     async def slot(self, caller_key: str, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
-        """One place at work. Raises BusyError when too many wait, or it takes too long."""
+        """Hold one slot for the block. Raises OverloadedError when the queue is full or the wait times out."""
         if self._has_free_slot(caller_key):
             self._running[caller_key] += 1
         else:
@@ -94,7 +93,7 @@ class FairLimiter:
             raise
 
     def _abandon(self, caller_key: str, turn: "asyncio.Future[None]") -> None:
-        if turn.done():  # it was let in at this very moment
+        if turn.done():  # it was admitted just now
             self._release(caller_key)
             return
         self._queues[caller_key].remove(turn)
@@ -118,8 +117,7 @@ class FairLimiter:
 
 
 class AdmissionMiddleware:
-    """Lets a request to work when it is its turn, and ends it when it takes too long. Of those that stand, it refuses
-    what goes beyond their number."""
+    """Queues requests fairly and times them out. Long requests over their limit are rejected at once."""
 
     def __init__(self, app: ASGIApp, limiter: FairLimiter) -> None:
         self.app, self.limiter = app, limiter
@@ -164,7 +162,7 @@ def _limit_key(path: str) -> str:
 
 
 def caller_key(scope: Scope) -> str:
-    """Whose share it counts against. Nothing is proven yet: who shows another token takes a share of their own only."""
+    """Return the key of the caller's quota. It runs before authentication; a false token has a quota of its own."""
     headers = Headers(scope=scope)
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")
     return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"

@@ -1,4 +1,4 @@
-"""What may be sent at all: from which page, to which name, how much of it, how deep, and in which characters."""
+"""Request limits: origin, host name, body size, nesting depth and characters."""
 
 import asyncio
 import json
@@ -26,18 +26,17 @@ from newton.runtime.api.middleware.admission import caller_key
 from newton.runtime.api.problems import error_response
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
-# Bytes of bodies that are being read or worked on: of all, of a caller, and of a request and of all together as long as
-# nobody has proven a token.
+# Bytes of bodies in memory: of all callers, of one caller, and before authentication of one request and of all.
 MAX_TOTAL_BYTES, MAX_BYTES_PER_CALLER = 128 * 1024 * 1024, 32 * 1024 * 1024
 MAX_UNAUTHENTICATED_REQUEST_BYTES, MAX_UNAUTHENTICATED_BYTES = 64 * 1024, 16 * 1024 * 1024
 MAX_JSON_DEPTH = 64
-MAX_FILE_BYTES = 4 * 1024**3  # of a body that is written down as it comes
-READ_TIMEOUT_SECONDS = 30  # to send a body, or the next piece of one that is written down
-MAX_QUOTED_HOST_CHARS = 100  # characters of a foreign name that are told back
-THREAD_CHECK_BYTES = 256 * 1024  # from here on a body is looked through beside the others
+MAX_FILE_BYTES = 4 * 1024**3  # of a body that is streamed to a file
+READ_TIMEOUT_SECONDS = 30  # for a body, or for the next piece of a streamed one
+MAX_QUOTED_HOST_CHARS = 100  # characters of a rejected name in the error
+THREAD_CHECK_BYTES = 256 * 1024  # from this size on, a body is checked in a thread
 
 NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
-STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, which has asked for a token by then
+STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, after authentication
 
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -45,8 +44,7 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class OriginCheckMiddleware:
-    """Refuses what a page of somebody else's sends, and what comes under a name that is not ours: a browser that was
-    led to a foreign name with our address would be one of them."""
+    """Rejects requests from foreign web origins and for unknown host names, which prevents DNS rebinding."""
 
     def __init__(self, app: ASGIApp, hosts: Set[str]) -> None:
         self.app, self.hosts = app, hosts
@@ -60,14 +58,14 @@ class OriginCheckMiddleware:
     def _find_error(self, headers: Headers) -> NewtonError | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if _host_name(f"//{host}") not in self.hosts:
-            return _origin_error(f"The daemon does not go by the name {host[:MAX_QUOTED_HOST_CHARS]!r}.")
+            return _origin_error(f"The host name {host[:MAX_QUOTED_HOST_CHARS]!r} is not allowed.")
         if origin is not None and _host_name(origin) not in self.hosts:
-            return _origin_error(f"Pages of {origin[:MAX_QUOTED_HOST_CHARS]!r} may not call the daemon.")
+            return _origin_error(f"The origin {origin[:MAX_QUOTED_HOST_CHARS]!r} is not allowed.")
         return None
 
 
 class BodyMemory:
-    """How much of a body is held, and on whose account: nobody's until a token is proven."""
+    """The memory that one body uses, counted for its caller, or as unauthenticated."""
 
     def __init__(self, bytes_by_caller: Counter[str]) -> None:
         self._bytes_by_caller, self._caller_key, self._size = bytes_by_caller, "", 0
@@ -80,7 +78,7 @@ class BodyMemory:
         )
 
     def needs_authentication(self, size: int) -> bool:
-        """Whether nobody's account is too small for so many bytes more."""
+        """Return whether `size` more bytes exceed the unauthenticated limits."""
         return not self._caller_key and (
             self._size + size > MAX_UNAUTHENTICATED_REQUEST_BYTES or not self.has_room(size)
         )
@@ -90,7 +88,7 @@ class BodyMemory:
         self._size += size
 
     def assign_to(self, caller_key: str) -> None:
-        """From now on it is on that account."""
+        """Count the memory for the caller."""
         size = self._size
         self.release()
         self._caller_key = caller_key
@@ -103,8 +101,8 @@ class BodyMemory:
 
 
 class BodyMiddleware:
-    """Reads a body before anything is done with it: a slow sender keeps nobody from working. A large one is read on
-    only for who shows a valid token. What is sent to be written down is read by its endpoint."""
+    """Reads the body before admission, so that a slow client holds no slot. A large body needs a valid token.
+    `STREAMED_PATHS` are read by their endpoints."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -127,7 +125,7 @@ class BodyMiddleware:
             held.release()
 
     async def _read_checked_body(self, scope: Scope, receive: Receive, memory: BodyMemory) -> bytes | None:
-        """The body; None when the sender has left. Raises what is wrong with it."""
+        """Return the checked body; None when the client has disconnected. Raises NewtonError for an invalid body."""
         headers = Headers(scope=scope)
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             raise _nul_byte_error()
@@ -158,36 +156,36 @@ class BodyMiddleware:
                 await authenticate(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
                 memory.assign_to(caller_key(scope))
             if not memory.has_room(len(chunk)):
-                raise OverloadedError("Too many large bodies are being sent.", hint="Send it again in a moment.")
+                raise OverloadedError("Too many large bodies at once.", hint="Retry in a moment.")
             memory.reserve(len(chunk))
             pieces.append(chunk)
         return b"".join(pieces)
 
 
 async def save_to_file(request: Request, target: IO[bytes]) -> None:
-    """Writes a body down as it comes, however long that takes as long as it comes."""
+    """Stream a body to a file; only a pause between pieces is limited."""
     pieces, size = request.stream(), 0
     try:
         while piece := await with_timeout(anext(pieces, b""), seconds=READ_TIMEOUT_SECONDS):
             size += len(piece)
             if size > MAX_FILE_BYTES:
-                raise TooLargeError(f"A file has at most {MAX_FILE_BYTES:,} bytes.", hint="Send it in parts.")
+                raise TooLargeError(f"The file exceeds {MAX_FILE_BYTES:,} bytes.", hint="Send it in parts.")
             await asyncio.to_thread(target.write, piece)
         await asyncio.to_thread(target.flush)
     except TimeoutError:
         raise TimeoutExceededError(
-            f"Nothing more of it came for {READ_TIMEOUT_SECONDS} seconds.", hint="Send it again."
+            f"The body stalled for {READ_TIMEOUT_SECONDS} seconds.", hint="Send it again."
         ) from None
     except ClientDisconnect:
-        raise InputError("The sender has left before its end.", hint="Send it again.") from None
+        raise InputError("The client disconnected before the end of the body.", hint="Send it again.") from None
     except OSError as error:
         raise TooLargeError(
-            f"It cannot be written down: {error.strerror}.", hint="Give the daemon more room."
+            f"The body cannot be stored: {error.strerror}.", hint="Free disk space for the daemon."
         ) from None
 
 
 def is_nested_deeper(body: bytes, max_depth: int) -> bool:
-    """Whether JSON text is nested deeper than that; brackets within its strings do not count.
+    """Return whether JSON text is nested deeper than `max_depth`; brackets in strings do not count.
 
     >>> body = b'{"a": [1, {"b": "[[["}]}'
     >>> is_nested_deeper(body, 2), is_nested_deeper(body, 3)
@@ -204,14 +202,14 @@ def is_nested_deeper(body: bytes, max_depth: int) -> bool:
 
 
 def check_body(body: bytes, *, is_ndjson: bool = False) -> None:
-    """Raises InputError for what PostgreSQL cannot keep, and for what nobody would nest so deep.
+    """Raise InputError for text that PostgreSQL cannot store and for deep nesting.
 
-    Lines are looked at one by one later; each that cannot be taken is refused by its number.
+    NDJSON lines are checked one by one later, and rejected by number.
     """
     if is_ndjson:
         return
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH and is_nested_deeper(body, MAX_JSON_DEPTH):
-        raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH}.", hint="Send something flatter.")
+        raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.", hint="Reduce the nesting.")
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
         raise _nul_byte_error()
     try:
@@ -219,9 +217,9 @@ def check_body(body: bytes, *, is_ndjson: bool = False) -> None:
         if _SURROGATE_ESCAPE.search(body):
             json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeError:
-        raise InputError("The body holds half a character.", hint="Send it as valid UTF-8.") from None
+        raise InputError("The body contains an unpaired surrogate.", hint="Send it as valid UTF-8.") from None
     except (ValueError, RecursionError):
-        raise InputError("The body is no JSON.", hint="`/openapi.json` says what the endpoint takes.") from None
+        raise InputError("The body is not JSON.", hint="`/openapi.json` describes the endpoint.") from None
 
 
 async def _check_in_thread_if_large(body: bytes, *, is_ndjson: bool) -> None:
@@ -232,7 +230,7 @@ async def _check_in_thread_if_large(body: bytes, *, is_ndjson: bool) -> None:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """The body in one piece; then what the server says, such as that the caller has left."""
+    """Return the body as one message, then the server's messages, such as a disconnect."""
     given = False
 
     async def received() -> Message:
@@ -246,7 +244,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 def _media_type(headers: Headers) -> str:
-    """The type that is named alone: what stands behind it may say anything."""
+    """Return the media type without its parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -262,14 +260,14 @@ def _host_name(url: str) -> str | None:
 
 
 def _origin_error(what: str) -> OriginNotAllowedError:
-    return OriginNotAllowedError(what, hint="If it is a name of yours: `newton serve --allow-host NAME` lets it.")
+    return OriginNotAllowedError(what, hint="If the name is yours, allow it: `newton serve --allow-host NAME`.")
 
 
 def _too_large_error() -> TooLargeError:
     return TooLargeError(
-        f"A body has at most {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts; files go in by `newton import` too."
+        f"The body exceeds {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts, or use `newton import` for files."
     )
 
 
 def _nul_byte_error() -> InputError:
-    return InputError("There is a NUL byte in it.", hint="Remove it: PostgreSQL cannot keep one in a text.")
+    return InputError("The body contains a NUL character.", hint="Remove it: PostgreSQL cannot store it in text.")

@@ -1,6 +1,6 @@
-"""What is noted of every request, and what every answer bears: an id, the headers that browsers heed, the log.
+"""Request log, request id and security headers.
 
-Nothing that anybody said is in it: no body, no query, no token, and of the address only its pattern.
+The log contains no body, query or token, and only the pattern of the path.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-REQUEST_ID_KEY = "request_id"  # under which the state of a request has it
+REQUEST_ID_KEY = "request_id"  # in the state of a request
 UNROUTED_PATH = "(none)"
 KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -31,7 +31,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
 class RequestLogMiddleware:
-    """The outermost: it sees every answer, those of refusals too."""
+    """The outermost middleware; it also logs rejected requests."""
 
     def __init__(self, app: ASGIApp, metrics: PrometheusMetrics) -> None:
         self.app, self.metrics = app, metrics
@@ -74,14 +74,14 @@ class RequestLogMiddleware:
 
 
 def add_response_headers(headers: MutableHeaders, request_id: UUID) -> None:
-    """What every answer bears."""
+    """Add the request id and the security headers."""
     headers["X-Request-Id"] = str(request_id)
     for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)
 
 
 def _known_method(scope: Scope) -> str:
-    """Anybody may send a method of their own making, and each would be a series that is kept for ever."""
+    """Return the method, or a placeholder for an unknown one: each would create a metric series."""
     return scope["method"] if scope["method"] in KNOWN_METHODS else "other"
 
 
@@ -91,6 +91,6 @@ def _agent_id_text(scope: Scope) -> str | None:
 
 
 def _route_pattern(scope: Scope) -> str:
-    """The address as the API documents it: a session's name is a person's word."""
+    """Return the pattern of the path: session names are user text."""
     route: Any = scope.get("route")
     return getattr(route, "path_format", UNROUTED_PATH) if route is not None else UNROUTED_PATH

@@ -81,7 +81,7 @@ def _to_filters(body: ContextRequest) -> ContextFilters:
 
 def _require_past(newton: AgentServices, moment: datetime | None) -> datetime | None:
     if moment is not None and moment > newton.scope.now():
-        raise InputError(f"{moment.isoformat()} has not been yet.", hint="Leave as_of out for the present.")
+        raise InputError(f"{moment.isoformat()} is in the future.", hint="Omit as_of for the present.")
     return moment
 
 

@@ -1,4 +1,4 @@
-"""Whether the daemon lives, and whether it can work."""
+"""Routes of liveness and readiness."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -13,12 +13,12 @@ class HealthResponse(BaseModel):
 
 @router.get("/live")
 async def get_liveness() -> HealthResponse:
-    """The process answers."""
+    """Return 200 while the process runs."""
     return HealthResponse(status="live")
 
 
 @router.get("/ready", responses={503: {"model": HealthResponse}})
 async def get_readiness(request: Request) -> JSONResponse:
-    """The database answers too, and nobody is waiting for the end."""
+    """Return 200 while the database answers and the daemon is not shutting down."""
     up = await request.app.state.agents.is_ready()
     return JSONResponse({"status": "ready" if up else "not ready"}, 200 if up else 503)

@@ -142,7 +142,7 @@ class ChatCompletionRequest(OpenAIRequestModel):
         """Raise InputError for unsupported options."""
         for name, defaults in UNSUPPORTED.items():
             if (self.model_extra or {}).get(name) not in defaults:
-                raise InputError(f"{name} is not supported.", hint="Leave it out.")
+                raise InputError(f"{name} is not supported.", hint="Omit it.")
 
     @property
     def request_options(self) -> RequestOptions:
@@ -282,7 +282,7 @@ def _format_error(error: NewtonError) -> str:
 
 
 def _to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
-    """The last thing that a person said is answered, with what tools have answered since."""
+    """Return the last user message with the later tool results."""
     sent = body.incoming_messages
     fresh = list(history.new_messages)
     heard = bool(fresh) and sent[-1].role == "user"
@@ -317,7 +317,7 @@ def _to_incoming_message(message: ChatMessageParam) -> IncomingMessage:
         return IncomingMessage("assistant", message.text, calls)
     if message.role == "tool":
         if not message.tool_call_id:
-            raise InputError("A tool's message names no call.", hint="Set tool_call_id.")
+            raise InputError("A tool message has no tool_call_id.", hint="Set tool_call_id.")
         return IncomingMessage("tool", message.text, tool_call_id=message.tool_call_id)
     return IncomingMessage("user", message.text)
 
@@ -350,7 +350,7 @@ def _usage_object(answer: TurnResult) -> dict[str, int]:
 
 
 def _newton_object(answer: TurnResult) -> dict[str, object]:
-    """What is to be known of an answer that the protocol has no place for."""
+    """Return the fields of a reply that OpenAI's format lacks."""
     return {
         "degraded": answer.degraded,
         "from_memory": answer.quoted,
