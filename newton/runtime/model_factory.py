@@ -25,9 +25,10 @@ def build_chat_model(settings: Settings) -> "OpenAIChat | None":
     return import_module("newton.providers.openai_chat").OpenAIChat(settings)
 
 
-def build_structured_llm(settings: Settings, scope: AgentScope) -> StructuredLLM | None:
-    model = build_chat_model(settings)
-    return model and StructuredLLM(scope=scope, model=model, tokens_per_day=settings.llm_tokens_per_day)
+def build_structured_llm(settings: Settings, scope: AgentScope, *, model: str | None = None) -> StructuredLLM | None:
+    """Return the structured LLM, or None without an endpoint. `model` names another model at the same endpoint."""
+    chat = build_chat_model(settings.model_copy(update={"openai_model": model or settings.openai_model}))
+    return chat and StructuredLLM(scope=scope, model=chat, tokens_per_day=settings.llm_tokens_per_day)
 
 
 def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCounter) -> WebSource | None:

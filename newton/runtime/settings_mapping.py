@@ -3,10 +3,12 @@
 from datetime import timedelta
 
 from newton.agent.loop.completion import TokenLimits
+from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.context_window import split_window
 from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError
+from newton.heart.facts.deduplication import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.settings import Settings
 
@@ -65,6 +67,15 @@ def build_thresholds(settings: Settings) -> LifecycleThresholds:
         max_procedures=settings.most_procedures,
         max_passages=settings.most_passages,
     )
+
+
+def build_similarity_thresholds(settings: Settings) -> SimilarityThresholds:
+    return SimilarityThresholds(duplicate_min=settings.same_fact, related_min=settings.near_fact)
+
+
+def build_chain_heads(settings: Settings) -> ChainHeadFiles:
+    url = settings.database_url
+    return ChainHeadFiles(settings.home / "ledger", derive_database_key(url.get_secret_value() if url else None))
 
 
 def build_summary_sizes(settings: Settings) -> SummarySizes:

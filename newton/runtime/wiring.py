@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate
@@ -24,7 +24,7 @@ from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.tasks import TaskService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
-from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
+from newton.brain.chain_heads import ChainHeadFiles
 from newton.cognition.metrics.service import MetricsService
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
@@ -34,11 +34,16 @@ from newton.content.skills import Skill
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import CompactionEvent
 from newton.dialogue.compaction.strategies import parse_preset
-from newton.heart.facts.deduplication import SimilarityThresholds
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.model_factory import build_structured_llm
-from newton.runtime.settings_mapping import build_summary_sizes, build_turn_limits, conversation_budget
+from newton.runtime.settings_mapping import (
+    build_chain_heads,
+    build_similarity_thresholds,
+    build_summary_sizes,
+    build_turn_limits,
+    conversation_budget,
+)
 from newton.runtime.transfer.agent_archive import AgentArchive
 from newton.runtime.transfer.importer import NdjsonImporter
 from newton.settings import Settings
@@ -50,6 +55,18 @@ if TYPE_CHECKING:
     from newton.agent.services.ingest import IngestService
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
+
+
+T = TypeVar("T")
+EventCallback = Callable[[CompactionEvent], None]
+
+
+def _service(build: Callable[..., T]) -> Callable[["AgentServices", str], T]:
+    """Return a method that builds a service for calls from the interface `origin`."""
+    return lambda self, origin: build(scope=self.scope.at(origin))
+
+
+def _ignore(event: CompactionEvent) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,44 +86,23 @@ class AgentServices:
         """Return these services joined to an open transaction; see `AgentScope.within`."""
         return replace(self, scope=self.scope.within(tx))
 
-    def memories(self, origin: str) -> MemoryService:
-        return MemoryService(scope=self.scope.at(origin))
-
-    def curation(self, origin: str) -> CurationService:
-        return CurationService(scope=self.scope.at(origin))
-
-    def procedures(self, origin: str) -> ProcedureService:
-        return ProcedureService(scope=self.scope.at(origin))
-
-    def identity(self, origin: str) -> IdentityService:
-        return IdentityService(scope=self.scope.at(origin))
-
-    def tasks(self, origin: str) -> TaskService:
-        return TaskService(scope=self.scope.at(origin))
-
-    def entities(self) -> EntityService:
-        return EntityService(scope=self.scope)
-
-    def action_gate(self, origin: str) -> ActionGate:
-        return ActionGate(scope=self.scope.at(origin))
-
-    def censors(self, origin: str) -> CensorService:
-        return CensorService(scope=self.scope.at(origin))
-
-    def erasing(self, origin: str) -> ErasureService:
-        return ErasureService(scope=self.scope.at(origin))
-
-    def following(self, origin: str) -> HistoryMatcher:
-        return HistoryMatcher(scope=self.scope.at(origin))
+    memories = _service(MemoryService)
+    curation = _service(CurationService)
+    procedures = _service(ProcedureService)
+    identity = _service(IdentityService)
+    tasks = _service(TaskService)
+    entities = _service(EntityService)
+    action_gate = _service(ActionGate)
+    censors = _service(CensorService)
+    erasure = _service(ErasureService)
+    history_matcher = _service(HistoryMatcher)
 
     def guardrails(self, origin: str) -> "GuardrailService":
         """Return the guardrails. Raises ConfigError for a guardrail file that cannot be used."""
         # CEL takes 0.2 s to load, and most commands evaluate no decision
         module = import_module("newton.agent.services.guardrails")
-        return module.GuardrailService(
-            scope=self.scope.at(origin),
-            file_guardrails=module.load_file_guardrails(self.settings.guardrails_dir),
-        )
+        files = module.load_file_guardrails(self.settings.guardrails_dir)
+        return module.GuardrailService(scope=self.scope.at(origin), file_guardrails=files)
 
     def decisions(self, origin: str) -> DecisionService:
         return DecisionService(
@@ -139,9 +135,7 @@ class AgentServices:
         return MaintenanceService(
             scope=self.scope.at(origin, "agent"),
             bundle_days=self.settings.bundle_days,
-            similarity_thresholds=SimilarityThresholds(
-                duplicate_min=self.settings.same_fact, related_min=self.settings.near_fact
-            ),
+            similarity_thresholds=build_similarity_thresholds(self.settings),
             llm=build_structured_llm(self.settings, self.scope),
             working_days=self.settings.working_days,
             sizes=build_summary_sizes(self.settings),
@@ -150,45 +144,38 @@ class AgentServices:
     @property
     def chain_heads(self) -> ChainHeadFiles:
         """Return the file store that keeps the last hash of each agent's decision log outside the database."""
-        url = self.settings.database_url
-        return ChainHeadFiles(
-            self.settings.home / "ledger", derive_database_key(url.get_secret_value() if url else None)
-        )
+        return build_chain_heads(self.settings)
 
     def importer(self) -> NdjsonImporter:
-        scope = self.scope
+        scope, sizes = self.scope, build_summary_sizes(self.settings)
         outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
-        return NdjsonImporter(
-            scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=build_summary_sizes(self.settings)
-        )
+        return NdjsonImporter(scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=sizes)
 
-    def carrier(self) -> AgentArchive:
+    def archive(self) -> AgentArchive:
         """Return the exporter and importer of the agent."""
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
 
-    def compaction(self, on_event: Callable[[CompactionEvent], None] = lambda event: None) -> CompactionService:
+    def compaction(self, on_event: EventCallback = _ignore) -> CompactionService:
         """Return the conversation compaction; `on_event` receives its progress.
 
         The summarizing model may differ from the chat model, at the same endpoint.
         """
-        settings = self.settings
-        other = settings.model_copy(update={"openai_model": settings.compaction_model or settings.openai_model})
         return CompactionService(
             scope=self.scope,
-            preset=parse_preset(settings.compaction),
-            model=build_structured_llm(other, self.scope),
-            window=settings.window_tokens,
+            preset=parse_preset(self.settings.compaction),
+            model=build_structured_llm(self.settings, self.scope, model=self.settings.compaction_model),
+            window=self.settings.window_tokens,
             on_event=on_event,
         )
 
-    def sessions(self, origin: str, on_event: Callable[[CompactionEvent], None] = lambda event: None) -> SessionService:
+    def sessions(self, origin: str, on_event: EventCallback = _ignore) -> SessionService:
         return SessionService(
             scope=self.scope.at(origin),
             compaction=self.compaction(on_event),
             conversation_tokens=conversation_budget(self.settings),
         )
 
-    def toolbox(self, origin: str) -> AgentToolset:
+    def toolset(self, origin: str) -> AgentToolset:
         return AgentToolset(
             memories=self.memories(origin),
             curation=self.curation(origin),
@@ -198,11 +185,7 @@ class AgentServices:
         ).with_trust(())
 
     def turn_runner(
-        self,
-        model: "ChatModel | None",
-        *,
-        origin: str = "chat",
-        on_event: Callable[[CompactionEvent], None] = lambda event: None,
+        self, model: "ChatModel | None", *, origin: str = "chat", on_event: EventCallback = _ignore
     ) -> TurnRunner:
         return TurnRunner(
             scope=self.scope.at(origin),
@@ -212,7 +195,7 @@ class AgentServices:
             model=model,
             limits=build_turn_limits(self.settings),
             sizes=build_summary_sizes(self.settings),
-            tools=self.toolbox("agent"),
+            tools=self.toolset("agent"),
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:

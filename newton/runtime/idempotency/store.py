@@ -44,11 +44,11 @@ async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) ->
     row = await SQL["find_response"].fetch_one(tx, agent_id=request.agent_id, key=request.key, since=now - RETENTION)
     if row is None:
         return None
-    if row["request"] != request.request_hash:
+    if row["request_hash"] != request.request_hash:
         raise ConflictError(
             "This Idempotency-Key was used with another request.", hint="Use a new key for each request."
         )
-    return StoredResponse(row["status"], row["answer"])
+    return StoredResponse(row["status_code"], row["response_body"])
 
 
 async def save_response(tx: Tx, request: IdempotentRequest, response: StoredResponse, *, now: datetime) -> None:

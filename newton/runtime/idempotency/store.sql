@@ -3,7 +3,7 @@
 select pg_try_advisory_xact_lock(hashtextextended('newton.answers ' || $1::uuid::text || ' ' || $2::text, 0)) as alone;
 
 -- name: find_response(agent_id, key, since)
-select request_hash as request, status_code as status, response_body as answer
+select request_hash, status_code, response_body
 from runtime.idempotency_keys
 where agent_id = $1 and key = $2 and created_at >= $3;
 

@@ -135,7 +135,7 @@ def to_extraction_outcome(result: ExtractionResult) -> JobOutcome:
 
 
 async def summarize_lines(newton: AgentServices) -> JobOutcome:
-    upkeep = newton.maintenance("job compress")
+    upkeep = newton.maintenance("job summarize-lines")
     if upkeep.llm is None:
         return JobOutcome(reason=NO_MODEL)
     if not await _has_long_lines(newton):
@@ -159,7 +159,7 @@ SCHEDULES = {
     "embed": every_minutes(2),
     "summarise": every_minutes(10),
     "extract": every_minutes(30),
-    "compress": every_minutes(60),
+    "summarize-lines": every_minutes(60),
     REEMBED: every_minutes(10),
     "generalise": daily(3, 10),
 }
@@ -172,7 +172,7 @@ JOBS = (
     ),
     _build_job("summarise", summarize_sessions, "Brings the summaries of sessions up to date."),
     _build_job("extract", extract_memories, "Has the model read conversations that none has read."),
-    _build_job("compress", summarize_lines, "Shortens long lines with the model."),
+    _build_job("summarize-lines", summarize_lines, "Shortens long lines with the model."),
     _build_job(REEMBED, reembed_memories, "Has the embedding model that is set take over from another one."),
     _build_job("generalise", generalize_facts, "Summarizes attributes with too many facts."),
     *(lifecycle_job(kind) for kind in LIFECYCLE_DESCRIPTIONS),

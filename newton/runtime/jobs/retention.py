@@ -72,7 +72,7 @@ JOBS = (
         run=apply_retention,
     ),
     Job(
-        name="vacuum",
+        name="check-vacuum",
         description="Lists tables that need a vacuum.",
         schedule=weekly("Sunday", 5),
         run=check_vacuum,

@@ -67,7 +67,7 @@ def to_error_result(error: NewtonError) -> ToolResult:
 
 def _agent_tool(name: str) -> Callable[[AgentServices, ToolInput], Awaitable[ToolResult]]:
     async def run(newton: AgentServices, tool_input: ToolInput) -> ToolResult:
-        return await newton.toolbox(ORIGIN).execute(name, tool_input.model_dump_json())
+        return await newton.toolset(ORIGIN).execute(name, tool_input.model_dump_json())
 
     return run
 

@@ -82,7 +82,7 @@ async def import_memories(request: Request, caller: AdminAccess) -> ImportRespon
 
 async def _restore_archive(newton: AgentServices, path: Path, on_progress: Callable[[object], None]) -> ImportedAgent:
     with path.open("rb") as file:
-        header = await newton.carrier().restore(file, progress=on_progress)
+        header = await newton.archive().restore(file, progress=on_progress)
     async with newton.scope.transaction() as tx:
         await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
     return ImportedAgent(memories=header.counts.get("memory.memories", 0), exported_at=header.at)

@@ -189,7 +189,7 @@ async def create_chat_completion(
     if body.model not in _model_names(newton):
         raise NotFoundError(f"There is no model {body.model!r}.", hint=f"There are: {', '.join(_model_names(newton))}.")
     ref = hygiene.clean_ref(session, what="session") if session else _default_session_name(request)
-    match = await newton.following(ORIGIN).match(
+    match = await newton.history_matcher(ORIGIN).match(
         body.incoming_messages, session_ref=ref, explicit_ref=session is not None
     )
     turns = newton.turn_runner(request.app.state.agents.chat_model, origin=ORIGIN)

@@ -33,7 +33,7 @@ async def show_entities(
     if not 1 <= depth <= MAX_DEPTH or limit < 1:
         raise InputError("That reaches nothing.", hint=f"Give a depth from 1 to {MAX_DEPTH} and a limit of 1 or more.")
     async with open_newton(load_settings(agent)) as newton:
-        people = newton.entities()
+        people = newton.entities("cli")
         if name is None:
             known = await people.list_entities(limit=limit)
             lines = [

@@ -43,7 +43,7 @@ async def erase_subject_or_agent(
     if everything and not yes and not ask_confirmation(f"Take the agent {agent} away with all that it is?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with open_newton(load_settings(agent), skip_procedure_sync=True, create_agent=False) as newton:
-        erasing = newton.erasing("cli")
+        erasing = newton.erasure("cli")
         if subject is None:
             await erasing.erase_agent()
             newton.chain_heads.delete(newton.scope.agent_id)

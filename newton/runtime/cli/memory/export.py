@@ -33,7 +33,7 @@ async def export_agent(
         raise ConflictError(f"{file} is there already.", hint="Name another file, or give --force to write over it.")
     async with open_newton(load_settings(agent), create_agent=False) as newton:
         if str(file) == "-":
-            await newton.carrier().export(sys.stdout.buffer)
+            await newton.archive().export(sys.stdout.buffer)
             return
         header = await _write_export(newton, file)
     if json:
@@ -49,7 +49,7 @@ async def _write_export(newton: AgentServices, file: Path) -> ArchiveHeader:
         partial.touch(mode=0o600)
         with partial.open("wb") as out, progress_bar() as progress:
             task = progress.add_task("exporting", total=None)
-            header = await newton.carrier().export(out, progress=lambda done: progress.advance(task, done))
+            header = await newton.archive().export(out, progress=lambda done: progress.advance(task, done))
         partial.replace(file)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.", hint="Name another file.") from None

@@ -108,7 +108,7 @@ async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool
         async with open_newton(load_settings(named), skip_procedure_sync=True) as newton:
             with progress_bar() as progress:
                 task = progress.add_task("importing", total=lines)
-                header = await newton.carrier().restore(whole, progress=lambda done: progress.advance(task, done))
+                header = await newton.archive().restore(whole, progress=lambda done: progress.advance(task, done))
             drained = (
                 await EmbeddingOutbox(newton.scope.db, newton.scope.embedder, newton.scope.agent_id).drain()
                 if newton.scope.embedder
