@@ -99,7 +99,7 @@ async def run_benchmark(
                 run = replace(run, variants=await _build_variants(known))
             for newton, conversation in zip(known, found, strict=True):
                 await _measure_questions(newton, conversation, run)
-        weighing = {**asdict(DEFAULT_WEIGHTS), "without": sorted(DEFAULT_WEIGHTS.excluded_kinds)}
+        weighing = {**asdict(DEFAULT_WEIGHTS), "excluded_kinds": sorted(DEFAULT_WEIGHTS.excluded_kinds)}
         written = await collect_run_metadata(
             here, began, data_sha256=hash_dataset(found), budgets=budgets, limit=limit, weighing=weighing
         )

@@ -38,9 +38,10 @@ async def test_a_turn_is_one_holder_s_until_it_lets_go_or_its_lease_ends(tx: Tx)
 
 
 async def test_a_turn_that_is_called_off_again_and_again_keeps_what_it_keeps_and_then_lets_go(
-    db: Database, agent: UUID
+    db: Database, agent: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R8
+    monkeypatch.setattr("newton.agent.loop.session_lock.LEASE_SECONDS", 600)  # one not released outlasts the test
     async with db.transaction(agent) as tx:
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s1", now=NOON)
     said, free, leases = asyncio.Event(), asyncio.Event(), list[SessionLease]()

@@ -33,7 +33,7 @@ async def test_fifty_agents_see_nothing_of_each_other_at_any_door(
     db: Database, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # S1, S9
-    monkeypatch.setattr(daemon, "HEAD_SECONDS", 120)  # the clients wait for their turn in the same loop
+    monkeypatch.setattr(daemon, "REQUEST_HEAD_SECONDS", 120)  # the clients wait for their turn in the same loop
     (tmp_path / "newton.toml").write_text(f'database_url = "{dsn}"\n', encoding="utf-8")
     street = Street()
     async with endpoint(echo(street)) as model, served(db, tmp_path, openai_base_url=model.url) as api:
@@ -60,7 +60,7 @@ async def test_who_listens_and_reads_nothing_is_dropped(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R13
-    monkeypatch.setattr(daemon, "STALLED_SECONDS", 0.5)
+    monkeypatch.setattr(daemon, "STALLED_READER_SECONDS", 0.5)
     async with served(db, tmp_path) as api:
         token = await api.token("ana")
         async with db.transaction(derive_agent_id("ana")) as tx:

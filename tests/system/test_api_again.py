@@ -93,10 +93,10 @@ async def test_a_reply_that_was_cut_after_the_effect_is_fetched_again(api: Api) 
 
 
 PLACES: tuple[tuple[object, str], ...] = (
-    (snapshots, "take"),
-    (kept, "keep"),
-    (queue, "wake"),
-    (ChainHeadFiles, "note"),
+    (snapshots, "take_snapshot"),
+    (kept, "save_response"),
+    (queue, "enqueue_if_idle"),
+    (ChainHeadFiles, "save"),
 )
 
 
@@ -165,7 +165,7 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
     api: Api, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R13: nobody looks again by themselves, so what is heard was said by the database
-    monkeypatch.setattr(events, "BEAT_SECONDS", 600)
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600)
     token, heard = await api.token("ana"), list[tuple[str, object]]()
     minds: AgentRegistry = api.app.state.agents
     newton, elsewhere = await minds.get("ana"), await Database.open(dsn, size=3)
@@ -255,8 +255,8 @@ async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(
     api: Api, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R13
-    monkeypatch.setattr(events, "BEAT_SECONDS", 600)
-    monkeypatch.setattr(event_broadcaster, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600)
+    monkeypatch.setattr(event_broadcaster, "RECONNECT_SECONDS", 0)
     owner = await asyncpg.connect(dsn)
     try:
         async with api.client(await api.token("ana")) as client:
@@ -340,7 +340,7 @@ async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> N
         with pytest.raises(DatabaseError) as failed:
             await client.calibration()
     assert failed.value.what == f"The daemon at {there.url[:-3]} cannot reach its database: It is away."
-    assert "`newton doctor` says more where the daemon runs" in failed.value.hint
+    assert "run `newton doctor` on the host of the daemon" in failed.value.hint
 
 
 @pytest.mark.parametrize("said", ["no JSON", "[]", "{}", '{"agent": 7}', '{"type": 7, "title": "x"}'])

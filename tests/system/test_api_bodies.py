@@ -54,9 +54,9 @@ async def test_who_has_no_token_takes_no_room_from_others_and_nobody_takes_all(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # S3, R11
-    monkeypatch.setattr(request_limits, "MOST_HELD", 1_000_000)
-    monkeypatch.setattr(request_limits, "MOST_EACH", 500_000)
-    monkeypatch.setattr(request_limits, "MOST_UNPROVEN", 100_000)
+    monkeypatch.setattr(request_limits, "MAX_TOTAL_BYTES", 1_000_000)
+    monkeypatch.setattr(request_limits, "MAX_BYTES_PER_CALLER", 500_000)
+    monkeypatch.setattr(request_limits, "MAX_UNAUTHENTICATED_BYTES", 100_000)
     ana, ben = await api.token("ana"), await api.token("ben")
     large, small = 400_000, 60_000
     strangers = [("nwt_nonsense", large), ("", large), (f"{ana[:-4]}AAA=", small), ("", small)]
@@ -82,7 +82,7 @@ async def test_an_import_is_as_large_as_it_is_but_nobody_sends_one_without_a_tok
     async with api.http(await api.token("ana")) as http:
         answer = (await http.post("/v1/import", content=b"x" * MAX_BODY_BYTES + b"\n" + fact)).json()
         assert (answer["new"], [one["line"] for one in answer["rejected"]]) == (1, [1])
-        monkeypatch.setattr(request_limits, "MOST_FILED", 10)
+        monkeypatch.setattr(request_limits, "MAX_FILE_BYTES", 10)
         assert (await http.post("/v1/import", content=fact)).status_code == 413
 
 

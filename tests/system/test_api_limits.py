@@ -131,7 +131,7 @@ async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R11
-    monkeypatch.setattr(daemon, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(daemon, "REQUEST_HEAD_SECONDS", 0.3)
     door, whole = int(api.url.rpartition(":")[2]), b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     async def dropped(*said: bytes, answers: int = 0) -> None:
@@ -156,13 +156,13 @@ async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
 
 async def test_an_export_ends_when_nothing_moves_and_not_before(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async with api.http(await api.token("ana")) as http:
-        monkeypatch.setattr(admission, "WORK_SECONDS", 0)
+        monkeypatch.setattr(admission, "RESPONSE_SECONDS", 0)
         answer = await http.get("/v1/export")
         assert (answer.status_code, answer.json()["title"]) == (503, "It took too long")
     with pytest.raises(TimeoutExceededError):
         async with stall_timeout():
             await asyncio.Event().wait()
-    monkeypatch.setattr(admission, "WORK_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "RESPONSE_SECONDS", 0.05)
     clock = asyncio.get_running_loop().time
     end = clock() + 0.1  # twice the limit
     async with stall_timeout() as moved:
@@ -334,11 +334,11 @@ async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
 
 async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
     minds, slow = api.app.state.agents, derive_agent_id("slow")
-    known = await minds.begin("ana")
+    known = await minds.get("ana")
     async with api.db.transaction(slow) as tx:  # whoever begins that agent waits for the end of this
         await agents.SQL["insert_agent"].execute(tx, agent_id=slow, name="slow", now=SystemClock().now())
-        opening = [asyncio.create_task(minds.begin("slow"), context=Context()) for _ in range(2)]
-        others = [asyncio.create_task(minds.begin(name), context=Context()) for name in ("ana", "ben")]
+        opening = [asyncio.create_task(minds.get("slow"), context=Context()) for _ in range(2)]
+        others = [asyncio.create_task(minds.get(name), context=Context()) for name in ("ana", "ben")]
         ana, ben = await asyncio.wait_for(asyncio.gather(*others), 5)
         assert (ana is known, ben.settings.agent) == (True, "ben")
         assert not any(one.done() for one in opening)

@@ -72,7 +72,7 @@ def test_an_answer_that_a_model_should_have_given_is_a_failure_that_is_said(home
     assert (plain.returncode, plain.stdout) == (1, "Memory has nothing about this yet.\n")
     assert "cannot be reached" in plain.stderr and "This answer only quotes memory." in plain.stderr
     answer, failure = json.loads(as_json.stdout), json.loads(as_json.stderr)
-    assert (as_json.returncode, failure["status"], answer["failed"], answer["quoted"]) == (1, 1, True, True)
+    assert (as_json.returncode, failure["status"], answer["failed"], answer["from_memory"]) == (1, 1, True, True)
     assert failure["error"]["code"] == "provider_error" and failure["error"]["what"] == answer["degraded"]
 
 
@@ -152,7 +152,7 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
         (["context", "hi", "--profile", "newtn"], "Did you mean 'newton'?"),
         (["remember", " "], "The text is empty"),
         (["remember", "x", "--at", "2026-01-01T00:00:00"], "has no time zone"),
-        (["remember", "x", "--at", "0001-01-01T00:00:00+14:00"], "Years run from 2 to 9998"),
+        (["remember", "x", "--at", "0001-01-01T00:00:00+14:00"], "Use a year from 2 to 9998"),
         (["remember", "x", "--subject", "a\nb"], "The subject is not one line"),
         (["remember", "x", "--attribute", "a" * 201], "The attribute has 201 characters"),
         (["remember", "x", "--episode", "a\x1b[0m"], "The title is not one line"),

@@ -21,7 +21,7 @@ from tests.system.servers import SLOW, alive, base, data, fresh, postmaster, run
 HOLDER = """
 import sys
 from pathlib import Path
-from newton.db.embedded import EmbeddedServer
+from newton.db.embedded_server import EmbeddedServer
 server = EmbeddedServer.start(Path(sys.argv[1]), durable=sys.argv[2] == "durable")
 print(server.dsn("postgres"), flush=True)
 sys.stdin.read()

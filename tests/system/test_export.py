@@ -51,7 +51,7 @@ def _taken_over_http(made: Daemon, exported: httpx2.Response) -> None:
         assert (damaged.status_code, "damaged" in damaged.text) == (422, True)
         taken = client.post("/v1/import", content=iter(lines))  # in pieces: nobody says how large it will be
         assert taken.json()["memories"] == json.loads(lines[0])["counts"]["memory.memories"]
-        found = client.post("/v1/recall", json={"text": "Where is the kettle?"}).json()["found"]
+        found = client.post("/v1/recall", json={"query": "Where is the kettle?"}).json()["items"]
         assert "cellar" in found[0]["text"]
         assert client.post("/v1/import", content=exported.content).status_code == 409
         events = client.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"})

@@ -143,7 +143,7 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
     ),
     "a session that is a secret": (
         message("x", session="AKIAIOSFODNN7EXAMPLE"),
-        "'session': the text holds what looks",
+        "'session': the text contains what looks",
     ),
     "a ref of white space": (fact("x", ref=" "), "'ref': the text is empty"),
     "a wrong type of content": ({"type": "fact", "content": 7, "at": AT}, "'content'"),

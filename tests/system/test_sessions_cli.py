@@ -154,9 +154,9 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     [
         (["log", "nowhere"], "There is no session 'nowhere'"),
         (["view", "nowhere"], "`newton chat --session nowhere` creates it"),
-        (["entries", "nowhere"], "There is no session 'nowhere'"),
+        (["compactions", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "work", "--tokens", "0"], "A view of 0 tokens holds nothing"),
+        (["view", "work", "--tokens", "0"], "A view of 0 tokens is not possible"),
         (["view", "work", "--tokens", "-5"], "-5"),
         (["view", "work", "--tokens", "3"], "holds no line of work"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
@@ -164,8 +164,8 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already shows its own messages"),
         (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "they are numbered 0 to 47"),
         (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "they are numbered 0 to 47"),
-        (["restore", "work", "ffff"], "has no entry 'ffff'"),
-        (["restore", "work", ""], "has no entry ''"),
+        (["expand", "work", "ffff"], "has no entry 'ffff'"),
+        (["expand", "work", ""], "has no entry ''"),
         (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
         (["checkpoint", "work", " "], "The checkpoint is empty"),
         (["branch", "work", "work"], "A session 'work' already exists"),
@@ -188,7 +188,7 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[st
     [
         ("defualt", "default, long, conservative, none"),
         ("tool_calls(age=ten)", "age=10"),
-        ("threshold(", "There are"),
+        ("threshold(", "Use one of"),
         ("threshold,default", "'default' is a preset: it cannot be combined"),
     ],
 )

@@ -155,7 +155,7 @@ def _score_metrics(periods: ReportPeriods, decisions: Sequence[ReviewedDecision]
         "judged": _count_metric(n, n_before),
         "accuracy": score("share", lambda pairs: pairs.outcome, MIN_SAMPLES),
         "brier": score("score", lambda pairs: pairs.squared_errors, MIN_SAMPLES),
-        "bias": score("signed", lambda pairs: pairs.gap, biases.MIN_REVIEWS),
+        "bias": score("signed", lambda pairs: pairs.gap, biases.MIN_REVIEWS_FOR_BIAS),
         "slope": PeriodMetric(
             kind="signed", now=steep, before=was, n=len(whole), n_before=len(until), fewest=2 * WINDOW_SIZE
         ),

@@ -28,7 +28,7 @@ BiasVerdict = Literal["overconfident", "underconfident", "no sign of either", "t
 class ConfidenceBias:
     """Mean confidence minus mean outcome; positive is overconfident.
 
-    `interval` is a 95 % bootstrap interval, None with too few reviews. It is never narrower than the sampling noise of a
+    `interval` is a 95 % bootstrap interval, None with few reviews. It is never narrower than the sampling noise of a
     perfectly calibrated agent with the same confidences, so a calibrated agent is flagged in fewer than 5 % of cases,
     even if all outcomes are equal and a plain bootstrap would show no spread.
     """

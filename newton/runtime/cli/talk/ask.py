@@ -83,11 +83,11 @@ async def ask(
 async def show_context(
     question: str,
     *,
-    budget: Annotated[
+    tokens: Annotated[
         int | None,
         Parameter(
-            help="The most tokens the context may have. All that fits comes in then; without it an input is allotted"
-            " what it needs of the usual number, and what is far from it stays out."
+            help="Maximum tokens. If set, the context is filled up to it; if not, Newton picks a size and leaves out"
+            " weak matches."
         ),
     ] = None,
     frame: FrameOption = None,
@@ -129,8 +129,8 @@ async def show_context(
             ContextBuildRequest(
                 agent_id=newton.scope.agent_id,
                 input=question,
-                tokens=chosen.context_tokens if budget is None else budget,
-                adaptive_budget=budget is None,
+                tokens=chosen.context_tokens if tokens is None else tokens,
+                adaptive_budget=tokens is None,
                 frame=frame,
                 profile=profile or chosen.profile,
                 as_of=as_of,
@@ -152,7 +152,7 @@ async def show_context(
     else:
         say(bundle.text, end="")
         formatting.print_missing_sources(bundle.missing)
-        formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=budget)
+        formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=tokens)
         formatting.print_empty_filters(bundle)
         formatting.print_unknown_times(bundle.empty_time_ranges)
         formatting.print_notice(f"\n{formatting.format_bundle_line(to_context_view(bundle))}")
