@@ -167,7 +167,7 @@ async def test_the_daily_job_restores_nothing_beside_a_value_that_is_being_writt
 async def test_the_daily_job_sees_a_value_that_came_after_it_began(
     db: Database, agent: UUID, onlooker: Tx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "BATCH_LINES", 1)
+    monkeypatch.setattr(engine, "BATCH", 1)
     async with db.transaction(agent) as tx:
         await tell(tx, says("Oslo", until=9), says("Rome", subject="Ben"), ctx=on(0, agent))
         oslo = await known(tx, "Oslo", agent)
@@ -206,7 +206,7 @@ async def test_two_daily_jobs_at_once_take_each_step_once(db: Database, agent: U
 async def test_values_of_an_attribute_are_reviewed_together_however_small_the_batch(
     db: Database, agent: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "BATCH_LINES", 1)
+    monkeypatch.setattr(engine, "BATCH", 1)
     async with db.transaction(agent) as tx:
         for number, (city, single) in enumerate([("Oslo", True), ("Bergen", False), ("Rome", True), ("Paris", True)]):
             await set_cardinality(tx, "lives in", agent_id=agent, single=single)

@@ -198,7 +198,7 @@ async def test_a_year_reaches_every_state_and_no_day_does_anything_twice(db: Dat
 async def test_a_crash_after_any_statement_and_two_jobs_at_once_end_where_one_quiet_run_ends(
     brittle: Brittle, agent: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "BATCH_LINES", 10)
+    monkeypatch.setattr(engine, "BATCH", 10)
     year, crashes = Year(HALF, seed=2), 0
     ben, carl = [await agents.get_or_create_agent(brittle, name, now=NOON) for name in ("ben", "carl")]
     for number in range(DAYS):

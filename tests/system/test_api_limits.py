@@ -334,11 +334,11 @@ async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
 
 async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
     minds, slow = api.app.state.agents, derive_agent_id("slow")
-    known = await minds.get("ana")
+    known = await minds.create("ana")
     async with api.db.transaction(slow) as tx:  # whoever begins that agent waits for the end of this
         await agents.SQL["insert_agent"].execute(tx, agent_id=slow, name="slow", now=SystemClock().now())
-        opening = [asyncio.create_task(minds.get("slow"), context=Context()) for _ in range(2)]
-        others = [asyncio.create_task(minds.get(name), context=Context()) for name in ("ana", "ben")]
+        opening = [asyncio.create_task(minds.create("slow"), context=Context()) for _ in range(2)]
+        others = [asyncio.create_task(minds.create(name), context=Context()) for name in ("ana", "ben")]
         ana, ben = await asyncio.wait_for(asyncio.gather(*others), 5)
         assert (ana is known, ben.settings.agent) == (True, "ben")
         assert not any(one.done() for one in opening)

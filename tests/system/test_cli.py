@@ -211,7 +211,7 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("identity rollback x", '"x" is not a whole number', "`newton identity rollback --help`"),
         ("remembr x", 'Unknown command "remembr"', 'Did you mean "remember"?'),
         ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
-        ("context x --budgt 1", "Unknown option: --budgt", "Did you mean --tokens?"),
+        ("context x --tokns 1", "Unknown option: --tokns", "Did you mean --tokens?"),
         ("context x --tokens", "--tokens wants a value", "`newton context --help`"),
         ("frames nope", "There is no frame 'nope'", "Known: "),
     ],

@@ -288,8 +288,8 @@ def _to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnIn
     heard = bool(fresh) and sent[-1].role == "user"
     text = next(one.text for one in reversed(sent) if one.role == "user")
 
-    def signed(words: str, calls: Sequence[ToolCall]) -> str:
-        return fingerprint(history.fingerprint, IncomingMessage("assistant", words, tuple(calls)))
+    def signed(reply: str, calls: Sequence[ToolCall]) -> str:
+        return fingerprint(history.fingerprint, IncomingMessage("assistant", reply, tuple(calls)))
 
     return TurnInput(
         session_id=history.session_id,

@@ -55,7 +55,7 @@ async def show_identity(*, tokens: BudgetOption = None, agent: AgentOption = Non
 
 async def add_line(
     part: IdentityPart,
-    words: str,
+    text: str,
     *,
     reason: ReasonOption = None,
     beside: Annotated[bool, Parameter(negative=(), help="Also beside a line that goes against it.")] = False,
@@ -74,13 +74,13 @@ async def add_line(
         One line.
     """
     async with open_newton(load_settings(agent)) as newton:
-        new = await newton.identity("cli").add(part, words, reason=reason, allow_conflict=beside)
+        new = await newton.identity("cli").add(part, text, reason=reason, allow_conflict=beside)
     say("It stands." if new else "It stands already; nothing changed.")
 
 
 async def change_line(
     line: LineArgument,
-    words: str,
+    text: str,
     *,
     part: Annotated[IdentityPart | None, Parameter(help="Put it in this part.")] = None,
     reason: ReasonOption = None,
@@ -91,7 +91,7 @@ async def change_line(
     Example: newton identity change 3f9c2a71 "Never give legal or tax advice"
     """
     async with open_newton(load_settings(agent)) as newton:
-        changed = await newton.identity("cli").change(line, words, part=part, reason=reason)
+        changed = await newton.identity("cli").change(line, text, part=part, reason=reason)
     say("Changed." if changed else "These are its words already; nothing changed.")
 
 
