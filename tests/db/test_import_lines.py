@@ -1,4 +1,4 @@
-"""Lines of an import file through their stores: what cannot be kept is refused with a remedy, nothing is dropped."""
+"""Import lines through their stores: an invalid line is rejected with a remedy, and no line is dropped."""
 
 import json
 from uuid import UUID

@@ -45,7 +45,7 @@ class Daemon:
 
     def log(self) -> list[dict[str, Any]]:
         """Every line of it, once it has ended; of one that speaks JSON."""
-        wait(lambda: "leaves" in "".join(self.said))
+        wait(lambda: "shutting down" in "".join(self.said))
         return [json.loads(line) for line in self.said]
 
 

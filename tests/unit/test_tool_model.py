@@ -1,4 +1,4 @@
-"""An endpoint that is given tools, and one that keeps failing."""
+"""The chat client with tools, and with an endpoint that keeps failing."""
 
 import json
 

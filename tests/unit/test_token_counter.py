@@ -1,4 +1,4 @@
-"""Counting tokens offline, and why the counts of lines add up."""
+"""Offline token counting: the counts of single lines add up to the count of the text."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""An endpoint that fails is left alone, and asked again often enough to see that it is back."""
+"""The circuit breaker opens for a failing endpoint and probes it until it recovers."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""A form is asked for in the strictest way that an endpoint understands, over real HTTP on loopback."""
+"""Structured output over real HTTP on loopback: the strictest mode that an endpoint supports is used."""
 
 from collections.abc import Sequence
 from typing import Literal

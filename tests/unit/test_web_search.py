@@ -1,4 +1,4 @@
-"""The search client against a real HTTP server on loopback."""
+"""The web search client against a real HTTP server on loopback."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A unit of work lands whole or not at all, and what the database does to it is said in words."""
+"""Transactions commit whole or not at all; database errors become named errors."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""How a model counts is learnt from what its endpoint reports, whatever its tokenizer and its marks."""
+"""Token calibration learns a model's count from reported usage, for any tokenizer and message overhead."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""An agent that is carried to a file and back is the same; a file that was changed is refused."""
+"""Export and import of an agent give an equal agent; a modified file is refused."""
 
 import hashlib
 import io
