@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def tour() -> str:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Over HTTP")[2]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("**HTTP.**")[2]
     return section.partition("```sh\n")[2].partition("```")[0]
 
 
