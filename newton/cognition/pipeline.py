@@ -35,7 +35,8 @@ from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
-from newton.cognition.sources.gather import ContextSources, GatheredSources
+from newton.cognition.sources.gather import ContextSources
+from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout

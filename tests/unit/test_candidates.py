@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from newton.cognition.assembly.sections import fit_extra_lines, render_extra_lines
 from newton.cognition.request import ContextFilters
 from newton.cognition.scoring.candidates import collect_candidates
-from newton.cognition.sources.gather import AlwaysOn, GatheredSources, InputMatches, SessionContextData
+from newton.cognition.sources.gathered_data import AlwaysOn, GatheredSources, InputMatches, SessionContextData
 from newton.cognition.sources.session_state import SessionState
 from newton.content.profiles import GatherOptions, merge_gather_options
 from newton.heart.entities.entity_lookup import EntityMatches

@@ -11,7 +11,7 @@ from uuid import UUID
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.content_words import extract_content_words
 from newton.cognition.request import ContextBuildRequest, SentMessages
-from newton.cognition.sources.gather import SessionContextData
+from newton.cognition.sources.gathered_data import SessionContextData
 from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
-from newton.cognition.sources.gather import GatheredSources
+from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.signals import asks_only_about_time
 from newton.content.profiles import GatherOptions
 from newton.heart.procedure_matching import match_triggers

@@ -31,7 +31,7 @@ from newton.cognition.session_context.staleness import (
     ContextChanges,
     NewMatches,
 )
-from newton.cognition.sources.gather import AlwaysOn, SessionContextData
+from newton.cognition.sources.gathered_data import AlwaysOn, SessionContextData
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
 from newton.cognition.sources.signals import find_asked_times
 from newton.concurrency import task_group

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from newton.cognition.greetings import strip_greeting
-from newton.cognition.request import NO_FILTERS, ContextBuildRequest, ContextFilters
+from newton.cognition.request import NO_FILTERS, ContextBuildRequest
 from newton.cognition.sources import filters
+from newton.cognition.sources.gathered_data import (
+    NO_ARTIFACTS,
+    AlwaysOn,
+    GatheredSources,
+    InputMatches,
+    SessionContextData,
+)
 from newton.cognition.sources.session_artifacts import (
     DEFAULT_ARTIFACT_POLICY,
     ArtifactPolicy,
@@ -34,12 +41,11 @@ from newton.errors import ProviderError
 from newton.heart import censors, procedures
 from newton.heart.censors import Censor
 from newton.heart.entities import entity_lookup
-from newton.heart.entities.entity_lookup import EntityMatches, EntityQuery
+from newton.heart.entities.entity_lookup import EntityQuery
 from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity
-from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity
-from newton.heart.procedure_matching import ProcedureTriggers, match_triggers
+from newton.heart.procedure_matching import match_triggers
 from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS, TIME_FIRST, RankingWeights
 from newton.memory.recall import fetch_memories, recall
@@ -64,64 +70,7 @@ TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill t
 MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
 MAX_TRIGGERED_PROCEDURES = 10
 
-NO_ARTIFACTS = FoundArtifacts()
-
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlwaysOn:
-    """Input-independent sources: identity and censors."""
-
-    identity: Identity = EMPTY_IDENTITY
-    censors: Sequence[Censor] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputMatches:
-    """Entities that the input names, and the triggers of all procedures: names, words, entity types."""
-
-    entity_matches: EntityMatches = field(default_factory=EntityMatches)
-    procedure_triggers: Sequence[ProcedureTriggers] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionContextData:
-    """Data that needs no search. `missing` names unavailable sources with the reason."""
-
-    always_on: AlwaysOn
-    session_state: SessionState
-    missing: Mapping[str, str]
-    task_stack: TaskStack = EMPTY_STACK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatheredSources:
-    """The results of all sources.
-
-    `core_vector` embeds the input without its greeting, None when it has none. `procedures` are triggered by the input
-    and were not found by the search. `time_ranges` are the times that the input asks for. `missing` names unavailable
-    or incomplete sources with the reason.
-    """
-
-    recall_result: RecallResult
-    session_data: SessionContextData
-    core_vector: "Vector | None"
-    missing: Mapping[str, str]
-    input_matches: InputMatches = field(default_factory=InputMatches)
-    recent_events: RecentEvents = field(default_factory=RecentEvents)
-    procedures: Sequence[RetrievedMemory] = ()
-    artifacts: FoundArtifacts = NO_ARTIFACTS
-    filters: ContextFilters = NO_FILTERS
-    time_ranges: Sequence[TimeRange] = ()
-
-    @property
-    def always_on(self) -> AlwaysOn:
-        return self.session_data.always_on
-
-    @property
-    def session_state(self) -> SessionState:
-        return self.session_data.session_state
 
 
 @dataclass(slots=True)

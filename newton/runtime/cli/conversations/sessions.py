@@ -40,9 +40,7 @@ STRATEGY_MESSAGES = {
     "goal_merge": "older accounts are told as one",
 }
 
-MaxTokensOption = Annotated[
-    int | None, Parameter(help="In so many tokens at most; without it, in the room that a conversation has.")
-]
+MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens; by default the budget of a conversation.")]
 SessionArgument = Annotated[str, Parameter(help="The name of a conversation.")]
 
 

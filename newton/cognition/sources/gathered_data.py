@@ -1,0 +1,79 @@
+"""The data that the sources of a context return."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from newton.cognition.request import NO_FILTERS, ContextFilters
+from newton.cognition.sources.session_artifacts import (
+    FoundArtifacts,
+)
+from newton.cognition.sources.session_state import SessionState
+from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
+from newton.heart.censors import Censor
+from newton.heart.entities.entity_lookup import EntityMatches
+from newton.heart.events.event_store import RecentEvents
+from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity
+from newton.heart.procedure_matching import ProcedureTriggers
+from newton.memory.search_types import RecallResult, RetrievedMemory
+from newton.memory.time_expressions import TimeRange
+
+if TYPE_CHECKING:
+    pass
+
+NO_ARTIFACTS = FoundArtifacts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysOn:
+    """Input-independent sources: identity and censors."""
+
+    identity: Identity = EMPTY_IDENTITY
+    censors: Sequence[Censor] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputMatches:
+    """Entities that the input names, and the triggers of all procedures: names, words, entity types."""
+
+    entity_matches: EntityMatches = field(default_factory=EntityMatches)
+    procedure_triggers: Sequence[ProcedureTriggers] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContextData:
+    """Data that needs no search. `missing` names unavailable sources with the reason."""
+
+    always_on: AlwaysOn
+    session_state: SessionState
+    missing: Mapping[str, str]
+    task_stack: TaskStack = EMPTY_STACK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredSources:
+    """The results of all sources.
+
+    `core_vector` embeds the input without its greeting, None when it has none. `procedures` are triggered by the input
+    and were not found by the search. `time_ranges` are the times that the input asks for. `missing` names unavailable
+    or incomplete sources with the reason.
+    """
+
+    recall_result: RecallResult
+    session_data: SessionContextData
+    core_vector: "Vector | None"
+    missing: Mapping[str, str]
+    input_matches: InputMatches = field(default_factory=InputMatches)
+    recent_events: RecentEvents = field(default_factory=RecentEvents)
+    procedures: Sequence[RetrievedMemory] = ()
+    artifacts: FoundArtifacts = NO_ARTIFACTS
+    filters: ContextFilters = NO_FILTERS
+    time_ranges: Sequence[TimeRange] = ()
+
+    @property
+    def always_on(self) -> AlwaysOn:
+        return self.session_data.always_on
+
+    @property
+    def session_state(self) -> SessionState:
+        return self.session_data.session_state
