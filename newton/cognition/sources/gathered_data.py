@@ -21,6 +21,9 @@ from newton.memory.time_expressions import TimeRange
 if TYPE_CHECKING:
     pass
 
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
 NO_ARTIFACTS = FoundArtifacts()
 
 
