@@ -19,9 +19,6 @@ from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 NO_ARTIFACTS = FoundArtifacts()
