@@ -36,7 +36,7 @@ for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n 
 # The ordinary run tries the same examples each time; the deep one of scripts/test-slow draws new ones and prints how to
 # repeat a failure.
 hypothesis_settings.register_profile("newton", deadline=None, derandomize=True, max_examples=EXAMPLES)
-hypothesis_settings.register_profile("deep", deadline=None, print_blob=True, max_examples=10 * EXAMPLES)
+hypothesis_settings.register_profile("deep", deadline=None, print_blob=True, max_examples=20 * EXAMPLES)
 hypothesis_settings.load_profile("newton")
 
 

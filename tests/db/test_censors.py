@@ -195,6 +195,7 @@ async def test_what_was_taken_out_of_force_is_not_said_to_be_in_force(db: Databa
     assert await service(own).add(replace(PUSH, trigger="push to the main branch"))
 
 
+@pytest.mark.slow
 async def test_the_end_of_a_long_text_is_checked_too(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
     await service(own).add(replace(PUSH, action="block"))

@@ -189,6 +189,7 @@ async def test_lines_that_cannot_stand_are_refused(db: Database, agent: UUID) ->
     assert await words(own) == ["the key is [REDACTED:aws-key]"]
 
 
+@pytest.mark.slow
 async def test_there_are_not_too_many_lines(db: Database, agent: UUID) -> None:
     own = bearing(db, agent)
     async with db.transaction(agent) as tx:

@@ -138,6 +138,7 @@ async def test_a_source_is_linked_once(tx: Tx) -> None:
     assert [tuple(row) for row in rows] == [(derived.memory_id, source.memory_id)]
 
 
+@pytest.mark.slow
 async def test_twenty_writers_of_one_fact_make_one_row_and_nineteen_confirmations(dsn: str) -> None:
     db = await Database.open(dsn, size=20)
     agent_id = await agents.get_or_create_agent(db, "ana", now=NOON)

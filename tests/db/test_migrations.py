@@ -86,6 +86,7 @@ async def test_a_broken_migration_leaves_nothing_of_any_file(conn: Tx) -> None:
     assert await migrate(conn, broken[:1]) == ["0001_good.sql"]
 
 
+@pytest.mark.slow
 async def test_of_two_migrators_at_once_one_applies_and_the_other_waits(empty: str) -> None:
     one, two, holder = [await asyncpg.connect(empty) for _ in range(3)]
     try:
@@ -108,6 +109,7 @@ async def both_wait(holder: Tx) -> None:
     await until(waiting)
 
 
+@pytest.mark.slow
 async def test_two_databases_of_one_server_migrate_at_once(server: str) -> None:
     """The application's role belongs to the server: whoever comes second finds it made."""
     admin = await asyncpg.connect(server)

@@ -1,5 +1,7 @@
 """Documents as passages: taken in again, only what changed is replaced."""
 
+import pytest
+
 from newton.db.pool import Tx
 from newton.heart import documents
 from newton.heart.chunking import TextChunk
@@ -59,6 +61,7 @@ async def test_the_same_words_twice_and_in_two_documents_are_passages_of_their_o
     assert [(d.ref, d.passages) for d in known] == [("/guide.md", 1), ("/other.md", 1)]
 
 
+@pytest.mark.slow
 async def test_of_two_hundred_documents_taken_in_again_only_the_ten_that_changed_change(tx: Tx) -> None:
     sources = [DocumentSource(ref=f"/{n}.md", title=f"Document {n}", format="markdown") for n in range(200)]
     for n, source in enumerate(sources):

@@ -27,6 +27,8 @@ from newton.memory.store import Confirmation
 from tests.db.telling import holding, known, on, says, states, tell
 from tests.support import NOON, until
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = [f"p{number}" for number in range(12)]
 
 

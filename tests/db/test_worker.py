@@ -174,6 +174,7 @@ async def test_whoever_stops_ends_what_is_quick_and_gives_back_what_is_not(db: D
     assert ended is not None and ended.state == "done"
 
 
+@pytest.mark.fault
 async def test_a_lost_database_is_waited_for_and_found_again(clone: str) -> None:
     # R3
     owner, own = await asyncpg.connect(clone), await Database.open(clone, size=2)

@@ -1,5 +1,6 @@
 """Documents agree with the code: the reference is current, links and paths lead somewhere."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -9,12 +10,13 @@ from tests.docs.reference import pages
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
+generate_pages = functools.cache(pages)
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("name", ["commands.md", "settings.md", "http.md", "errors.md", "events.md"])
 def test_the_reference_is_current(name: str) -> None:
-    generated = pages()[name]
+    generated = generate_pages()[name]
     assert generated == (REFERENCE / name).read_text(encoding="utf-8"), "run scripts/make-reference"
 
 

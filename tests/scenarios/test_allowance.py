@@ -32,6 +32,7 @@ async def imported(mind: Mind, many: int) -> UUID:
     return session_id
 
 
+@pytest.mark.slow
 async def test_before_a_reply_a_model_is_asked_few_times_however_long_the_session_is(mind: Mind) -> None:
     # S003-19: seconds at most
     session_id = await imported(mind, 100)

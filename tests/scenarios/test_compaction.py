@@ -43,6 +43,7 @@ def work(number: int, *lines: Message) -> list[Message]:
 # --- the seven scenarios of S003 ---
 
 
+@pytest.mark.slow
 async def test_a_session_of_a_hundred_turns_never_overflows_and_needs_about_half(mind: Mind) -> None:
     # S003-21, S003-19: 40 to 60 % fewer tokens above 50,000, nothing recent lost
     talking = Talking(mind)
@@ -58,6 +59,7 @@ async def test_a_session_of_a_hundred_turns_never_overflows_and_needs_about_half
     assert sum(placed.tokens + 4 for placed in await talking.doors.read_log("s1")) == bare, "the log is whole"
 
 
+@pytest.mark.slow
 async def test_files_of_five_thousand_lines_are_kept_whole_and_shown_short(mind: Mind) -> None:
     # S003-22
     talking = Talking(mind)
@@ -68,6 +70,7 @@ async def test_files_of_five_thousand_lines_are_kept_whole_and_shown_short(mind:
     assert [len(text.splitlines()) for text in outputs] == [5_200] * 6
 
 
+@pytest.mark.slow
 async def test_the_same_tool_thirty_times(mind: Mind) -> None:
     # S003-23
     talking = Talking(mind)
@@ -79,6 +82,7 @@ async def test_the_same_tool_thirty_times(mind: Mind) -> None:
     assert [n for n in range(30) if f"src/part{n}.py" not in text or f"bad row {n}" not in text] == []
 
 
+@pytest.mark.slow
 async def test_two_strategies_and_more_work_in_one_session(mind: Mind) -> None:
     # S003-24, S003-8: each is given what the one before it has left
     talking = Talking(mind)
@@ -109,6 +113,7 @@ async def test_on_the_way_to_the_last_token(mind: Mind, reply: int) -> None:
         assert view[-1].role == "assistant"
 
 
+@pytest.mark.slow
 async def test_what_was_told_shorter_can_still_be_referred_to(mind: Mind) -> None:
     # S003-26: in the view, or found by recall; and restoring brings it back word for word
     talking, talk = Talking(mind), Talk(40)
@@ -228,6 +233,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
     assert (await talking.doors.get_view("s1")).view == first
 
 
+@pytest.mark.slow
 async def test_runs_are_tallied_by_strategy_and_session(mind: Mind) -> None:
     # S003-20
     talking, other = Talking(mind), Talking(mind, ref="s2")

@@ -219,6 +219,7 @@ async def test_a_budget_that_holds_nothing_is_refused(mind: Mind, budget: int) -
         await mind.context("Which ferry?", budget=budget)
 
 
+@pytest.mark.slow
 async def test_the_longest_input_and_the_longest_memory_are_no_trouble(mind: Mind) -> None:
     long = " ".join(f"word{n}ö" for n in range(90_000))
     await mind.know(long)

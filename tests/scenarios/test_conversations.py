@@ -95,6 +95,7 @@ async def reachable(held: Held, planted: Planted) -> bool:
     return any(planted.key in record.summary + record.full_text for record in records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", LONG)
 async def test_a_long_session_fits_its_window_and_keeps_what_matters(mind: Mind, dsn: str, turns: int) -> None:
     # S003-19, S003-21, S003-F1: no request above the window, 40 % fewer tokens at least once above 50,000, nothing lost
@@ -180,6 +181,7 @@ class Server:
         )
 
 
+@pytest.mark.slow
 async def test_no_request_of_an_agent_is_above_the_window_of_its_model(mind: Mind) -> None:
     # S003-19 over HTTP, with tools
     talk = [line for lines in Talk(35) for line in lines]

@@ -1,5 +1,7 @@
 """A look at what a model would be sent: as it comes to be when it is made so, and without a trace."""
 
+import pytest
+
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.messages import Message
 from newton.providers import token_counter
@@ -9,6 +11,7 @@ from tests.scenarios.talking import Talking
 from tests.support import NOON
 
 
+@pytest.mark.slow
 async def test_a_preview_is_what_comes_to_be_and_writes_nothing(mind: Mind) -> None:
     # S003-9
     talking = Talking(mind)

@@ -100,6 +100,7 @@ async def let_go(mind: Mind, bundle: Bundle) -> bool:
     return False
 
 
+@pytest.mark.slow
 async def test_stored_contexts_come_out_the_same_after_much_was_written(mind: Mind) -> None:
     # S002-15
     life = Living(mind.db, mind.agent_id, mind.clock, random.Random(5))

@@ -234,6 +234,7 @@ async def hurried(mind: Mind) -> Bundle:
     return await replace(mind.contexts, source_timeout_seconds=1.0).build(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "late", "gone"),
     [

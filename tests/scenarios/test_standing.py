@@ -241,6 +241,7 @@ async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk)
     assert everything == 1, "and not twice"
 
 
+@pytest.mark.slow
 async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: Talk) -> None:
     # S001-34
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, conversation=140))

@@ -36,6 +36,7 @@ async def lived(newton: AgentServices, week: Week) -> Mapping[str, QualityMetric
     return {figure.name: figure for figure in (await newton.metrics().report(week.days + 1)).metrics}
 
 
+@pytest.mark.slow
 async def test_two_days_of_use_are_measured_as_they_were(mind: Mind, tmp_path: Path) -> None:
     # S002-22: every figure is there, from as many things as there were
     newton = whole(mind, tmp_path)

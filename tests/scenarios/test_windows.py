@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
+import pytest
 from pydantic import BaseModel
 
 from newton.agent.loop.prompt import INPUT_HEADER
@@ -24,6 +25,7 @@ WINDOW = 12_000
 LONG = "The keeper counted {n} boats, {n} buoys and {n} gulls, and wrote all of it down in the harbour book. " * 20
 
 
+@pytest.mark.slow
 async def test_a_talk_may_run_on_in_a_window_of_twelve_thousand_tokens(mind: Mind) -> None:
     # S004-1, S004-13, S004-15: what holds always, then the context, the talk as far as it fits, and the input
     await mind.know("The harbour book is kept by Priya.")

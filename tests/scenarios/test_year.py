@@ -27,6 +27,8 @@ from tests.db.telling import on
 from tests.scenarios.year import DAYS, Size, Year
 from tests.support import NOON
 
+pytestmark = pytest.mark.slow
+
 QUICK = Size(facts=150, episodes=40)
 HALF = Size(facts=75, episodes=20, procedures=25, censors=15)
 WHOLE = Size(facts=2_000, episodes=500)

@@ -83,6 +83,7 @@ async def test_of_many_at_once_with_one_key_one_does_it(api: Api) -> None:
     assert await api.rows("ana", "dialogue.tasks") == 1
 
 
+@pytest.mark.fault
 async def test_a_reply_that_was_cut_after_the_effect_is_fetched_again(api: Api) -> None:
     # R4
     token = await api.token("ana")
@@ -100,6 +101,7 @@ PLACES: tuple[tuple[object, str], ...] = (
 )
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(("owner", "name"), PLACES, ids=[name for _, name in PLACES])
 async def test_wherever_a_decision_or_its_review_dies_the_same_request_does_it_once(
     api: Api, monkeypatch: pytest.MonkeyPatch, owner: object, name: str

@@ -4,12 +4,16 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from newton.db.pool import Database
 from newton.runtime.api.app import build_openapi
 from tests.endpoint import endpoint
 from tests.system.fuzzing import fuzz
 from tests.system.served import served
 from tests.system.strangers import HALL, Street, at_once, echo
+
+pytestmark = pytest.mark.slow
 
 SNAPSHOT = Path(__file__).parents[2] / "docs" / "openapi.json"
 

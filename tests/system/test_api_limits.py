@@ -98,6 +98,7 @@ UNANSWERED: list[tuple[str, int, str, dict[str, str]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "status", "kind", "headers"), UNANSWERED)
 async def test_clients_of_openai_read_failures_in_its_shape_whoever_refuses(
     api: Api, way: str, status: int, kind: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -127,6 +128,7 @@ async def test_what_nobody_foresaw_is_answered_as_all_else_and_says_nothing(api:
     assert failed["error"] == "ValueError" and "passphrase" not in f"{noted}{answer.text}"
 
 
+@pytest.mark.slow
 async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

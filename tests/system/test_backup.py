@@ -26,6 +26,8 @@ from tests.db.world import contexts, live
 from tests.support import NOON
 from tests.system.servers import fresh
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = data_folder("schema")
 SAID = "select count(*) from tried"
 

@@ -91,6 +91,7 @@ def test_recall_names_gold_that_is_not_there_and_counts_it_as_missed(folder: Pat
     assert "garden q1" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_ablation_takes_each_thing_away_in_turn(folder: Path, tmp_path: Path, server: str) -> None:
     words = ("recall", str(folder), "--limit", "1", "--budget", "500", "--ablate", "--json")
     done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING="none")
@@ -112,6 +113,7 @@ def test_recall_refuses_a_folder_without_questions(tmp_path: Path) -> None:
     assert "holds no" in done.stderr
 
 
+@pytest.mark.slow
 def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
     done = bench(tmp_path, "context", "--memories", "60", "--rounds", "4", "--vectors", "random", "--json")
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.system.typed import Done, ok, typed
 
 FERRY = "The ferry is called Artemis"
@@ -45,6 +47,7 @@ def test_a_context_is_explained_in_another_process(home: Path) -> None:
     assert f"  {FERRY}" in several.stderr and "  The ferry to Samos leaves at nine" in several.stderr
 
 
+@pytest.mark.slow
 def test_a_context_is_made_once_more_and_compared(home: Path) -> None:
     agent = Agent(home, "again")
     told = rf'\w{{8}} of [\d-]+ [\d:]+, \d+ tokens, 2 items, "{re.escape(QUESTION)}": identical\n'

@@ -256,6 +256,7 @@ def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
         assert part in done.stderr
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_text_is_refused_alone(home: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "newton", "chat", "--agent", "binary"],
@@ -271,6 +272,7 @@ def test_a_line_that_is_no_text_is_refused_alone(home: Path) -> None:
     assert "Artemis" in ok(typed(home, "recall", "ferry name", "--agent", "binary"))
 
 
+@pytest.mark.fault
 def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "newton", "chat", "--agent", "stopper", "--session", "s"],
@@ -301,6 +303,7 @@ def test_doctor_finds_a_healthy_newton(home: Path) -> None:
     assert any("row level security is forced" in f["what"] for f in findings)
 
 
+@pytest.mark.slow
 def test_words_of_every_script_are_found(home: Path) -> None:
     told = "We left for “Lisbon”—finally. That was Ana’s idea, ÉLODIE said Привет."
     by_words = {"NEWTON_EMBEDDING": "none", "NEWTON_AGENT": "traveller"}

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 DECIDE = ("decide", "Use Redis for the session cache", "--confidence", "0.85", "--reason", "analysis:Reads are many")
 
 
+@pytest.mark.slow
 def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     # S002-20
     more = ("--stakes", "high", "--category", "cache", "--tag", "redis", "--look-again", "2999-01-01", "--json")
@@ -91,6 +92,7 @@ def test_decisions_alone_lists_them() -> None:
         assert expand_default_command(words) == words
 
 
+@pytest.mark.slow
 def test_public_forecasts_come_out_as_others_computed_them(home: Path, tmp_path: Path) -> None:
     forecasts = ROOT.parent / "shared" / "bench" / "forecasts"
     if not forecasts.is_dir():

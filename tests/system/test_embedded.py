@@ -106,6 +106,7 @@ def test_it_runs_as_nobody_who_could_harm_the_machine(kept: Path) -> None:
         assert pwd.getpwuid(folder.st_uid).pw_name != "root"
 
 
+@pytest.mark.fault
 async def test_two_processes_share_one_server_and_the_last_one_out_stops_it(kept: Path, hold: Hold) -> None:
     one, two = hold(kept), hold(kept)
     assert ready(one) == ready(two)
@@ -138,6 +139,7 @@ async def test_a_user_that_was_killed_holds_nothing(kept: Path, hold: Hold) -> N
     assert postmaster(kept) is None
 
 
+@pytest.mark.fault
 async def test_what_was_committed_outlives_the_servers_violent_end(kept: Path, hold: Hold) -> None:
     first = hold(kept)
     dsn = ready(first)
@@ -154,6 +156,7 @@ async def test_what_was_committed_outlives_the_servers_violent_end(kept: Path, h
     leave(second)
 
 
+@pytest.mark.fault
 async def test_who_leaves_a_server_that_died_leaves_in_peace(kept: Path) -> None:
     server = EmbeddedServer.start(kept)
     pid = postmaster(kept)
@@ -166,6 +169,7 @@ async def test_who_leaves_a_server_that_died_leaves_in_peace(kept: Path) -> None
     assert postmaster(kept) is None
 
 
+@pytest.mark.fault
 async def test_three_processes_that_start_it_for_the_first_time_at_once_get_one_server(home: Path, hold: Hold) -> None:
     together = [hold(home, durable=False) for _ in range(3)]
     assert len({ready(process) for process in together}) == 1
@@ -189,6 +193,7 @@ def half_made(home: Path) -> list[Path]:
     return list(base(home).glob("postgres.*.part"))
 
 
+@pytest.mark.fault
 async def test_a_first_start_that_was_killed_half_way_is_begun_anew(home: Path, hold: Hold) -> None:
     half = hold(home, durable=False)
     wait(lambda: half_made(home))
@@ -198,6 +203,7 @@ async def test_a_first_start_that_was_killed_half_way_is_begun_anew(home: Path, 
         assert await run(server.dsn("postgres"), "select 1") == 1
 
 
+@pytest.mark.slow
 async def test_a_closed_home_stays_closed(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
@@ -214,6 +220,7 @@ async def test_a_closed_home_stays_closed(tmp_path: Path) -> None:
         assert not made.exists(), "what is discarded is gone"
 
 
+@pytest.mark.slow
 async def test_a_home_of_a_long_path_works(tmp_path: Path) -> None:
     with fresh(tmp_path / ("mind of an agent with a long name, " * 5) / "home 'quoted' \"twice\"") as home:
         with EmbeddedServer.start(home, durable=False) as server:

@@ -18,6 +18,8 @@ from newton.db.server_paths import MAJOR, SOCKET
 from newton.errors import DatabaseError
 from tests.system.servers import alive, base, data, fresh, postmaster, run, wait
 
+pytestmark = pytest.mark.fault
+
 # A process that is interrupted while it waits for its turn to start the server.
 HASTY = """
 import asyncio, signal, sys

@@ -8,9 +8,12 @@ from itertools import islice
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from tests.system.daemons import Daemon
 from tests.system.typed import typed
+
+pytestmark = pytest.mark.slow
 
 
 def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_shell(served: Daemon, house: Path) -> None:

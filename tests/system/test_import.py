@@ -60,6 +60,7 @@ async def test_repeating_it_changes_nothing(db: Database, agent: UUID, tmp_path:
     assert await everything(db, agent) == before
 
 
+@pytest.mark.slow
 async def test_another_writer_that_waits_for_us_as_we_for_it_costs_no_line(
     db: Database, dsn: str, agent: UUID, tmp_path: Path
 ) -> None:
@@ -259,6 +260,7 @@ async def test_more_than_a_batch_keeps_its_order(db: Database, agent: UUID, tmp_
     assert [row["content"] for row in rows] == [f"line {n}" for n in range(len(lines))]
 
 
+@pytest.mark.slow
 async def test_the_largest_facts_go_in_a_few_at_a_time(db: Database, agent: UUID, tmp_path: Path) -> None:
     """A unit of work of a hundred of them would be more than PostgreSQL takes as one parameter."""
     long = "x" * (BATCH_CHARACTERS // 4)

@@ -67,6 +67,7 @@ def test_what_was_given_up_is_listed_and_tried_again(home: Path, behind: str) ->
     assert "no decision is past" in typed(home, "jobs", "run", "remind", "--agent", "eve").stdout
 
 
+@pytest.mark.slow
 def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home: Path, behind: str) -> None:
     # R12
     begun = json.loads(typed(home, "agents", "create", "zoe", "--json").stdout)

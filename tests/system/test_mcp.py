@@ -88,6 +88,7 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
         await lived(client)
 
 
+@pytest.mark.slow
 async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     env = {**bare, "NEWTON_DATA_DIR": str(house / "data"), "NEWTON_EMBEDDING": "none"}

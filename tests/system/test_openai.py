@@ -183,6 +183,7 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
             await client.embeddings.create(model="newton", input="Hi.")
 
 
+@pytest.mark.fault
 async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: Talk, behind: str) -> None:
     # R8
     body = {"model": "newton", "messages": [user("Which ferry?")]}
@@ -229,6 +230,7 @@ async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> Non
     assert answer.newton["from_memory"] and "500" in answer.newton["degraded"]
 
 
+@pytest.mark.slow
 async def test_a_conversation_over_http_is_stopped_as_one_in_this_process_is(talk: Talk, home: Path) -> None:
     talk.plays(begins, begins, begins)
     await stopped(

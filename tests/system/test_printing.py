@@ -133,6 +133,7 @@ def test_marks_of_rich_are_text(home: Path, ids: Mapping[str, str]) -> None:
     assert SHOWN in ok(typed(home, "show", ids["FACT"], *AGENT))
 
 
+@pytest.mark.slow
 def test_a_chat_shows_orders_as_text(home: Path, ids: Mapping[str, str]) -> None:
     said = (
         f"Where is the ferry {ORDERS}?\n/context\n/why 1\n/task\n/remember The quay is wet {ORDERS}\n/nothing{ORDERS}\n"

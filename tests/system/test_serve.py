@@ -75,6 +75,7 @@ def test_one_who_asks_a_daemon_and_is_refused_is_told_what_to_do(served: Daemon,
         assert (done.returncode, said in done.stderr) == (code, True), done.stderr
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_refused_with_a_remedy(served: Daemon, home: Path) -> None:
     port = served.url.rpartition(":")[2]
     words = [sys.executable, "-m", "newton", "serve", "--port", port]
@@ -83,6 +84,7 @@ def test_a_port_that_is_taken_is_refused_with_a_remedy(served: Daemon, home: Pat
     assert "give another --port" in second.stderr
 
 
+@pytest.mark.fault
 def test_it_ends_in_order_when_told_to_and_its_traces_hold_no_word_that_was_said(home: Path) -> None:
     with collector() as (url, traces), daemon(home, "--traces", OTEL_EXPORTER_OTLP_ENDPOINT=url) as made:
         with made.client(traceparent=f"00-{'4b' * 16}-{'a3' * 8}-01") as client:
@@ -118,6 +120,7 @@ def collector() -> Generator[tuple[str, list[bytes]]]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_an_address_that_others_reach_wants_encryption(home: Path) -> None:
     words = [sys.executable, "-m", "newton", "serve", "--host", "0.0.0.0"]
     refused = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, timeout=60)
@@ -125,6 +128,7 @@ def test_an_address_that_others_reach_wants_encryption(home: Path) -> None:
     assert "--tls-cert" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "remedy"),
     [(("--port", "99999"), "0 to 65535"), (("--port", "0", "--tls-cert", "no", "--tls-key", "no"), "PEM")],
@@ -185,6 +189,7 @@ def test_connections_do_not_wait_for_acknowledgements() -> None:
         assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+@pytest.mark.fault
 def test_it_leaves_at_once_while_its_database_is_still_waited_for(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never says a word
         url = f"postgresql://u:p@127.0.0.1:{silent.getsockname()[1]}/n"

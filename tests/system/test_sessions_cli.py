@@ -67,6 +67,7 @@ def view(home: Path, session: str) -> str:
     return ok(typed(home, "sessions", "view", session, NEWTON_COMPACTION="none"))
 
 
+@pytest.mark.slow
 def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "looked at"))
     before = view(home, "looked at")
@@ -90,6 +91,7 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     assert "is due" in ok(typed(home, "sessions", "compact", "looked at"))
 
 
+@pytest.mark.slow
 def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     # S003-9, S003-12, S003-20
     ok(typed(home, "sessions", "branch", "work", "shorter"))

@@ -14,6 +14,7 @@ def home(home: Path) -> Path:
     return home
 
 
+@pytest.mark.slow
 def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
     # S001-35, S001-36, S001-41
     ok(typed(home, "tasks", "push", "Ship the release", "--session", "plan", "--new"))

@@ -9,8 +9,12 @@ from asyncio.subprocess import DEVNULL, Process
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.endpoint import Wire, chunk, endpoint
 from tests.system.typed import ok, typed
+
+pytestmark = pytest.mark.fault
 
 ROOT = Path(__file__).parents[2]
 ASKED = ("Which ferry?", "And the other?", "And the last?")

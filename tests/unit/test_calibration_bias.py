@@ -39,6 +39,7 @@ def constant(value: float) -> Stating:
     return lambda _: np.full(100, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stating",
     [spread(0.5, 1), spread(0, 1), constant(0.8), constant(0.97), constant(0.995), constant(0.02)],

@@ -119,6 +119,7 @@ def test_a_confidence_that_is_none_is_refused(wrong: float) -> None:
         build_calibration([judged(0, 0.5, "success"), judged(1, wrong, "failure")])
 
 
+@pytest.mark.slow
 def test_brier_and_log_score_are_those_of_scikit_learn() -> None:
     metrics = import_module("sklearn.metrics")
     rng = np.random.default_rng(4)

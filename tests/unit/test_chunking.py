@@ -69,6 +69,7 @@ def test_no_letter_is_lost_and_none_comes_out_of_order(sections: list[DocumentSe
         assert all(letter in given for letter in wanted), "the letters of the section, in order, and some of them twice"
 
 
+@pytest.mark.slow
 @given(TIDY)
 @examples(20)
 def test_every_word_is_whole_in_some_chunk(sections: list[DocumentSection]) -> None:
@@ -202,6 +203,7 @@ def test_an_edit_in_a_text_without_headings_changes_few_chunks() -> None:
     assert len(after - before) <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "paragraphs",
     [

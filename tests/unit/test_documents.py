@@ -343,6 +343,7 @@ def test_what_pypdf_says_of_a_crooked_file_reaches_nobody(tmp_path: Path) -> Non
     assert done.stderr == ""
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("reader", "raw"),
     [

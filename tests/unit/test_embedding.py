@@ -44,6 +44,7 @@ def test_like_meanings_have_like_vectors(model: MiniLM) -> None:
     assert cat @ tax < 0.2
 
 
+@pytest.mark.slow
 def test_a_batch_gives_what_single_texts_give_in_their_order(model: MiniLM) -> None:
     texts = ["yes", "We will meet at the station on Friday, after work.", "word " * 300, *ODD] * 3
     together = model.embed_now(texts)

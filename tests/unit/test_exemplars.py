@@ -116,6 +116,7 @@ def lacking(cache: Path) -> None:
         np.savez(file, frames=np.zeros(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [truncated, emptied, lacking])
 async def test_a_spoilt_file_is_made_again(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     first = await made(HashEmbedder(), tmp_path)

@@ -260,6 +260,7 @@ def test_what_was_written_is_read_again(said: list[tuple[SummaryPart, str]], dat
         assert set(again) == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", " ", "a" * 5_000_000, "word " * 1_000_000, "\n" * 1_000_000])
 def test_a_message_of_megabytes_is_told_soon(text: str) -> None:
     items = view(calls("a"), gives("a", text), says("assistant", text))

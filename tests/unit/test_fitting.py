@@ -44,6 +44,7 @@ def test_known_weights_are_found_in_their_direction() -> None:
     assert (made.training_count, made.validation_count) == (140, 60)
 
 
+@pytest.mark.slow
 def test_noise_is_not_called_an_improvement() -> None:
     claims = [fit_weights(life(TRUTH, contexts=60, seed=seed, sure=0.0), EVEN).is_better for seed in range(20)]
     assert sum(claims) <= 2, "two and a half in a hundred are expected"

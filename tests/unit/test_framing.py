@@ -137,6 +137,7 @@ def chosen(text: str, model: MiniLM, learned: FrameClassifier, prior: str | None
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["frames_dev.yaml", "frames.yaml"])
 def test_labelled_inputs_get_their_frame(name: str, model: MiniLM, learned: FrameClassifier) -> None:
     # S002-7: the first file was looked at while the examples were written. The second is held out: a failure says how

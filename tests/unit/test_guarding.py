@@ -245,6 +245,7 @@ HEAVIEST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expression", HEAVIEST)
 def test_the_heaviest_expressions_end_soon_on_the_largest_choice(expression: str) -> None:
     assert_quick(lambda: ruling(expression, LARGEST))  # what the limits keep out takes minutes or gigabytes

@@ -277,6 +277,7 @@ REPEATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [*REPEATED.values(), *(hint for shape in SECRET_PATTERNS for hint in shape.hints)])
 def test_a_text_made_to_be_slow_is_not(piece: str) -> None:
     hostile = (piece * (LONG // len(piece) + 1))[:LONG]

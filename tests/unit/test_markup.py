@@ -38,6 +38,7 @@ def test_no_word_is_lost(words: list[str], data: st.DataObject) -> None:
         assert [word for word in words if word not in kept] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

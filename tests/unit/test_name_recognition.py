@@ -206,6 +206,7 @@ def test_a_name_found_within_a_sentence_is_recognised_once_it_is_known(names: li
     assert NameIndex(entities.values()).find_mentions(text) == [entity.entity_id for entity in entities.values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

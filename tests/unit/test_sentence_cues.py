@@ -30,6 +30,7 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_however_a_text_is_made_it_is_read_at_once(reader: str) -> None:
     # S004-3

@@ -72,6 +72,7 @@ def test_it_is_kept_in_the_words_of_the_person(said: str, kept: list[str]) -> No
     assert [wish.text for wish in detect_instructions(said)] == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SINGLE)
 def test_what_is_quoted_pasted_or_reported_is_no_wish(text: str) -> None:
     others = [

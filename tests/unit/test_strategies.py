@@ -387,6 +387,7 @@ def test_it_does_not_run_at_every_turn() -> None:
     assert ran[True] <= sum(ran.values()) / 3
 
 
+@pytest.mark.slow
 def test_a_conversation_stays_below_its_bound_for_ever() -> None:
     # S003-7: without the batch a floor of blocks grows until nothing helps
     lines, most, told, bare = talk(100), 6_000, Told([]), Told([])

@@ -63,6 +63,7 @@ def test_a_count_is_what_the_encoding_says(text: str) -> None:
     assert token_counter.count(text) == len(ENCODING.encode(text, disallowed_special=()))
 
 
+@pytest.mark.slow
 def test_a_run_without_spaces_takes_no_quadratic_time() -> None:
     assert_near_linear(lambda size: token_counter.count("a" * size), 1_000_000)
     assert token_counter.count("a" * 100_000) == 100_000 // 8
@@ -75,6 +76,7 @@ def test_long_white_space_is_counted_as_the_encoding_does(blank: str, before: st
     assert token_counter.count(text) == len(ENCODING.encode_ordinary(text))
 
 
+@pytest.mark.slow
 def test_a_million_blanks_do_not_overflow_the_encoding() -> None:
     assert token_counter.count(" " * 1_200_000 + "x") == token_counter.count(" " * 1_199_999) + token_counter.count(
         " x"
