@@ -274,7 +274,7 @@ WHOLE = {
     "only front": (_with_body(""), "5: there is no list of steps. Add a heading '## Steps'"),
     "only prose": (_with_body("\n\nMend it.\n"), "7: there is no list of steps."),
     "only goals": (_with_body("## Goals\n- Dry.\n"), "5: there is no list of steps."),
-    "empty front": ("---\n---\n1. Mend it.\n", "1: the front matter is not a mapping of fields. Write its fields"),
+    "empty front": ("---\n---\n1. Mend it.\n", "1: the front matter is not a mapping of fields. Write fields"),
     "a list in front": ("---\n- name\n---\n1. Mend it.\n", "2: the front matter is not a mapping of fields."),
     "long body": (
         _with_body("\n1. Mend it.\n" + "m" * MAX_CHARS),
