@@ -85,7 +85,7 @@ def binaries() -> Path:
 def _find_package() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise DatabaseError("The embedded PostgreSQL is not installed.", hint="Install Newton again.")
+        raise DatabaseError("The embedded PostgreSQL is not installed.", hint="Reinstall Newton.")
     return Path(found.origin).parents[1]
 
 
