@@ -22,7 +22,9 @@ SUFFIXES: dict[DocumentFormat, tuple[str, ...]] = {
     "html": (".html", ".htm"),
     "pdf": (".pdf",),
 }
-FORMAT_BY_SUFFIX = {suffix: form for form, suffixes in SUFFIXES.items() for suffix in suffixes}
+FORMAT_BY_SUFFIX: dict[str, DocumentFormat] = {
+    suffix: form for form, suffixes in SUFFIXES.items() for suffix in suffixes
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,9 +101,9 @@ class Frame(NamedModel):
     description: Text = Field(description="One sentence: the inputs that the frame is for.")
     questions: tuple[Text, ...] = Field(min_length=2, max_length=4, description="Two to four short questions.")
     domains: tuple[Text, ...] = Field(default=(), description="Procedures and censors of these domains apply.")
-    priorities: KindPriorities = Field(KindPriorities(), description="A number from 0 to 1 for each kind of memory.")
+    priorities: KindPriorities = Field(default=KindPriorities(), description="A number from 0 to 1 by kind of memory.")
     profile: str = Field(default="evidence", description="The name of the profile that scores memories.")
-    budget: LayerShares = Field(LayerShares(), description="Shares for decisions, facts, procedures and episodes.")
+    budget: LayerShares = Field(default=LayerShares(), description="Shares of decisions, facts, procedures, episodes.")
     floor: Priority = Field(default=0.0, description="The minimum evidence of a memory; lines of dialogue are exempt.")
     default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
     category: Text = Field(default="process", description="The category of a decision made under this frame.")
@@ -172,7 +172,8 @@ def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
 
 def _apply_extends(document: YamlDocument, known: Mapping[str, Frame]) -> YamlDocument:
     """Merge the document into the frame that it extends: merge mappings by field, append EXTENDED_LISTS."""
-    own = dict(cast("dict[str, object]", document.value)) if isinstance(document.value, dict) else dict[str, object]()
+    value = document.value
+    own = dict(cast("dict[str, object]", value)) if isinstance(value, dict) else dict[str, object]()
     name = own.pop("extends", None)
     if name is None:
         return document

@@ -191,7 +191,7 @@ class Profile(NamedModel):
     """A named way to score memories, by weights, an expression or other profiles, and to order them in a context."""
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: when to choose it.")
-    weights: FeatureWeights = Field(FeatureWeights.model_construct(), description="A weight for each feature in use.")
+    weights: FeatureWeights = Field(default=FeatureWeights.model_construct(), description="Weights by feature.")
     combine: Literal["sum", "product"] = Field(
         "sum", description="Add weight x feature, or multiply feature ** weight."
     )
@@ -202,7 +202,7 @@ class Profile(NamedModel):
     outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="A factor for each outcome.")
     usage: UsageBoost = Field(default=UsageBoost(), description="A factor by number of uses.")
     boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for words, age and names.")
-    reach: GatherOptions = Field(GatherOptions(), description="Candidates in addition to the search results.")
+    reach: GatherOptions = Field(default=GatherOptions(), description="Candidates in addition to the search results.")
     floor: Share = Field(
         default=0.0, description="The minimum evidence, as a fraction of the best; lines of dialogue are exempt."
     )
@@ -211,7 +211,7 @@ class Profile(NamedModel):
         description="The minimum relevance of a line of dialogue, as a fraction of the best, in contexts without a set"
         " size.",
     )
-    fill: OverflowMode = Field("downgrade", description="For a memory that does not fit: stop, skip or downgrade.")
+    fill: OverflowMode = Field(default="downgrade", description="If a memory does not fit: stop, skip, downgrade.")
     order: ItemOrder = Field(
         default="best_first",
         description="The order within a layer: best_first, best_last, edges, chronological or clustered.",

@@ -54,11 +54,11 @@ class Skill(NamedModel):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder name: a-z, 0-9 and hyphens.")
     description: Line = Field(description="The purpose and when to use it, in 1 to 500 characters.")
     domain: Phrase = Field(default="general", description="The domain of the procedure.")
-    triggers: tuple[Phrase, ...] = Field((), max_length=50, description="Phrases of a user, up to 100 characters each.")
+    triggers: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Phrases of up to 100 characters.")
     frames: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the frames that it serves.")
     tools: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the tools that it uses.")
     requires: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Preconditions of the first step.")
-    goals: tuple[Line, ...] = Field((), max_length=50, description="At most 50 list items of up to 500 characters.")
+    goals: tuple[Line, ...] = Field(default=(), max_length=50, description="At most 50, of up to 500 characters.")
     core: tuple[Line, ...] = Field(
         min_length=1, max_length=50, description="The steps are at most 50 list items of up to 500 characters."
     )
@@ -108,10 +108,11 @@ def _iter_skill_files(folder: Path) -> Iterator[Path]:
 
 def _select_fields(front: YamlDocument) -> dict[str, object]:
     """Return the front matter without the ignored fields. Raises ConfigError for an unknown field."""
-    if not isinstance(front.value, dict):
+    value = front.value
+    if not isinstance(value, dict):
         hint = "Write fields such as 'name: ...' and 'description: ...'."
         raise front.error((), "the front matter is not a mapping of fields.", hint)
-    fields = cast("dict[str, object]", front.value)
+    fields = cast("dict[str, object]", value)
     known = [name for name in Skill.model_fields if name not in _BANDS]
     for name in fields:
         if name not in known and name not in _IGNORED_FIELDS:

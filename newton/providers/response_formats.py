@@ -76,10 +76,9 @@ def _render_example(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth
         return "..."
     if "$ref" in schema:
         return _render_example(defs[schema["$ref"].rsplit("/", 1)[-1]], defs, depth=depth - 1)
-    if "anyOf" in schema:
-        return " or ".join(_render_example(one, defs, depth=depth) for one in schema["anyOf"])
-    if "enum" in schema:
-        return " or ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    options = [_render_example(option, defs, depth=depth) for option in schema.get("anyOf", ())]
+    if options := options or [json.dumps(value, ensure_ascii=False) for value in schema.get("enum", ())]:
+        return " or ".join(options)
     if "properties" in schema:
         fields = schema["properties"].items()
         return "{" + ", ".join(f'"{name}": {_render_example(one, defs, depth=depth - 1)}' for name, one in fields) + "}"

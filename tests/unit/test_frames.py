@@ -240,7 +240,7 @@ WRONG = {
         "budget: {decisions: 0, facts: 0, procedures: 0, episodes: 0}",
         "11: budget gives no share to any layer.",
     ),
-    "no such profile": ("profile: newton", "profile: newtn", "10: profile is not the name of a profile: 'newtn' is not one of"),
+    "no such profile": ("profile: newton", "profile: newtn", "10: profile is not the name of a profile: 'newtn' is"),
     "broken pattern": ("'mend|repair'", "'mend|(repair'", "16: patterns[0].match is not a pattern: missing ), unterm"),
     "escaping pattern": ("'mend|repair'", "'mend)|(repair'", "16: patterns[0].match is not a pattern: unbalanced"),
     "empty alternative": ("'mend|repair'", "'mend|'", "16: patterns[0].match matches the empty text"),

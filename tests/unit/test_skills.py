@@ -249,7 +249,7 @@ WRONG = {
     "NUL": ("Washers", "Wash\0ers", "27: the character '\\x00' is not allowed. Remove it."),
     "two Steps": ("## Notes", "## Steps", "25: the heading 'Steps' is repeated; the first is in line 19. Merge"),
     "two Goals": ("## Notes", "## goals", "25: the heading 'Goals' is repeated; the first is in line 14. Merge"),
-    "no steps": ("1. Turn the water off.\n2. Change", "Change", "19: there is no list under '## Steps'. Write each step"),
+    "no steps": ("1. Turn the water off.\n2. Change", "Change", "19: there is no list under '## Steps'. Write each"),
     "empty step": ("1. Turn the water off.", "1.", "21: core[0] is empty. The steps are"),
     "code for a step": ("2. Change", "2. ```\n   x\n   ```\n   Change", "22: core[1] is empty. The steps are"),
     "a list for a step": ("1. Turn the water off.", "1. - Turn it off.", "21: core[0] is empty. The steps are"),
