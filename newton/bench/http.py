@@ -24,7 +24,7 @@ from newton.bench.environment import (
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.scoring import p50_and_p95, percentile
 from newton.bench.synthetic_dialogue import generate_dialogue
-from newton.client import Client
+from newton.client import Client, MessageDict
 from newton.clock import monotonic_ms
 from newton.cognition.request import ContextBuildRequest
 from newton.concurrency import task_group
@@ -140,7 +140,7 @@ def _make_request(
         case "expand":
             return lambda: client.expand(memory_ids[number % len(memory_ids)])
         case "say":
-            message = {"role": "user", "content": f"{question} ({number})"}
+            message: MessageDict = {"role": "user", "content": f"{question} ({number})"}
             return lambda: client.append_messages(f"load {number % 50}", [message])
         case "remember":
             return lambda: client.remember(f"Box {number} holds {number * 7} nails.")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from newton.providers.minilm import VOCABULARY
 
@@ -31,7 +32,7 @@ def generate_dialogue(lines: int, questions: int, *, seed: int) -> SyntheticDial
     rng, vocabulary = np.random.default_rng(seed), load_vocabulary()
     weights = 1 / (np.arange(1, len(vocabulary) + 1) + MANDELBROT_SHIFT)
     weights /= weights.sum()
-    ranks = [rng.choice(len(weights), size=_sample_length(rng), p=weights).tolist() for _ in range(lines)]
+    ranks = [_sample_ranks(rng, weights) for _ in range(lines)]
     sentences = [" ".join(vocabulary[rank] for rank in line).capitalize() + "." for line in ranks]
     rarest = [sorted(set(ranks[int(position)]))[-5:] for position in rng.random(questions) * lines]
     return SyntheticDialogue(
@@ -46,8 +47,10 @@ def load_vocabulary() -> list[str]:
     return [entry for entry in entries if entry.isascii() and entry.isalpha() and len(entry) > 1][:VOCABULARY_SIZE]
 
 
-def _sample_length(rng: Generator) -> int:
-    return min(max(int(MEDIAN_WORDS * math.exp(rng.normal(0, 0.5))), MIN_WORDS), MAX_WORDS)
+def _sample_ranks(rng: Generator, weights: NDArray[np.float64]) -> list[int]:
+    """Sample the ranks of the words of one line."""
+    length = min(max(int(MEDIAN_WORDS * math.exp(rng.normal(0, 0.5))), MIN_WORDS), MAX_WORDS)
+    return rng.choice(len(weights), size=length, p=weights).tolist()
 
 
 def _make_import_line(number: int, content: str) -> str:
