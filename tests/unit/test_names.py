@@ -150,7 +150,7 @@ def defined_names() -> set[str]:
 
 
 def node_names(node: ast.AST) -> list[str]:
-    """The identifiers of a definition, name, attribute, argument or import, or those in a string without white space."""
+    """The identifiers of a definition, name, attribute, argument or import, or of a string without white space."""
     if isinstance(node, ast.Constant):
         return (
             re.findall(r"\w+", node.value) if isinstance(node.value, str) and not re.search(r"\s", node.value) else []
