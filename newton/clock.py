@@ -1,4 +1,4 @@
-"""The source of time. Services read it once per transaction and pass the value down."""
+"""Clocks. Services read the clock once per transaction and pass the time on."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -6,18 +6,22 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """A source of the current time."""
+
     def now(self) -> datetime:
         """Return the current time in UTC, timezone-aware."""
         ...
 
 
 class SystemClock:
+    """The clock of the operating system."""
+
     def now(self) -> datetime:
         return datetime.now(UTC)
 
 
 class ManualClock:
-    """A clock that is advanced by hand, for tests and simulations."""
+    """A clock that changes only by `advance`, for tests and simulations."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start

@@ -1,4 +1,4 @@
-"""Identifiers: UUIDv7 for rows, generated here; UUIDs derived from natural names."""
+"""Identifiers: UUIDv7 for rows, and UUIDv5 derived from names."""
 
 from uuid import UUID, uuid5
 
@@ -14,10 +14,10 @@ def new_id() -> UUID:
 
 
 def derive_agent_id(name: str) -> UUID:
-    """Return the UUID of an agent name, equal on every machine, so that lookup reads no other agent's rows."""
+    """Return the UUID of an agent name, the same on every machine, so that no lookup reads rows of other agents."""
     return uuid5(_AGENT_NAMESPACE, name)
 
 
 def derive_model_id(identity: str) -> UUID:
-    """Return the UUID of an embedding model, equal in every database."""
+    """Return the UUID of an embedding model, the same in every database."""
     return uuid5(_MODEL_NAMESPACE, identity)

@@ -1,4 +1,4 @@
-"""Tracing spans with names, ids and numbers, and no user text. No-ops until `set_tracer` is called."""
+"""Tracing spans with names, ids and numbers but no user text. They do nothing until `set_tracer` is called."""
 
 import sys
 from collections.abc import Generator, Mapping
@@ -24,7 +24,7 @@ class SpanTracer(Protocol):
 
 
 class SpanHandle:
-    """An open span; without a tracer its methods do nothing."""
+    """An open span; without a tracer, its methods do nothing."""
 
     def __init__(self, span: "Span | None" = None) -> None:
         self._span = span
@@ -55,15 +55,14 @@ def set_tracer(tracer: SpanTracer | None) -> None:
 def span(
     name: str, headers: Mapping[str, str] | None = None, **attributes: AttributeValue | None
 ) -> Generator[SpanHandle]:
-    """Open a span; spans within the block, in the same task, are its children. Errors record only their type."""
+    """Open a span. Spans that the same task opens within the block are its children. Only the type of an error is
+    recorded."""
     if not _tracers:
         yield _NO_SPAN
         return
-    with _tracers[0].start_current_span(name, headers or {}) as begun:
-        noting = SpanHandle(begun)
-        with _record_error_type(noting):
-            noting.set_attributes(**attributes)
-            yield noting
+    with _tracers[0].start_current_span(name, headers or {}) as otel_span, _with_error_type(otel_span) as handle:
+        handle.set_attributes(**attributes)
+        yield handle
 
 
 @contextmanager
@@ -72,21 +71,20 @@ def detached_span(name: str, **attributes: AttributeValue | None) -> Generator[S
     if not _tracers:
         yield _NO_SPAN
         return
-    begun = _tracers[0].start_detached_span(name)
-    noting = SpanHandle(begun)
+    otel_span = _tracers[0].start_detached_span(name)
     try:
-        with _record_error_type(noting):
-            noting.set_attributes(**attributes)
-            yield noting
+        with _with_error_type(otel_span) as handle:
+            handle.set_attributes(**attributes)
+            yield handle
     finally:
-        begun.end()
+        otel_span.end()
 
 
 @contextmanager
-def _record_error_type(handle: SpanHandle) -> Generator[None]:
-    done = False
+def _with_error_type(otel_span: "Span") -> Generator[SpanHandle]:
+    handle, done = SpanHandle(otel_span), False
     try:
-        yield
+        yield handle
         done = True
     finally:
         if not done and (kind := sys.exc_info()[0]):

@@ -1,4 +1,4 @@
-"""Ablation: the same questions without each feature and each source."""
+"""Ablation: variants of context building, each without one feature, kind of evidence or kind of memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 
 BASELINE = "as it is"
-NEUTRAL_FRAME = "question"  # the frame whose profile is taken apart, when none is named
-PUBLISHED_PROFILE = "newton"  # the profile of the published weights
+NEUTRAL_FRAME = "question"  # the frame whose profile is the default base profile
+PUBLISHED_PROFILE = "newton"  # the profile with the published weights
 
-# What counts as evidence, and the sources it comes from.
+# Ranking weights without one kind of evidence.
 RANKING_ABLATIONS: Mapping[str, RankingWeights] = {
     "without meaning": replace(DEFAULT_WEIGHTS, similarity=0.0),
     "without words": replace(DEFAULT_WEIGHTS, lexical=0.0),
@@ -25,7 +25,7 @@ RANKING_ABLATIONS: Mapping[str, RankingWeights] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationVariant:
-    """A variant of context building. Without a profile, each frame uses its own."""
+    """A variant of context building. Without `profile`, each frame uses its own."""
 
     name: str
     profile: str | None = None
@@ -33,32 +33,30 @@ class AblationVariant:
 
 
 def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVariant]:
-    """The profile as it is, relevance alone, the published weights, and the profile without each thing it goes by."""
-    alone = _with_weights(profile, "relevance alone", {"similarity": 1.0})
-    features = [
-        _with_weights(profile, f"without {feature}", {k: v for k, v in profile.weights.nonzero.items() if k != feature})
-        for feature in profile.weights.nonzero
-        if feature != "similarity"
+    """Return the profile unchanged, relevance alone, the published weights, and the profile without each part."""
+    weights = profile.weights.nonzero
+    rankings = {
+        **RANKING_ABLATIONS,
+        **{f"without {kind}": replace(DEFAULT_WEIGHTS, excluded_kinds=frozenset({kind})) for kind in kinds},
+    }
+    return [
+        AblationVariant(name=BASELINE, profile=profile.name),
+        _with_weights(profile, "relevance alone", {"similarity": 1.0}),
+        AblationVariant(name=f"profile {PUBLISHED_PROFILE}, to the letter", profile=PUBLISHED_PROFILE),
+        *(
+            _with_weights(profile, f"without {feature}", {k: v for k, v in weights.items() if k != feature})
+            for feature in weights
+            if feature != "similarity"
+        ),
+        *(
+            AblationVariant(name=name, profile=profile.name, apply=_with_ranking(ranking))
+            for name, ranking in rankings.items()
+        ),
     ]
-    evidence = [
-        AblationVariant(name=name, profile=profile.name, apply=_with_ranking(weighing))
-        for name, weighing in RANKING_ABLATIONS.items()
-    ]
-    sources = [
-        AblationVariant(
-            name=f"without {kind}",
-            profile=profile.name,
-            apply=_with_ranking(replace(DEFAULT_WEIGHTS, excluded_kinds=frozenset({kind}))),
-        )
-        for kind in kinds
-    ]
-    whole = AblationVariant(name=BASELINE, profile=profile.name)
-    letter = AblationVariant(name=f"profile {PUBLISHED_PROFILE}, to the letter", profile=PUBLISHED_PROFILE)
-    return [whole, alone, letter, *features, *evidence, *sources]
 
 
 def select_base_profile(contexts: ContextBuilder, name: str | None) -> Profile:
-    """Return the named profile, or that of the neutral frame."""
+    """Return the named profile, or by default that of the neutral frame."""
     return select_profile(contexts.profiles, name or contexts.frames[NEUTRAL_FRAME].profile, frame=NEUTRAL_FRAME)
 
 
@@ -67,11 +65,10 @@ def _with_ranking(ranking: RankingWeights) -> Callable[[ContextBuilder], Context
 
 
 def _with_weights(profile: Profile, name: str, weights: Mapping[str, float]) -> AblationVariant:
-    other = profile.model_copy(
-        update={"name": name, "weights": FeatureWeights.model_validate(weights), "expression": None}
-    )
+    changes = {"name": name, "weights": FeatureWeights.model_validate(weights), "expression": None}
+    changed = profile.model_copy(update=changes)
     return AblationVariant(
         name=name,
         profile=name,
-        apply=lambda contexts: replace(contexts, profiles={**contexts.profiles, name: other}, cache=ContextCache()),
+        apply=lambda contexts: replace(contexts, profiles={**contexts.profiles, name: changed}, cache=ContextCache()),
     )

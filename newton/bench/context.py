@@ -1,9 +1,11 @@
-"""`newton bench context`: how long a context takes, beside the embedding and the two bare searches it rests on."""
+"""`newton bench context`: the latency of a context, compared with an embedding and the two bare searches."""
 
 import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,8 +14,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from newton.bench.environment import BenchEnvironment, open_environment, vacuum_analyze
-from newton.bench.recall import AtLeastOne
+from newton.bench.environment import WARM_UP_ROUNDS, AtLeastOne, measure_alternately, open_environment, vacuum_analyze
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.scoring import p50_and_p95, percentile
 from newton.bench.synthetic_dialogue import SyntheticDialogue, generate_dialogue
@@ -36,15 +37,13 @@ SQL = load("newton.bench", "bare.sql")
 
 BUDGET = 8_000
 SEED = 20_260
-WARM_UP_ROUNDS = 10  # rounds that are not counted: connections, prepared statements and caches are made
 
-VectorsOption = Annotated[
-    Literal["real", "random"], Parameter(help="Embed the memories with the model, or give them random vectors, fast.")
-]
+Vectors = Literal["real", "random"]
+VectorsOption = Annotated[Vectors, Parameter(help="Embed the memories with the model, or use random vectors (fast).")]
 
 
 class RandomEmbedder:
-    """Random unit vectors under another model's identity: fast to make, as costly to search as real ones."""
+    """An Embedder of random unit vectors with the identity of another; their search costs as much as of real ones."""
 
     def __init__(self, embedder: "Embedder") -> None:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
@@ -54,23 +53,6 @@ class RandomEmbedder:
         return normalize_rows(self._rng.standard_normal((len(texts), self.dimensions)))
 
 
-@dataclass(frozen=True, slots=True)
-class LatencySamples:
-    """Milliseconds of every round: total and by stage."""
-
-    totals_ms: list[float] = field(default_factory=list[float])
-    stages_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-
-    def add(self, stages_ms: Mapping[str, float], *, total_ms: float) -> None:
-        self.totals_ms.append(total_ms)
-        for name, ms in stages_ms.items():
-            self.stages_ms.setdefault(name, []).append(ms)
-
-    def as_json(self) -> dict[str, Any]:
-        middles = {name: round(percentile(times, 0.5), 3) for name, times in self.stages_ms.items()}
-        return {**p50_and_p95(self.totals_ms), "stages_p50": middles}
-
-
 async def run_benchmark(
     *,
     memories: Annotated[int, AtLeastOne] = 10_000,
@@ -78,106 +60,99 @@ async def run_benchmark(
     vectors: VectorsOption = "real",
     json: JsonOption = False,
 ) -> None:
-    """Measure how long a context takes, beside the bare searches, query by query.
+    """Measure the latency of a context, compared with the bare searches, for each query.
 
-    It works on made-up dialogue in a server of its own that is gone afterwards.
+    It uses synthetic dialogue on a temporary server.
 
     Example: newton bench context --memories 10000 --json
 
     Parameters
     ----------
     memories:
-        How many lines of dialogue are remembered.
+        Number of lines of dialogue to import.
     rounds:
-        How many questions are asked.
+        Number of questions.
     """
-    began, told = RunStart(), generate_dialogue(memories, rounds + WARM_UP_ROUNDS, seed=SEED)
-    async with open_environment(load_settings().model_copy(update={"database_url": None})) as here:
-        await import_dialogue(here.newton, told, vectors=vectors)
-        await vacuum_analyze(here.owner_dsn)
-        bare, full = await _measure_alternately(here.newton, told.questions)
-        kept = await _count_memories(here)
-        digest = hashlib.sha256("\n".join(told.lines).encode()).hexdigest()
-        written = await collect_run_metadata(here, began, data_sha256=digest, budgets=[BUDGET], vectors=vectors)
-    ratio = round(percentile(full.totals_ms, 0.5) / percentile(bare.totals_ms, 0.5), 3)
-    figures = {"bare_ms": bare.as_json(), "context_ms": full.as_json(), "ratio": ratio, "rounds": rounds}
-    answer = {**figures, "memories": kept, "receipt": written}
+    start, dialogue = RunStart(), generate_dialogue(memories, rounds + WARM_UP_ROUNDS, seed=SEED)
+    async with open_environment(load_settings().model_copy(update={"database_url": None})) as env:
+        await import_dialogue(env.newton, dialogue, vectors=vectors)
+        await vacuum_analyze(env.owner_dsn)
+        bare, full = await measure_alternately(
+            dialogue.questions, partial(_measure_bare_searches, env.newton), partial(_measure_context, env.newton)
+        )
+        async with env.newton.scope.transaction() as tx:
+            counts = dict(await store.count_by_kind(tx, agent_id=env.newton.scope.agent_id))
+        digest = hashlib.sha256("\n".join(dialogue.lines).encode()).hexdigest()
+        receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=[BUDGET], vectors=vectors)
+    bare_ms, context_ms = _summarize(bare), _summarize(full)
+    ratio = round(context_ms["p50"] / bare_ms["p50"], 3)
+    figures = {"bare_ms": bare_ms, "context_ms": context_ms, "ratio": ratio, "rounds": rounds}
+    result = {**figures, "memories": counts, "receipt": receipt}
     if json:
-        formatting.print_json(answer)
+        formatting.print_json(result)
     else:
-        _print_table(answer)
+        _print_table(result)
 
 
-async def _count_memories(environment: BenchEnvironment) -> dict[str, int]:
-    async with environment.newton.scope.db.transaction(environment.newton.scope.agent_id) as tx:
-        return dict(await store.count_by_kind(tx, agent_id=environment.newton.scope.agent_id))
+def _summarize(samples: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Return percentiles of the totals and the medians of the stages; each sample has milliseconds by stage."""
+    stages = dict.fromkeys(stage for sample in samples for stage in sample)
+    medians = {stage: percentile([sample[stage] for sample in samples if stage in sample], 0.5) for stage in stages}
+    totals = p50_and_p95([sum(sample.values()) for sample in samples])
+    return {**totals, "stages_p50": {stage: round(ms, 3) for stage, ms in medians.items()}}
 
 
-async def import_dialogue(
-    newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Literal["real", "random"]
-) -> None:
+async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Vectors) -> None:
+    """Import the dialogue. Raises ConfigError without an embedding model, and ProviderError when it fails."""
     if newton.scope.embedder is None:
-        raise ConfigError("Without an embedding model there is no vector search.", hint="Set NEWTON_EMBEDDING=local.")
+        raise ConfigError("Vector search needs an embedding model.", hint="Set NEWTON_EMBEDDING=local.")
     embedder = newton.scope.embedder if vectors == "real" else RandomEmbedder(newton.scope.embedder)
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
-        path = Path(folder) / "talk.ndjson"
+        path = Path(folder) / "dialogue.ndjson"
         path.write_text("\n".join(dialogue.lines), encoding="utf-8")
         report = await replace(newton, scope=replace(newton.scope, embedder=embedder)).importer().run(path)
     if report.embedder_error:
-        raise ProviderError(report.embedder_error, hint="Mend that, or measure with --vectors random.")
+        raise ProviderError(report.embedder_error, hint="Fix the cause, or use --vectors random.")
 
 
-async def _measure_alternately(
-    newton: AgentServices, questions: Sequence[str]
-) -> tuple[LatencySamples, LatencySamples]:
-    """Measure both ways for each question, in alternating order."""
-    ways = ((_measure_bare_searches, LatencySamples()), (_measure_context, LatencySamples()))
-    for number, question in enumerate(questions):
-        for way, times in ways if number % 2 else reversed(ways):
-            stages, whole = await way(newton, question)
-            if number >= WARM_UP_ROUNDS:
-                times.add(stages, total_ms=whole)
-    return ways[0][1], ways[1][1]
-
-
-async def _measure_bare_searches(newton: AgentServices, question: str) -> tuple[Mapping[str, float], float]:
-    """Measure the embedding and the two bare searches on one connection."""
-    assert newton.scope.embedder is not None
-    most = {kind: width.searched for kind, width in compute_search_limits(BUDGET).items()}
-    wanted = {"agent_id": newton.scope.agent_id, "kinds": list(most), "limits": list(most.values())}
+async def _measure_bare_searches(newton: AgentServices, question: str) -> Mapping[str, float]:
+    """Return the milliseconds of the embedding and the two bare searches on one connection."""
+    scope = newton.scope
+    assert scope.embedder is not None
+    limits = {kind: limit.searched for kind, limit in compute_search_limits(BUDGET).items()}
+    common = {"agent_id": scope.agent_id, "kinds": list(limits), "limits": list(limits.values())}
+    model_id = derive_model_id(scope.embedder.identity)
     times = [monotonic_ms()]
-    vector = (await newton.scope.embedder.embed([question]))[0]
+    vector = (await scope.embedder.embed([question]))[0]
     times.append(monotonic_ms())
-    async with newton.scope.transaction() as tx:
-        await SQL["search_vectors"].fetch_all(
-            tx, **wanted, model_id=derive_model_id(newton.scope.embedder.identity), embedding=vector
-        )
+    async with scope.transaction() as tx:
+        await SQL["search_vectors"].fetch_all(tx, **common, model_id=model_id, embedding=vector)
         times.append(monotonic_ms())
-        await SQL["search_bm25"].fetch_all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
-        times.append(monotonic_ms())
-    stages = {name: times[i + 1] - times[i] for i, name in enumerate(("embed", "dense", "lexical"))}
-    return stages, monotonic_ms() - times[0]
+        await SQL["search_bm25"].fetch_all(tx, **common, input=question, k1=recall.K1, b=recall.B)
+    times.append(monotonic_ms())
+    return {
+        stage: end - begin for stage, (begin, end) in zip(("embed", "dense", "lexical"), pairwise(times), strict=True)
+    }
 
 
-async def _measure_context(newton: AgentServices, question: str) -> tuple[Mapping[str, float], float]:
-    """Measure the whole context, including the stored bundle."""
+async def _measure_context(newton: AgentServices, question: str) -> Mapping[str, float]:
+    """Return the milliseconds of the stages of a context; the stage `store` is the rest of the whole call."""
     started = monotonic_ms()
     request = ContextBuildRequest(
         agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile
     )
-    bundle = await newton.context_builder.build(request)
-    whole = monotonic_ms() - started
-    return {**bundle.timings_ms, "keep": whole - sum(bundle.timings_ms.values())}, whole
+    timings = (await newton.context_builder.build(request)).timings_ms
+    return {**timings, "store": monotonic_ms() - started - sum(timings.values())}
 
 
-def _print_table(answer: Mapping[str, Any]) -> None:
-    table = Table(title=f"{sum(answer['memories'].values())} memories, {answer['rounds']} questions")
+def _print_table(result: Mapping[str, Any]) -> None:
+    table = Table(title=f"{sum(result['memories'].values())} memories, {result['rounds']} questions")
     for title in ("milliseconds", "p50", "p95"):
         table.add_column(title, justify="right" if title.startswith("p") else "left")
     for title, name in (("embedding and two bare searches", "bare_ms"), ("the whole context", "context_ms")):
-        table.add_row(title, f"{answer[name]['p50']:.1f}", f"{answer[name]['p95']:.1f}")
-        for stage, ms in answer[name]["stages_p50"].items():
+        table.add_row(title, f"{result[name]['p50']:.1f}", f"{result[name]['p95']:.1f}")
+        for stage, ms in result[name]["stages_p50"].items():
             table.add_row(f"  {stage}", f"{ms:.1f}")
         table.add_section()
     Console().print(table)
-    print(f"A context takes {answer['ratio']:.2f} times as long as the bare searches.")
+    print(f"A context takes {result['ratio']:.2f} times as long as the bare searches.")

@@ -1,10 +1,11 @@
-"""A folder of conversations with questions: `<id>.ndjson` to import, `<id>.queries.jsonl` with what answers them."""
+"""A folder of conversations `<id>.ndjson` to import, with questions and their gold lines in `<id>.queries.jsonl`."""
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,11 +14,15 @@ from newton.errors import InputError
 from newton.memory.memory import TokenCounter
 
 MESSAGES_SUFFIX, QUESTIONS_SUFFIX = ".ndjson", ".queries.jsonl"
-QUESTION_EXAMPLE = '{"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}'
+_QUESTION_HINT = (
+    'Write each question on a line: {"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}.'
+)
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class DatasetQuestion(BaseModel):
-    """`gold` names the lines that hold the evidence."""
+    """A question. `gold` contains the refs of the lines with the evidence."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,12 +40,14 @@ class _MessageLine(BaseModel):
 
 
 class _TimestampLine(BaseModel):
+    """The time of an import line."""
+
     at: AwareDatetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetConversation:
-    """`said` holds each line that has a ref; `ended` is when the last of them was said, if the lines tell."""
+    """A conversation with its questions. `ended_at` is the latest time of its lines, if any has one."""
 
     name: str
     path: Path
@@ -56,28 +63,25 @@ class DatasetConversation:
 def load_conversations(
     folder: Path, *, count_tokens: TokenCounter, limit: int | None = None
 ) -> list[DatasetConversation]:
-    """The folder's conversations by name, the first `limit` of them. Raises InputError when there is nothing to ask."""
+    """Return the first `limit` conversations of the folder by name. Raises InputError when they have no questions."""
     paths = [path for path in sorted(folder.glob(f"*{MESSAGES_SUFFIX}")) if _questions_path(path).is_file()]
     if not paths:
         raise InputError(
-            f"{folder} holds no <id>{MESSAGES_SUFFIX} with an <id>{QUESTIONS_SUFFIX} beside it.",
-            hint=f"A question is a line like {QUESTION_EXAMPLE}.",
+            f"{folder} contains no <id>{MESSAGES_SUFFIX} with an <id>{QUESTIONS_SUFFIX}.", hint=_QUESTION_HINT
         )
     found = [_load_conversation(path, count_tokens=count_tokens) for path in paths[:limit]]
     if not any(conversation.questions for conversation in found):
-        raise InputError(
-            f"The questions of {folder} name no gold.", hint=f"A question is a line like {QUESTION_EXAMPLE}."
-        )
+        raise InputError(f"No question in {folder} has gold lines.", hint=_QUESTION_HINT)
     return found
 
 
 def hash_dataset(dataset: Sequence[DatasetConversation]) -> str:
-    """SHA-256 over the names and bytes of all files that are used."""
-    whole = hashlib.sha256()
+    """Return the SHA-256 of the names and contents of all files of the conversations."""
+    digest = hashlib.sha256()
     for path in (path for conversation in dataset for path in (conversation.path, _questions_path(conversation.path))):
         data = path.read_bytes()
-        whole.update(f"{path.name}\0{len(data)}\0".encode() + data)
-    return whole.hexdigest()
+        digest.update(f"{path.name}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
 
 
 def _questions_path(path: Path) -> Path:
@@ -85,18 +89,18 @@ def _questions_path(path: Path) -> Path:
 
 
 def _load_conversation(path: Path, *, count_tokens: TokenCounter) -> DatasetConversation:
-    asked = [
-        _parse_question(raw, location=f"{_questions_path(path)}:{n}") for n, raw in _read_lines(_questions_path(path))
-    ]
-    lines = _read_lines(path)
+    questions_path, lines = _questions_path(path), _read_lines(path)
+    questions = [_parse_question(raw, location=f"{questions_path}:{n}") for n, raw in _read_lines(questions_path)]
+    messages = [message for _, raw in lines if (message := _parse_line(raw, _MessageLine))]
     return DatasetConversation(
         name=path.name.removesuffix(MESSAGES_SUFFIX),
         path=path,
         line_count=len(lines),
-        messages_by_ref=_index_messages(lines, count_tokens=count_tokens),
-        # A question without gold has no share of it.
-        questions=tuple(question for question in asked if question.gold),
-        ended_at=max((at for _, raw in lines if (at := _parse_timestamp(raw))), default=None),
+        messages_by_ref={
+            m.ref: GoldMessage(ref=m.ref, content=m.content, tokens=count_tokens(m.content)) for m in messages
+        },
+        questions=tuple(question for question in questions if question.gold),  # without gold there is no recall
+        ended_at=max((line.at for _, raw in lines if (line := _parse_line(raw, _TimestampLine))), default=None),
     )
 
 
@@ -104,8 +108,8 @@ def _read_lines(path: Path) -> list[tuple[int, str]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.", hint="Give files in UTF-8 that you may read.") from None
-    # Only a line feed ends a line: JSON may hold the other separators as they are.
+        raise InputError(f"{path} cannot be read: {error}.", hint="Use UTF-8 files that you may read.") from None
+    # Only a line feed ends a line: JSON may contain the other separators unescaped.
     return [(number, raw) for number, raw in enumerate(text.split("\n"), 1) if raw.strip()]
 
 
@@ -113,27 +117,13 @@ def _parse_question(raw: str, *, location: str) -> DatasetQuestion:
     try:
         return DatasetQuestion.model_validate_json(raw)
     except ValidationError as error:
-        said = error.errors(include_url=False)[0]["msg"]
-        raise InputError(f"{location} is not a question: {said}.", hint=f"Write it like {QUESTION_EXAMPLE}.") from None
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise InputError(f"{location} is not a question: {reason}.", hint=_QUESTION_HINT) from None
 
 
-def _index_messages(lines: Sequence[tuple[int, str]], *, count_tokens: TokenCounter) -> dict[str, GoldMessage]:
-    """Return the messages by `ref`. Invalid lines are skipped; the import rejects them with a reason."""
-    told = [said for _, raw in lines if (said := _parse_message(raw))]
-    return {
-        said.ref: GoldMessage(ref=said.ref, content=said.content, tokens=count_tokens(said.content)) for said in told
-    }
-
-
-def _parse_message(raw: str) -> _MessageLine | None:
+def _parse_line(raw: str, model: type[M]) -> M | None:
+    """Return the line as a model, or None when it is invalid; the import rejects such lines with a reason."""
     try:
-        return _MessageLine.model_validate_json(raw)
-    except ValidationError:
-        return None
-
-
-def _parse_timestamp(raw: str) -> datetime | None:
-    try:
-        return _TimestampLine.model_validate_json(raw).at
+        return model.model_validate_json(raw)
     except ValidationError:
         return None

@@ -1,26 +1,34 @@
-"""The environment of a benchmark: all services on a temporary empty database."""
+"""The environment of a benchmark: all services on a temporary empty database, and timing of calls."""
 
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
-import asyncpg
+from cyclopts import Parameter
+from cyclopts.validators import Number
 from pydantic import SecretStr
 
+from newton.clock import monotonic_ms
 from newton.db.embedded_server import temporary_server
-from newton.db.pool import translate_connect_errors
+from newton.db.pool import connect
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
+WARM_UP_ROUNDS = 10  # not counted: they open connections, prepare statements and fill caches
+AtLeastOne = Parameter(validator=Number(gte=1))
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchEnvironment:
-    """The running services, and the connection string of the database owner."""
+    """The services, and the connection string of the database owner."""
 
     newton: AgentServices
     owner_dsn: str
@@ -29,14 +37,14 @@ class BenchEnvironment:
 
 @asynccontextmanager
 async def open_environment(settings: Settings) -> AsyncGenerator[BenchEnvironment]:
-    """Open Newton on an empty database of the configured server, or of a temporary one."""
+    """Open Newton on a new database of the configured server, or of a temporary embedded server."""
     async with AsyncExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="newton-bench-"))
         if settings.database_url is None:
             owner, server = stack.enter_context(temporary_server(durable=True)).dsn("postgres"), "embedded"
         else:
-            given = settings.database_url.get_secret_value()
-            owner, server = await stack.enter_async_context(_scratch_database(given)), "external"
+            url = settings.database_url.get_secret_value()
+            owner, server = await stack.enter_async_context(_scratch_database(url)), "external"
         own = {"database_url": SecretStr(owner), "data_dir": Path(home), "agent": "bench"}
         newton = await stack.enter_async_context(open_newton(settings.model_copy(update=own)))
         yield BenchEnvironment(newton=newton, owner_dsn=owner, server_kind=server)
@@ -53,14 +61,34 @@ async def _scratch_database(url: str) -> AsyncGenerator[str]:
 
 
 async def vacuum_analyze(owner_dsn: str) -> None:
-    """Run VACUUM ANALYZE, so that the planner has statistics and an up-to-date visibility map."""
+    """Run VACUUM ANALYZE, so that statistics and the visibility map are up to date."""
     await _execute(owner_dsn, "vacuum analyze")
 
 
 async def _execute(url: str, statement: str) -> None:
-    with translate_connect_errors():
-        connection = await asyncpg.connect(url, timeout=10)
-    try:
+    async with connect(url) as connection:
         await connection.execute(statement)
-    finally:
-        await connection.close()
+
+
+async def measure_ms(call: Callable[[], Awaitable[object]]) -> float:
+    """Return the milliseconds that a call takes."""
+    started = monotonic_ms()
+    await call()
+    return monotonic_ms() - started
+
+
+async def measure_alternately(
+    questions: Sequence[str], *measures: Callable[[str], Awaitable[T]]
+) -> tuple[list[T], ...]:
+    """Return the results of each measure for each question, without the warm-up rounds.
+
+    The measures take turns, in reverse order in every other round, so that load on the machine affects all alike.
+    """
+    results = tuple(list[T]() for _ in measures)
+    for number, question in enumerate(questions):
+        pairs = list(zip(measures, results, strict=True))
+        for measure, values in pairs if number % 2 else reversed(pairs):
+            value = await measure(question)
+            if number >= WARM_UP_ROUNDS:
+                values.append(value)
+    return results

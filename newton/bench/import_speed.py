@@ -15,19 +15,12 @@ if TYPE_CHECKING:
 
 
 class RecordingEmbedder:
-    """An embedder that records its calls, so that they can be repeated alone."""
+    """An Embedder that records its calls, so that they can be repeated alone."""
 
     def __init__(self, embedder: "Embedder") -> None:
         self._embedder = embedder
+        self.identity, self.dimensions = embedder.identity, embedder.dimensions
         self.calls: list[Sequence[str]] = []
-
-    @property
-    def identity(self) -> str:
-        return self._embedder.identity
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         self.calls.append(texts)
@@ -36,7 +29,7 @@ class RecordingEmbedder:
 
 @dataclass(slots=True)
 class ImportSpeed:
-    """Lines imported and texts embedded, and the milliseconds that took."""
+    """Numbers of imported lines and embedded texts, with their milliseconds."""
 
     lines: int = 0
     import_ms: float = 0.0
@@ -56,32 +49,24 @@ async def time_import(
 
     Raises ProviderError when the embedder fails.
     """
-    overheard = await _warm_up(newton.scope.embedder) if newton.scope.embedder else None
+    embedder, recorder = newton.scope.embedder, None
+    if embedder:
+        await embedder.embed(["Good morning!"])  # the first call of a process is slower than later ones
+        recorder = RecordingEmbedder(embedder)
+    importer = replace(newton, scope=replace(newton.scope, embedder=recorder)).importer()
     started = monotonic_ms()
-    report = (
-        await replace(newton, scope=replace(newton.scope, embedder=overheard)).importer().run(path, progress=progress)
-    )
+    report = await importer.run(path, progress=progress)
     speed.import_ms += monotonic_ms() - started
     speed.lines += report.new
     if report.embedder_error:
-        raise ProviderError(report.embedder_error, hint="Mend that, or measure with NEWTON_EMBEDDING=none.")
-    if newton.scope.embedder and overheard:
-        await _embed_again(newton.scope.embedder, overheard.calls, speed)
+        raise ProviderError(report.embedder_error, hint="Fix the cause, or use NEWTON_EMBEDDING=none.")
+    if embedder and recorder:
+        started = monotonic_ms()
+        for texts in recorder.calls:
+            await embedder.embed(texts)
+        speed.embed_ms += monotonic_ms() - started
+        speed.texts += sum(len(texts) for texts in recorder.calls)
     return report
-
-
-async def _warm_up(embedder: "Embedder") -> RecordingEmbedder:
-    """The first call of a process is slower than any other."""
-    await embedder.embed(["Good morning!"])
-    return RecordingEmbedder(embedder)
-
-
-async def _embed_again(embedder: "Embedder", calls: Sequence[Sequence[str]], speed: ImportSpeed) -> None:
-    started = monotonic_ms()
-    for texts in calls:
-        await embedder.embed(texts)
-    speed.embed_ms += monotonic_ms() - started
-    speed.texts += sum(len(texts) for texts in calls)
 
 
 def _per_second(count: int, ms: float) -> float | None:

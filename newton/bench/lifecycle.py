@@ -1,4 +1,4 @@
-"""`newton bench lifecycle`: how long the daily job takes, on a day with much to do and on a day with nothing."""
+"""`newton bench lifecycle`: the duration of the daily job, with many transitions due and with none."""
 
 import random
 import time
@@ -10,11 +10,11 @@ from typing import Annotated, Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from newton.bench.environment import open_environment, vacuum_analyze
-from newton.bench.recall import AtLeastOne
+from newton.bench.environment import AtLeastOne, open_environment, vacuum_analyze
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.clock import SystemClock, monotonic_ms
 from newton.content.skills import Skill
+from newton.db.pool import Tx
 from newton.heart import activations, censors, episodes, procedures
 from newton.heart.activations import ActivationResult
 from newton.heart.censors import CensorRule
@@ -29,37 +29,34 @@ from newton.runtime.wiring import AgentServices
 T = TypeVar("T")
 
 SEED = 20_260
-FRACTIONS = (0.25, 0.5, 1.0)  # of the whole, to see how the time grows
+FRACTIONS = (0.25, 0.5, 1.0)  # of the memories, to show how the time grows
 BATCH = 500
 OUTCOMES: tuple[ActivationResult, ...] = ("success", "failure", "neutral")
 
 
 async def run_benchmark(*, memories: Annotated[int, AtLeastOne] = 10_000, json: JsonOption = False) -> None:
-    """Measure the daily lifecycle job on made-up memories: a quarter of them, half of them, all of them.
+    """Measure the daily lifecycle job on a quarter, half and all of the synthetic memories.
 
-    Seven tenths are facts, a fifth are episodes, and a tenth are procedures and censors with their records. The first
-    run finds a great deal due; the second finds nothing and must change nothing.
+    70 % are facts, 20 % episodes, and 10 % procedures and censors with activations. The first run applies many
+    transitions; the second finds none due.
 
     Example: newton bench lifecycle --memories 10000
 
     Parameters
     ----------
     memories:
-        How many there are at last.
+        Number of memories in the largest run.
     """
-    began = RunStart()
-    runs: list[dict[str, Any]] = []
-    written: dict[str, Any] = {}
-    for part in FRACTIONS:
-        async with open_environment(
-            load_settings().model_copy(update={"database_url": None, "embedding": "none"})
-        ) as here:
-            await _create_memories(here.newton, max(int(memories * part), 20))
-            await vacuum_analyze(here.owner_dsn)
-            runs.append({"memories": max(int(memories * part), 20), **await _measure_runs(here.newton)})
-            written = await collect_run_metadata(here, began, data_sha256=f"seed {SEED}", budgets=[])
+    start, runs, receipt = RunStart(), list[dict[str, Any]](), dict[str, Any]()
+    settings = load_settings().model_copy(update={"database_url": None, "embedding": "none"})
+    for count in (max(int(memories * fraction), 20) for fraction in FRACTIONS):
+        async with open_environment(settings) as env:
+            await _create_memories(env.newton, count)
+            await vacuum_analyze(env.owner_dsn)
+            runs.append({"memories": count, **await _measure_runs(env.newton)})
+            receipt = await collect_run_metadata(env, start, data_sha256=f"seed {SEED}", budgets=[])
     if json:
-        formatting.print_json({"runs": runs, "receipt": written})
+        formatting.print_json({"runs": runs, "receipt": receipt})
     else:
         _print_table(runs)
 
@@ -79,52 +76,49 @@ async def _measure_runs(newton: AgentServices) -> dict[str, Any]:
 
 async def _create_memories(newton: AgentServices, count: int) -> None:
     """Create `count` memories dated over the last four months."""
-    dice, now = random.Random(SEED), SystemClock().now()
-    own = newton.scope.at("bench").write_context()
-    told = [_make_fact(n, dice, now) for n in range(count * 7 // 10)]
-    again = [replace(dice.choice(told), ref=f"again {n}", source=f"source {n % 5}") for n in range(len(told) // 2)]
-    for batch in _split_batches([*told, *again]):
+    rng, now = random.Random(SEED), SystemClock().now()
+    ctx = newton.scope.at("bench").write_context()
+    facts = [_make_fact(n, rng, now) for n in range(count * 7 // 10)]
+    repeated = [replace(rng.choice(facts), ref=f"again {n}", source=f"source {n % 5}") for n in range(len(facts) // 2)]
+    for batch in _split_batches([*facts, *repeated]):
         async with newton.scope.transaction() as tx:
-            await fact_store.add_facts(tx, batch, ctx=own)
-    for batch in _split_batches([_make_episode(n, dice, now) for n in range(count // 5)]):
+            await fact_store.add_facts(tx, batch, ctx=ctx)
+    for batch in _split_batches([_make_episode(n, rng, now) for n in range(count // 5)]):
         async with newton.scope.transaction() as tx:
-            await episodes.add_episodes(tx, batch, ctx=own)
-    await _create_censors_and_procedures(newton, own, count // 20, dice)
-
-
-async def _create_censors_and_procedures(
-    newton: AgentServices, own: LifecycleContext, count: int, dice: random.Random
-) -> None:
+            await episodes.add_episodes(tx, batch, ctx=ctx)
     async with newton.scope.transaction() as tx:
-        rules = [CensorRule(trigger=f"touch wire {n}", reason="it is live") for n in range(count)]
-        known = await censors.add_rules(tx, rules, ctx=own)
-        for n in range(count):
-            skill = Skill(name=f"wire-{n}", description=f"Mend wire {n}.", core=("Look.", "Mend."))
-            await procedures.add_procedure(tx, skill, ctx=own)
-        listed = [p.memory_id for p in await procedures.list_versions(tx, agent_id=newton.scope.agent_id)]
-        for _ in range(6):
-            await activations.record_activations(
-                tx, "censor", dice.sample(known, len(known) // 2), stage="bench", ctx=own
-            )
-            await activations.record_activations(tx, "procedure", listed, stage="bench", ctx=own)
-        for memory_id in listed:
-            await activations.record_result(tx, "procedure", memory_id, dice.choice(OUTCOMES), ctx=own)
+        await _create_censors_and_procedures(tx, ctx, count // 20, rng)
 
 
-def _make_fact(n: int, dice: random.Random, now: datetime) -> NewFact:
+async def _create_censors_and_procedures(tx: Tx, ctx: LifecycleContext, count: int, rng: random.Random) -> None:
+    rules = [CensorRule(trigger=f"touch wire {n}", reason="it is live") for n in range(count)]
+    censor_ids = await censors.add_rules(tx, rules, ctx=ctx)
+    for n in range(count):
+        skill = Skill(name=f"wire-{n}", description=f"Mend wire {n}.", core=("Look.", "Mend."))
+        await procedures.add_procedure(tx, skill, ctx=ctx)
+    procedure_ids = [one.memory_id for one in await procedures.list_versions(tx, agent_id=ctx.agent_id)]
+    for _ in range(6):
+        sample = rng.sample(censor_ids, len(censor_ids) // 2)
+        await activations.record_activations(tx, "censor", sample, stage="bench", ctx=ctx)
+        await activations.record_activations(tx, "procedure", procedure_ids, stage="bench", ctx=ctx)
+    for memory_id in procedure_ids:
+        await activations.record_result(tx, "procedure", memory_id, rng.choice(OUTCOMES), ctx=ctx)
+
+
+def _make_fact(n: int, rng: random.Random, now: datetime) -> NewFact:
     return NewFact(
         ref=f"fact {n}",
-        content=f"Person {n % 400} and thing {n}: {dice.choice(('red', 'green', 'blue'))} in room {n % 97}",
+        content=f"Person {n % 400} and thing {n}: {rng.choice(('red', 'green', 'blue'))} in room {n % 97}",
         subject=f"Person {n % 400}",
         attribute=("lives in", "likes", "owns", "met", "fears")[n // 400 % 5],
-        valid_from=now - timedelta(days=dice.random() * 120),
+        valid_from=now - timedelta(days=rng.random() * 120),
     )
 
 
-def _make_episode(n: int, dice: random.Random, now: datetime) -> NewEpisode:
-    at = now - timedelta(days=dice.random() * 120)
-    words = " ".join(f"We talked about thing {dice.randrange(9_999)}." for _ in range(120))
-    return NewEpisode(ref=f"episode {n}", title=f"Day {n}", content=words, started_at=at, ended_at=at)
+def _make_episode(n: int, rng: random.Random, now: datetime) -> NewEpisode:
+    at = now - timedelta(days=rng.random() * 120)
+    content = " ".join(f"We talked about thing {rng.randrange(9_999)}." for _ in range(120))
+    return NewEpisode(ref=f"episode {n}", title=f"Day {n}", content=content, started_at=at, ended_at=at)
 
 
 def _split_batches(items: Sequence[T]) -> list[Sequence[T]]:
@@ -132,11 +126,9 @@ def _split_batches(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _print_table(runs: Sequence[dict[str, Any]]) -> None:
-    table = Table("memories", "day", "steps", "ms", "of it own CPU ms", title="The daily lifecycle job")
+    table = Table("memories", "day", "transitions", "ms", "own CPU ms", title="The daily lifecycle job")
     for run in runs:
         for name in ("busy", "quiet"):
-            figures = run[name]
-            table.add_row(
-                f"{run['memories']:,}", name, str(figures["steps"]), f"{figures['ms']:,}", f"{figures['own_cpu_ms']:,}"
-            )
+            steps, ms, cpu_ms = (f"{run[name][key]:,}" for key in ("steps", "ms", "own_cpu_ms"))
+            table.add_row(f"{run['memories']:,}", name, steps, ms, cpu_ms)
     Console().print(table)

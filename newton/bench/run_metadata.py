@@ -1,4 +1,4 @@
-"""Metadata of a run, for comparisons: data, code, settings and machine."""
+"""Metadata of a benchmark run, for comparison with other runs: data, code, settings and machine."""
 
 import os
 import platform
@@ -20,36 +20,32 @@ CPU_INFO_PATH = Path("/proc/cpuinfo")
 UNKNOWN = "unknown"
 
 
-def _now() -> datetime:
-    return SystemClock().now()
-
-
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """The start time of the run. Create it first."""
+    """The start time of a run. Create it first."""
 
-    started_at: datetime = field(default_factory=_now)
+    started_at: datetime = field(default_factory=SystemClock().now)
     started_ms: float = field(default_factory=monotonic_ms)
 
 
 async def collect_run_metadata(
-    ctx: BenchEnvironment, start: RunStart, *, data_sha256: str, budgets: Sequence[int], **options: object
+    env: BenchEnvironment, start: RunStart, *, data_sha256: str, budgets: Sequence[int], **options: object
 ) -> dict[str, Any]:
-    """Return the metadata of a run; `options` are those of the command."""
+    """Return the metadata of a run as JSON. `options` are options of the command."""
     return {
         "data_sha256": data_sha256,
         "commit": git_commit(Path(__file__).parent),
-        "settings": {**_describe_settings(ctx, budgets), **options},
-        "machine": await _describe_machine(ctx.newton),
+        "settings": {**_describe_settings(env, budgets), **options},
+        "machine": await _describe_machine(env.newton),
         "started_at": start.started_at.isoformat(),
         "seconds": round((monotonic_ms() - start.started_ms) / 1_000, 1),
     }
 
 
 def git_commit(folder: Path) -> str:
-    """The commit this code is of, or "unknown" when it is installed and not a checkout; "-dirty" when it was changed.
+    """Return the commit of this code, with "-dirty" for uncommitted changes; "unknown" outside a repository.
 
-    An environment often lies inside somebody else's repository, so that repository must know this very file.
+    An installed package may be inside the repository of another project, so the repository must contain this package.
     """
     if not _run_git(folder, "ls-files", "--error-unmatch", "__init__.py"):
         return UNKNOWN
@@ -64,19 +60,17 @@ def _run_git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _describe_settings(ctx: BenchEnvironment, budgets: Sequence[int]) -> dict[str, Any]:
-    newton = ctx.newton
+def _describe_settings(env: BenchEnvironment, budgets: Sequence[int]) -> dict[str, Any]:
+    newton, embedder = env.newton, env.newton.scope.embedder
     return {
-        "embedding": newton.scope.embedder.identity if newton.scope.embedder else None,
-        "dimensions": newton.scope.embedder.dimensions if newton.scope.embedder else None,
+        "embedding": embedder.identity if embedder else None,
+        "dimensions": embedder.dimensions if embedder else None,
         "profile": newton.settings.profile or "the frame's own",
         "frames": sorted(newton.frames),
         "budgets": list(budgets),
-        "widths": {
-            str(budget): {k: w._asdict() for k, w in compute_search_limits(budget).items()} for budget in budgets
-        },
+        "widths": {str(size): {k: w._asdict() for k, w in compute_search_limits(size).items()} for size in budgets},
         "bm25": {"k1": K1, "b": B},
-        "database": ctx.server_kind,
+        "database": env.server_kind,
     }
 
 
@@ -98,8 +92,8 @@ def cpu_name() -> str:
         text = CPU_INFO_PATH.read_text(encoding="utf-8")
     except OSError:
         text = ""
-    named = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine() or UNKNOWN
+    names = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine() or UNKNOWN
 
 
 def _memory_gib() -> float | None:

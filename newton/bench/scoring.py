@@ -1,16 +1,16 @@
-"""Scores: evidence recall of a context, and percentiles of latencies. Pure."""
+"""Metrics: evidence recall of contexts, and percentiles of latencies. Pure functions."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-# A context shows at most so much of one memory; a longer line cannot stand in it word for word.
+# A context contains at most this many tokens of one memory; a longer line cannot occur in it verbatim.
 MAX_VERBATIM_TOKENS = 110
 MIN_WORD_OVERLAP = 0.8
 
 
-class ContextItem(Protocol):
+class ScoredItem(Protocol):
     """The fields of a context item that scoring needs."""
 
     @property
@@ -23,7 +23,7 @@ class ContextItem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldMessage:
-    """A line that holds evidence, with the tokens of its words."""
+    """A line of dialogue that contains evidence, with its token count."""
 
     ref: str
     content: str
@@ -32,8 +32,11 @@ class GoldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSample:
-    """One context for one question, measured. `counted` is what its text costs, whatever the bundle says; it is not
-    `whole` when a source was late or down."""
+    """The measurements of one context for one question.
+
+    `tokens` is the count of the bundle, `counted_tokens` that of its text. A context is not complete when a source
+    failed or was late.
+    """
 
     type: str
     budget: int
@@ -46,24 +49,24 @@ class RecallSample:
 
 
 def word_overlap(line: str, text: str) -> float:
-    """The share of the line's words that the text has too, each as often as the text has it.
+    """Return the share of the line's words that occur in the text, counted with repetitions.
 
     >>> word_overlap("no, no and no", "no, he said no")
     0.5
     """
-    wanted = Counter(line.split())
-    return (wanted & Counter(text.split())).total() / wanted.total() if wanted else 1.0
+    words = Counter(line.split())
+    return (words & Counter(text.split())).total() / words.total() if words else 1.0
 
 
-def is_in_context(gold: GoldMessage, items: Iterable[ContextItem]) -> bool:
-    """Return whether the items contain nearly all words of the line, or its summary if it is long."""
+def is_in_context(gold: GoldMessage, items: Iterable[ScoredItem]) -> bool:
+    """Return True when the items contain nearly all words of the line, or its summary if the line is long."""
     own = [item for item in items if gold.ref in item.refs]
     if gold.tokens > MAX_VERBATIM_TOKENS:
         return any(item.detail == "summary" for item in own)
     return any(word_overlap(gold.content, item.text) >= MIN_WORD_OVERLAP for item in own)
 
 
-def evidence_recall(gold_messages: Collection[GoldMessage | None], items: Collection[ContextItem]) -> float:
+def evidence_recall(gold_messages: Collection[GoldMessage | None], items: Collection[ScoredItem]) -> float:
     """Return the share of gold lines in the context. None is an unknown line, which counts as missed."""
     return mean([float(gold is not None and is_in_context(gold, items)) for gold in gold_messages])
 
@@ -73,7 +76,7 @@ def mean(values: Collection[float]) -> float:
 
 
 def percentile(values: Collection[float], share: float) -> float:
-    """The value below which that share of the values lies, in between two of them if need be.
+    """Return a percentile by linear interpolation; 0 for no values.
 
     >>> percentile([1, 2, 3, 10], 0.5)
     2.5
@@ -81,10 +84,10 @@ def percentile(values: Collection[float], share: float) -> float:
     if not values:
         return 0.0
     ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
+    position = share * (len(ordered) - 1)
+    low = int(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 def p50_and_p95(times: Collection[float]) -> dict[str, float]:
@@ -92,28 +95,23 @@ def p50_and_p95(times: Collection[float]) -> dict[str, float]:
 
 
 def summarize_by_budget(samples: Sequence[RecallSample]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of each budget over all questions."""
-    return {str(budget): _summarize(own) for budget, own in _group_by(samples, "budget").items()}
+    """Return the metrics of all questions by budget."""
+    return {budget: _summarize(own) for budget, own in _group_by(samples, "budget").items()}
 
 
-def recall_by_type(samples: Sequence[RecallSample]) -> dict[str, dict[str, float]]:
-    """The evidence of each kind of question at each budget."""
-    return {str(kind): _recall_by_budget(own) for kind, own in _group_by(samples, "type").items()}
+def recall_by(samples: Sequence[RecallSample], field: Literal["type", "variant"]) -> dict[str, dict[str, float]]:
+    """Return the mean evidence recall at each budget, by type of question or by variant of the context."""
+    return {
+        value: {budget: _mean_recall(some) for budget, some in _group_by(own, "budget").items()}
+        for value, own in _group_by(samples, field).items()
+    }
 
 
-def recall_by_variant(samples: Sequence[RecallSample]) -> dict[str, dict[str, float]]:
-    """The evidence of each way of making contexts at each budget, in the order in which the ways were tried."""
-    ways = dict.fromkeys(sample.variant for sample in samples)
-    return {way: _recall_by_budget([sample for sample in samples if sample.variant == way]) for way in ways}
-
-
-def _recall_by_budget(samples: Sequence[RecallSample]) -> dict[str, float]:
-    return {str(budget): _mean_recall(at) for budget, at in _group_by(samples, "budget").items()}
-
-
-def _group_by(samples: Sequence[RecallSample], field: str) -> Mapping[Any, list[RecallSample]]:
-    values = sorted({getattr(sample, field) for sample in samples})
-    return {value: [sample for sample in samples if getattr(sample, field) == value] for value in values}
+def _group_by(samples: Sequence[RecallSample], field: str) -> dict[str, list[RecallSample]]:
+    """Group the samples by a field. Variants keep their order, other values are sorted."""
+    values = dict.fromkeys(getattr(sample, field) for sample in samples)
+    ordered = list(values) if field == "variant" else sorted(values)
+    return {str(value): [sample for sample in samples if getattr(sample, field) == value] for value in ordered}
 
 
 def _mean_recall(samples: Sequence[RecallSample]) -> float:

@@ -1,4 +1,4 @@
-"""`newton bench soak`: days of the daemon's jobs in minutes, with their memory, their slots and their reasons."""
+"""`newton bench soak`: the scheduled jobs of a day in minutes, with memory use, missed slots and reasons."""
 
 import asyncio
 import random
@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -28,32 +29,26 @@ from newton.runtime.jobs.worker import JobWorker, RunFunction, WorkerTimings
 from newton.runtime.wiring import AgentServices
 
 AGENT_COUNT, SEED = 3, 24
-SAMPLE_INTERVAL_SECONDS, WRITE_INTERVAL_SECONDS = 2.0, 0.5  # seconds
-
-
-class SoakJobRun(NamedTuple):
-    """A run as the worker did it."""
-
-    agent: str
-    name: str
-    slot: datetime
+SAMPLE_INTERVAL_SECONDS, WRITE_INTERVAL_SECONDS = 2.0, 0.5
 
 
 @dataclass(slots=True)
 class SoakMonitor:
-    """Observations of a soak: job runs, and memory samples as (seconds, MiB)."""
+    """Observations of a soak: how often each (agent, job, slot) ran, and memory samples as (seconds, MiB)."""
 
     started_ms: float = field(default_factory=monotonic_ms)
-    job_runs: list[SoakJobRun] = field(default_factory=list[SoakJobRun])
+    job_runs: Counter[tuple[str, str, datetime]] = field(default_factory=Counter[tuple[str, str, datetime]])
     memory_samples: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
 
     def record_runs(self, run: RunFunction) -> RunFunction:
-        async def seen(claimed: ClaimedRun) -> JobOutcome:
+        """Return the function with a count of its completed runs."""
+
+        async def counted(claimed: ClaimedRun) -> JobOutcome:
             outcome = await run(claimed)
-            self.job_runs.append(SoakJobRun(claimed.agent, claimed.name, claimed.slot))
+            self.job_runs[claimed.agent, claimed.name, claimed.slot] += 1
             return outcome
 
-        return seen
+        return counted
 
     async def sample_memory(self) -> None:
         while True:
@@ -63,12 +58,12 @@ class SoakMonitor:
 
 def resident_memory_mib() -> float:
     """Return the resident memory of this process in MiB."""
-    words = Path("/proc/self/status").read_text(encoding="ascii").split()
-    return int(words[words.index("VmRSS:") + 1]) / 1_024
+    fields = Path("/proc/self/status").read_text(encoding="ascii").split()
+    return int(fields[fields.index("VmRSS:") + 1]) / 1_024
 
 
 def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> dict[str, JobSchedule]:
-    """Return the schedules, `factor` times faster. Pure."""
+    """Return the schedules, accelerated by the factor. Pure."""
     return {
         name: replace(schedule, every=schedule.every / factor, offset=schedule.offset / factor)
         for name, schedule in schedules.items()
@@ -90,93 +85,89 @@ def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
 
 async def run_benchmark(
     *,
-    minutes: Annotated[float, Parameter(help="How long it takes.")] = 20,
-    hours: Annotated[float, Parameter(help="How much of the calendar passes meanwhile.")] = 24,
+    minutes: Annotated[float, Parameter(help="Duration of the run.")] = 20,
+    hours: Annotated[float, Parameter(help="Simulated time.")] = 24,
     json: JsonOption = False,
 ) -> None:
-    """Measure the daemon's jobs over a day that is squeezed into minutes, while agents go on being told things.
+    """Run the scheduled jobs of a day within minutes, while agents store memories.
 
     Example: newton bench soak --minutes 3 --hours 3.6
     """
-    began, factor = RunStart(), hours * 60 / minutes
-    schedules, watch = accelerate_schedules(SCHEDULES, factor), SoakMonitor()
-    async with open_environment(load_settings().model_copy(update={"database_url": None})) as here:
-        minds = AgentRegistry(here.newton)
-        ends = await _run_soak(minds, schedules, watch, seconds=minutes * 60)
-        figures = await _collect_results(minds, schedules, watch, ends)
-        written = await collect_run_metadata(here, began, data_sha256=f"seed {SEED}", budgets=[])
-    told = {"minutes": minutes, "hours": hours, **figures}
+    start = RunStart()
+    schedules, monitor = accelerate_schedules(SCHEDULES, hours * 60 / minutes), SoakMonitor()
+    async with open_environment(load_settings().model_copy(update={"database_url": None})) as env:
+        registry = AgentRegistry(env.newton)
+        ended_at = await _run_soak(registry, schedules, monitor, seconds=minutes * 60)
+        results = await _collect_results(registry, schedules, monitor, ended_at)
+        receipt = await collect_run_metadata(env, start, data_sha256=f"seed {SEED}", budgets=[])
+    figures = {"minutes": minutes, "hours": hours, **results}
     if json:
-        formatting.print_json({**told, "receipt": written})
+        formatting.print_json({**figures, "receipt": receipt})
     else:
-        print("\n".join(f"{name}: {value}" for name, value in told.items()))
+        print("\n".join(f"{name}: {value}" for name, value in figures.items()))
 
 
 async def _run_soak(
-    minds: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, *, seconds: float
+    registry: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, *, seconds: float
 ) -> datetime:
-    """Works so long, and returns when it ended."""
-    stop = asyncio.Event()
-    worker = JobWorker(
-        minds.default.scope.db, monitor.record_runs(build_runner(minds)), WorkerTimings(tick=0.5, poll=0.25)
-    )
+    """Run the jobs for some seconds and return the time of the end."""
+    stop, run = asyncio.Event(), monitor.record_runs(build_runner(registry))
+    worker = JobWorker(registry.default.scope.db, run, WorkerTimings(tick=0.5, poll=0.25))
     for number in range(AGENT_COUNT):
-        await minds.create(f"soak {number}")
+        await registry.create(f"soak {number}")
     async with asyncio.TaskGroup() as tasks:
-        looking, telling = tasks.create_task(monitor.sample_memory()), tasks.create_task(_write_memories(minds))
+        background = [tasks.create_task(monitor.sample_memory()), tasks.create_task(_write_memories(registry))]
         tasks.create_task(worker.work(schedules, stop))
         await asyncio.sleep(seconds)
-        looking.cancel()
-        telling.cancel()
-        ends = SystemClock().now()
+        for task in background:
+            task.cancel()
+        ended_at = SystemClock().now()
         stop.set()
-    return ends
+    return ended_at
 
 
-async def _write_memories(minds: AgentRegistry) -> None:
-    """Facts, and conversations long enough to be summarised."""
-    dice, number = random.Random(SEED), 0
-    while True:
-        newton = await minds.get(f"soak {number % AGENT_COUNT}")
-        subject, thing = f"person {dice.randrange(40)}", f"thing {dice.randrange(500)}"
+async def _write_memories(registry: AgentRegistry) -> None:
+    """Store facts, and conversations that are long enough for a summary."""
+    rng = random.Random(SEED)
+    for number in count():
+        newton = await registry.get(f"soak {number % AGENT_COUNT}")
+        subject, thing = f"person {rng.randrange(40)}", f"thing {rng.randrange(500)}"
         content = f"Subject {subject} keeps {thing} in place {number}"
         await newton.memories("bench").remember(FactDraft(content=content, subject=subject, attribute="keeps"))
         await _append_message(newton, f"talk {number // 60}", content)
-        number += 1
         await asyncio.sleep(WRITE_INTERVAL_SECONDS)
 
 
 async def _append_message(newton: AgentServices, ref: str, content: str) -> None:
-    now = newton.scope.now()
-    ctx = newton.scope.at("bench").write_context()
+    now, ctx = newton.scope.now(), newton.scope.at("bench").write_context()
     async with newton.scope.transaction() as tx:
         session_id = await sessions.ensure_session(tx, agent_id=newton.scope.agent_id, ref=ref, now=now)
-        line = Message(role="user", content=content, said_at=now)
-        await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
+        message = Message(role="user", content=content, said_at=now)
+        await sessions.append(tx, [message], session_id=session_id, ctx=ctx)
 
 
 async def _collect_results(
-    minds: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, ends: datetime
+    registry: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, ended_at: datetime
 ) -> dict[str, Any]:
-    runs = Counter(monitor.job_runs)
-    last = {name: schedule.last_slot(ends - timedelta(seconds=2)) for name, schedule in schedules.items()}
-    lost, unexplained = list[str](), list[str]()
+    due = {name: schedule.last_slot(ended_at - timedelta(seconds=2)) for name, schedule in schedules.items()}
+    late, unexplained = list[str](), list[str]()
     for number in range(AGENT_COUNT):
-        newton = await minds.get(f"soak {number}")
-        async with newton.scope.transaction() as tx:
-            known = await queue.latest_runs(tx, agent_id=newton.scope.agent_id)
-            given_up = await queue.list_dead(tx, agent_id=newton.scope.agent_id)
-        lost += [name for name, slot in last.items() if name not in known or known[name].slot < slot]
-        unexplained += [name for name, one in known.items() if not (one.reason or one.error or one.state == "queued")]
-        unexplained += [one.name for one in given_up]
-    points = monitor.memory_samples
-    by_name = Counter(one.name for one in monitor.job_runs)
+        scope = (await registry.get(f"soak {number}")).scope
+        async with scope.transaction() as tx:
+            runs = await queue.latest_runs(tx, agent_id=scope.agent_id)
+            dead = await queue.list_dead(tx, agent_id=scope.agent_id)
+        late += [name for name, slot in due.items() if name not in runs or runs[name].slot < slot]
+        unexplained += [name for name, run in runs.items() if not (run.reason or run.error or run.state == "queued")]
+        unexplained += [run.name for run in dead]
+    runs_by_name = Counter[str]()
+    for (_, name, _), times in monitor.job_runs.items():
+        runs_by_name[name] += times
     return {
-        "runs": runs.total(),
-        "done twice": sum(1 for times in runs.values() if times > 1),
-        "jobs behind their last slot": lost,
+        "runs": monitor.job_runs.total(),
+        "done twice": sum(times > 1 for times in monitor.job_runs.values()),
+        "jobs behind their last slot": late,
         "jobs without a reason, or given up": unexplained,
-        "most MiB": round(max(mib for _, mib in points)),
-        "MiB a minute, last half": round(slope_per_minute(points), 2),
-        "runs of each": dict(by_name.most_common()),
+        "most MiB": round(max(mib for _, mib in monitor.memory_samples)),
+        "MiB a minute, last half": round(slope_per_minute(monitor.memory_samples), 2),
+        "runs of each": dict(runs_by_name.most_common()),
     }

@@ -1,6 +1,6 @@
 """The JSON of a context: the answer of `POST /v1/context`, `newton context --json`, a turn and the client.
 
-These are TypedDicts, so that a context is built once (`Bundle.as_json`) and is not validated again.
+Each type is a TypedDict, so that a context is built once (`Bundle.as_json`) and is not validated again.
 """
 
 from typing import Any, Literal, NotRequired

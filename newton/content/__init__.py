@@ -1,1 +1,1 @@
-"""Frames, profiles and other content that ships as data, read from YAML into frozen, validated models."""
+"""Frames, profiles, skills and documents, read from files into frozen, validated models."""

@@ -1,4 +1,4 @@
-"""Frames: how an input is interpreted, as data that a user can edit."""
+"""Frames: how to interpret an input, as YAML files that a user can edit."""
 
 import functools
 import re
@@ -10,22 +10,14 @@ from typing import Annotated, Literal, cast
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from newton.content.package_data import data_folder
-from newton.content.yaml_models import (
-    NamedModel,
-    StrictModel,
-    build_model,
-    get_by_name,
-    list_content_files,
-    read_folder,
-)
+from newton.content.yaml_models import NamedModel, StrictModel, build_model, get_by_name, list_files, read_folder
 from newton.content.yaml_source import YamlDocument, load_yaml
 
 Stakes = Literal["low", "medium", "high", "critical"]
 
-PACK_FILE = "pack.yaml"  # describes a pack, beside the frames in its folder
-EXTENDED_LISTS = ("patterns", "examples")  # fields that a frame adds to the frame it extends
-
-NEUTRAL_PRIORITY = 0.5  # the priority of a kind that a frame does not name
+PACK_FILE = "pack.yaml"  # the description of a pack, in one folder with the pack's frames
+EXTENDED_LISTS = ("patterns", "examples")  # a frame appends its items to those of the frame that it extends
+NEUTRAL_PRIORITY = 0.5  # the priority of a kind that a frame does not list
 
 Priority = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -52,7 +44,7 @@ PRIORITY_KINDS = frozenset(KindPriorities.model_fields)
 
 
 class LayerShares(StrictModel):
-    """The shares in which a frame splits the flexible part of a context; they scale with any token limit."""
+    """The shares of the layers in the flexible part of a context. Only their ratios matter."""
 
     decisions: Share = 2_000
     facts: Share = 1_500
@@ -60,9 +52,9 @@ class LayerShares(StrictModel):
     episodes: Share = 1_000
 
     @model_validator(mode="after")
-    def _shares_something(self) -> "LayerShares":
+    def _check_sum(self) -> "LayerShares":
         if not sum(self.shares.values()):
-            raise ValueError("gives nothing to any layer")
+            raise ValueError("gives no share to any layer")
         return self
 
     @property
@@ -71,22 +63,20 @@ class LayerShares(StrictModel):
 
 
 class FramePattern(StrictModel):
-    """A phrase, or an alternation of phrases, whose presence is evidence for a frame."""
+    """A phrase, or an alternation of phrases, that is evidence for a frame."""
 
     match: Text = Field(description="A phrase or an alternation of phrases, such as 'should (we|i)'.")
-    weight: float = Field(
-        gt=0, le=1, description="How strong the phrase is as evidence for the frame, above 0 up to 1."
-    )
+    weight: float = Field(gt=0, le=1, description="The strength of the evidence, above 0 and at most 1.")
 
     @field_validator("match")
     @classmethod
-    def _compiles(cls, match: str) -> str:
+    def _check_pattern(cls, match: str) -> str:
         try:
-            found = re.compile(match).match("")
+            empty_match = re.compile(match).match("")
             _compile_whole_words(match)
         except re.error as error:
             raise ValueError(f"is not a pattern: {error}") from None
-        if found:
+        if empty_match:
             raise ValueError("matches the empty text, so it would match everything")
         return match
 
@@ -101,51 +91,41 @@ def _compile_whole_words(match: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """Collapse white space to single spaces and typographic apostrophes to ASCII."""
+    """Replace runs of white space by a space, and typographic apostrophes by ASCII."""
     return " ".join(text.split()).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
 class Frame(NamedModel):
-    """Interpretation of an input: its questions, priorities, scoring profile and layer shares."""
+    """The interpretation of an input: questions, priorities, scoring profile and layer shares."""
 
-    description: Text = Field(description="One sentence: which inputs the frame is for.")
-    questions: tuple[Text, ...] = Field(
-        min_length=2, max_length=4, description="Two to four short questions; each context repeats them."
-    )
-    domains: tuple[Text, ...] = Field(
-        default=(), description="The domains to activate: procedures and censors of these apply."
-    )
-    priorities: KindPriorities = Field(
-        default=KindPriorities(), description="A number from 0 to 1 for each kind of memory."
-    )
-    profile: str = Field(default="evidence", description="The name of a profile: how memories are scored.")
-    budget: LayerShares = Field(
-        default=LayerShares(), description="Shares for decisions, facts, procedures and episodes."
-    )
-    floor: Priority = Field(
-        default=0.0, description="The minimum evidence of a memory in the context; lines of dialogue are exempt."
-    )
+    description: Text = Field(description="One sentence: the inputs that the frame is for.")
+    questions: tuple[Text, ...] = Field(min_length=2, max_length=4, description="Two to four short questions.")
+    domains: tuple[Text, ...] = Field(default=(), description="Procedures and censors of these domains apply.")
+    priorities: KindPriorities = Field(default=KindPriorities(), description="A number from 0 to 1 by kind of memory.")
+    profile: str = Field(default="evidence", description="The name of the profile that scores memories.")
+    budget: LayerShares = Field(default=LayerShares(), description="Shares of decisions, facts, procedures, episodes.")
+    floor: Priority = Field(default=0.0, description="The minimum evidence of a memory; lines of dialogue are exempt.")
     default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
     category: Text = Field(default="process", description="The category of a decision made under this frame.")
-    censors: tuple[Text, ...] = Field(default=(), description="What not to do while this frame is active.")
+    censors: tuple[Text, ...] = Field(default=(), description="Prohibitions while this frame is active.")
     patterns: tuple[FramePattern, ...] = Field(default=(), description="Phrases that are evidence for the frame.")
     examples: tuple[Text, ...] = Field(default=(), description="Inputs typical of the frame.")
 
     @field_validator("questions")
     @classmethod
-    def _are_short(cls, questions: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_questions(cls, questions: tuple[str, ...]) -> tuple[str, ...]:
         for question in questions:
             if len(question.split()) >= 12:
-                raise ValueError(f"must stay under 12 words each; this one does not: {question!r}")
+                raise ValueError(f"must have fewer than 12 words each; this one has more: {question!r}")
         return questions
 
     @field_validator("profile")
     @classmethod
-    def _profile_exists(cls, profile: str, info: ValidationInfo) -> str:
+    def _check_profile(cls, profile: str, info: ValidationInfo) -> str:
         context = cast("dict[str, set[str]]", info.context or {})
         known = context.get("profiles", {profile})
         if profile not in known:
-            raise ValueError(f"names no profile: {profile!r} is not one of {', '.join(sorted(known))}")
+            raise ValueError(f"is not the name of a profile: {profile!r} is not one of {', '.join(sorted(known))}")
         return profile
 
     def priority(self, kind: str) -> float:
@@ -153,22 +133,22 @@ class Frame(NamedModel):
         return getattr(self.priorities, kind) if kind in PRIORITY_KINDS else NEUTRAL_PRIORITY
 
     def matching_patterns(self, text: str) -> tuple[FramePattern, ...]:
-        """Return the patterns found in the text. Time grows with the text: pass an input's first lines."""
+        """Return the patterns found in the text. The time is linear in the text: pass only its first lines."""
         plain = _normalize(text)
         return tuple(pattern for pattern in self.patterns if _compile_whole_words(pattern.match).search(plain))
 
     def matched_phrases(self, text: str) -> tuple[str, ...]:
-        """Return the phrases that the patterns found in the text, heaviest pattern first."""
+        """Return the matches of the patterns in the text, by descending weight of the pattern."""
         plain = _normalize(text)
         ordered = sorted(self.patterns, key=lambda pattern: -pattern.weight)
         return tuple(found[0] for pattern in ordered if (found := _compile_whole_words(pattern.match).search(plain)))
 
 
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
-    """Load the frames that ship with Newton, overlaid by the user's own folder.
+    """Load the frames that ship with Newton; those of the folder `extra` replace or extend them.
 
-    `profiles` are the profile names a frame may use; by default those that ship. Raises ConfigError with file and line
-    for the first mistake; then nothing is loaded.
+    A frame may use the profiles named in `profiles` (default: those that ship). Raises ConfigError with file and line
+    for the first mistake.
     """
     frames = read_folder(data_folder("frames"), Frame, _validation_context(profiles))
     return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
@@ -177,15 +157,13 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
 def overlay_frames(
     frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None
 ) -> dict[str, Frame]:
-    """Return the frames with those of the folder added; the same name replaces a frame.
+    """Return the frames with those of the folder added; a frame replaces the frame of the same name.
 
-    A frame with `extends` inherits each field it does not set. Raises ConfigError as `load_frames` does.
+    A frame with `extends` inherits each field that it does not set. Raises ConfigError as `load_frames` does.
     """
-    files, context = list_content_files(folder, exclude=PACK_FILE), _validation_context(profiles)
-    return {
-        **frames,
-        **{path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files},
-    }
+    files, context = list_files(folder, exclude=PACK_FILE), _validation_context(profiles)
+    own = {path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files}
+    return {**frames, **own}
 
 
 def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
@@ -193,18 +171,18 @@ def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
 
 
 def _apply_extends(document: YamlDocument, known: Mapping[str, Frame]) -> YamlDocument:
-    """Merge the document into the frame it extends: mappings by field, patterns and examples appended."""
-    given = document.value
-    own = dict(cast("dict[str, object]", given)) if isinstance(given, dict) else dict[str, object]()
+    """Merge the document into the frame that it extends: merge mappings by field, append EXTENDED_LISTS."""
+    value = document.value
+    own = dict(cast("dict[str, object]", value)) if isinstance(value, dict) else dict[str, object]()
     name = own.pop("extends", None)
     if name is None:
         return document
     if not isinstance(name, str) or name not in known:
-        what = f"extends no frame: {name!r} is not one of {', '.join(sorted(known))}."
-        raise document.error(("extends",), what, "Name one of them, or leave the line out.")
+        what = f"cannot extend {name!r}: it is not one of {', '.join(sorted(known))}."
+        raise document.error(("extends",), what, "Name one of these frames, or delete the line.")
     base: dict[str, object] = known[name].model_dump(exclude_unset=True)
-    joined = {field: _merge_field(field, base.get(field), value) for field, value in own.items()}
-    return replace(document, value={**base, "name": document.path.stem, **joined})
+    merged = {field: _merge_field(field, base.get(field), value) for field, value in own.items()}
+    return replace(document, value={**base, "name": document.path.stem, **merged})
 
 
 def _merge_field(field: str, base: object, own: object) -> object:
@@ -216,5 +194,5 @@ def _merge_field(field: str, base: object, own: object) -> object:
 
 
 def get_frame(frames: dict[str, Frame], name: str) -> Frame:
-    """Return the frame of that name. Raises NotFoundError that suggests the nearest name and lists all."""
+    """Return the frame. Raises NotFoundError, which suggests the nearest name and lists all."""
     return get_by_name(frames, name, "frame")

@@ -10,9 +10,9 @@ from markdown_it.token import Token
 from newton.content.sections import ParsedDocument, SectionBuilder, collapse_whitespace
 from newton.errors import InputError
 
-# Only blocks are parsed; inline text stays as written, link addresses included.
-_DEEPEST = 100
-_BLOCKS = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table").disable(["inline", "reference"])
+# Only blocks are parsed; inline text, including link addresses, stays as written.
+_MAX_DEPTH = 100
+_BLOCKS = MarkdownIt("commonmark", {"maxNesting": _MAX_DEPTH}).enable("table").disable(["inline", "reference"])
 
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\n(\w[\w-]*[ \t]*:.*\n(?:(?:\w[\w-]*[ \t]*:|[ \t#-]).*\n|\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
@@ -21,36 +21,36 @@ _TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+)$", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
 _SKIPPED_TAGS = ("<script", "<style")
 
-# reStructuredText, and many a plain text, underlines its headings.
+# Headings in reStructuredText, and often in plain text, are underlined.
 _RULE = re.compile(r"([=\-~^\"'`#*+:.<>_])\1{2,}")
-# A line that begins like this is an item, quote, row, log entry or code, and is not joined to the one before.
+# The start of an item, quote, row, log entry or line of code, which is not joined to the line before it.
 _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
 
 
 def parse_markdown(text: str) -> ParsedDocument:
     """Parse CommonMark with tables into headings and paragraphs; front matter becomes a paragraph.
 
-    Raises InputError when lists or quotes are nested too deep.
+    Raises InputError when lists or quotes are nested too deeply.
     """
     outline, title = SectionBuilder(), ""
     if front := _FRONT_MATTER.match(text):
         outline.add_paragraph(front[1])
-        title = _strip_quotes(found[1]) if (found := _TITLE.search(front[1])) else ""
+        title = _strip_quotes(match[1]) if (match := _TITLE.search(front[1])) else ""
         text = text[front.end() :]
     _BlockWalker(outline).walk(_BLOCKS.parse(text))
     return outline.build(title=title)
 
 
 def parse_plain_text(text: str) -> ParsedDocument:
-    """Parse plain text: blank lines separate paragraphs; a line underlined to at least its length is a heading."""
-    outline, ranks = SectionBuilder(), list[str]()
+    """Parse plain text: blank lines separate paragraphs; a line with an underline of its length is a heading."""
+    outline, styles = SectionBuilder(), list[str]()
     for block in _split_blocks(text):
         lines = block
         while heading := _parse_underlined_heading(lines):
             style, title, lines = heading
-            if style not in ranks:
-                ranks.append(style)
-            outline.add_heading(ranks.index(style) + 1, title)
+            if style not in styles:
+                styles.append(style)
+            outline.add_heading(styles.index(style) + 1, title)
         if lines and not (len(lines) == 1 and _RULE.fullmatch(lines[0].strip())):
             outline.add_paragraph("\n".join(lines) if _is_structured(lines) else collapse_whitespace(" ".join(lines)))
     return outline.build()
@@ -61,8 +61,8 @@ class _BlockWalker:
 
     def __init__(self, outline: SectionBuilder) -> None:
         self._outline = outline
-        self._level = 0  # of the heading that is open
-        self._mark = ""  # of the list item that has no text yet
+        self._level = 0  # of the open heading
+        self._marker = ""  # of a list item without text so far
         self._row: list[str] | None = None
         self._handlers: dict[str, Callable[[Token], None]] = {
             "heading_open": self._heading,
@@ -78,20 +78,20 @@ class _BlockWalker:
 
     def walk(self, tokens: list[Token]) -> None:
         for token in tokens:
-            if token.nesting == 1 and token.level >= _DEEPEST - 1:
-                raise InputError("nests its lists and quotes too deep to be read.", hint="Flatten them.")
-            if take := self._handlers.get(token.type):
-                take(token)
+            if token.nesting == 1 and token.level >= _MAX_DEPTH - 1:
+                raise InputError("nests lists or quotes too deeply.", hint="Flatten them.")
+            if handler := self._handlers.get(token.type):
+                handler(token)
 
     def _heading(self, token: Token) -> None:
-        # A heading inside a quote or an item opens no section of the document.
+        # A heading inside a quote or a list item starts no section.
         self._level = int(token.tag[1:]) if token.level == 0 else 0
 
     def _item(self, token: Token) -> None:
-        self._mark = f"{token.info}{token.markup} "
+        self._marker = f"{token.info}{token.markup} "
 
     def _item_end(self, _: Token) -> None:
-        self._mark = ""
+        self._marker = ""
 
     def _row_start(self, _: Token) -> None:
         self._row = []
@@ -107,24 +107,24 @@ class _BlockWalker:
         elif self._row is not None:
             self._row.append(collapse_whitespace(token.content))
         else:
-            self._outline.add_paragraph(self._mark + collapse_whitespace(token.content))
-            self._mark = ""
+            self._outline.add_paragraph(self._marker + collapse_whitespace(token.content))
+            self._marker = ""
 
     def _code(self, token: Token) -> None:
         self._outline.add_paragraph(token.content)
 
     def _html(self, token: Token) -> None:
-        """Add the text between the tags; a heading among them opens a section."""
+        """Add the text between the tags; a heading starts a section."""
         if token.content.lstrip().lower().startswith(_SKIPPED_TAGS):
             return
-        level, said, start, source = 0, list[str](), 0, _strip_comments(token.content)
+        level, parts, start, source = 0, list[str](), 0, _strip_comments(token.content)
         for tag in _TAG.finditer(source):
-            said.append(source[start : tag.start()])
+            parts.append(source[start : tag.start()])
             start = tag.end()
             if re.fullmatch(r"h[1-6]", tag[2].lower()):
-                self._add_text(level, said)
-                level, said = (0 if tag[1] else int(tag[2][1])), []
-        self._add_text(level, [*said, source[start:]])
+                self._add_text(level, parts)
+                level, parts = (0 if tag[1] else int(tag[2][1])), []
+        self._add_text(level, [*parts, source[start:]])
 
     def _add_text(self, level: int, parts: list[str]) -> None:
         text = collapse_whitespace(html.unescape(" ".join(parts)))
@@ -136,7 +136,7 @@ class _BlockWalker:
 
 def _strip_inline_markup(source: str) -> str:
     """Return a heading without emphasis, code and link markup."""
-    if len(source) > 1_000:  # the parser of what is inside a line is not linear, and no heading is that long
+    if len(source) > 1_000:  # the inline parser is not linear, and no heading is that long
         return source
     tokens: list[Token] = []
     _BLOCKS.inline.parse(source, _BLOCKS, {}, tokens)
@@ -165,7 +165,7 @@ def _split_blocks(text: str) -> Iterator[list[str]]:
 
 
 def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | None:
-    """Return the underline style, the text and the remaining lines of a heading at the start of the lines."""
+    """Return the underline style and text of a heading at the start of the lines, and the lines after it."""
     over = len(lines) > 2 and lines[0] == lines[2] and _RULE.fullmatch(lines[0]) is not None
     title, *rest = lines[1:] if over else lines or [""]
     if not rest or _RULE.fullmatch(title) or not _RULE.fullmatch(rest[0]) or len(rest[0]) < len(title.strip()):

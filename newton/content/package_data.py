@@ -1,4 +1,4 @@
-"""Locate the data folders that ship with Newton, in a checkout and in an installed wheel."""
+"""Locate the data folders that ship with Newton, in a source tree or an installed wheel."""
 
 from pathlib import Path
 from typing import Literal
@@ -10,8 +10,8 @@ _PACKAGE = Path(__file__).parents[1]
 
 def data_folder(folder: Literal["frames", "guardrails", "procedures", "profiles", "schema"]) -> Path:
     """Return the data folder of that name. Raises ConfigError when the installation lacks it."""
-    # The wheel's own copy comes first: the parent of an installed package is site-packages, with any content.
+    # The copy in the wheel comes first: the parent of an installed package is site-packages, with any content.
     for home in (_PACKAGE / "_shipped", _PACKAGE.parent):
         if (home / folder).is_dir():
             return home / folder
-    raise ConfigError(f"This installation has no {folder!r} folder.", hint="Install Newton again.")
+    raise ConfigError(f"This installation has no {folder!r} folder.", hint="Reinstall Newton.")

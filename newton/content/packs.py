@@ -1,4 +1,4 @@
-"""Packs: presets for a kind of work (coding, support, research) that adjust frames, budget and scoring."""
+"""Packs: presets for a kind of work (coding, support, research), which adjust frames, budget and scoring."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 from newton.content.frames import PACK_FILE, Frame, LayerShares, load_frames, overlay_frames
 from newton.content.package_data import data_folder
 from newton.content.profiles import FeatureWeights, Profile, get_profile
-from newton.content.yaml_models import NamedModel, StrictModel, get_by_name, list_folder, validate_model
+from newton.content.yaml_models import NamedModel, StrictModel, check_name, get_by_name, list_folder, validate_model
 from newton.content.yaml_source import load_yaml
 
 MAX_QUESTIONS = 4
-PACKS_FOLDER = "packs"  # within a folder of frames
-SHARE_UNITS = 1_000  # shares are whole numbers: so fine is a percentage split
+PACKS_FOLDER = "packs"  # in a folder of frames
+SHARE_UNITS = 1_000  # the sum of the layer shares, as integers
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Weight = Annotated[float, Field(ge=0, le=1)]
@@ -31,15 +31,15 @@ class WeightEmphasis(StrictModel):
 class BudgetSplit(StrictModel):
     """The split of the flexible part of a context, in percent by source of the memories."""
 
-    recent: Percent = Field(description="What happened lately.")
-    semantic: Percent = Field(description="Memories similar in meaning, of any kind.")
+    recent: Percent = Field(description="Recent events and episodes.")
+    semantic: Percent = Field(description="Memories of any kind with a similar meaning.")
     entity: Percent = Field(description="Memories about the entities that the input mentions.")
     patterns: Percent = Field(description="Procedures that apply.")
 
     @model_validator(mode="after")
-    def _is_all(self) -> "BudgetSplit":
-        if (whole := self.recent + self.semantic + self.entity + self.patterns) != 100:
-            raise ValueError(f"must add up to 100, not {whole}")
+    def _check_sum(self) -> "BudgetSplit":
+        if (total := self.recent + self.semantic + self.entity + self.patterns) != 100:
+            raise ValueError(f"must add up to 100, not {total}")
         return self
 
 
@@ -49,14 +49,10 @@ class FramePack(NamedModel):
     label: ClassVar[str] = "pack"  # the noun in error texts
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: the work it is for.")
-    profile: str = Field(default="newton", description="The name of a profile: how memories are scored.")
-    weights: WeightEmphasis | None = Field(
-        default=None, description="Recency, relevance and salience from 0 to 1, in place of the profile's weights."
-    )
+    profile: str = Field(default="newton", description="The name of the profile that scores memories.")
+    weights: WeightEmphasis | None = Field(default=None, description="Weights in place of the profile's, from 0 to 1.")
     budget: BudgetSplit = Field(description="Percent for recent, semantic, entity and patterns; 100 in all.")
-    depth: int = Field(
-        default=1, ge=0, le=5, description="Steps along relations from the entities that the input mentions."
-    )
+    depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from entities in the input.")
     failures: bool = Field(default=True, description="Whether failed memories are shown.")
     events: tuple[TypeName, ...] = Field(default=(), description="Types of events that matter.")
     entities: tuple[TypeName, ...] = Field(default=(), description="Types of entities that matter.")
@@ -64,13 +60,13 @@ class FramePack(NamedModel):
     questions: tuple[str, ...] = Field(default=(), max_length=2, description="Questions added to those of a frame.")
 
     def to_layer_shares(self, frame: Frame) -> LayerShares:
-        """Return the layer shares: recent goes to episodes, entity to facts, patterns to procedures.
+        """Return the layer shares: recent for episodes, entity for facts, patterns for procedures.
 
-        The semantic part is divided between decisions and facts in the frame's own proportion.
+        The semantic part is divided between decisions and facts in the frame's own ratio.
         """
         own, unit = frame.budget, SHARE_UNITS // 100
-        both = own.decisions + own.facts
-        decisions = round(self.budget.semantic * unit * (own.decisions / both if both else 0.5))
+        total = own.decisions + own.facts
+        decisions = round(self.budget.semantic * unit * (own.decisions / total if total else 0.5))
         return LayerShares(
             decisions=decisions,
             facts=(self.budget.semantic + self.budget.entity) * unit - decisions,
@@ -80,7 +76,7 @@ class FramePack(NamedModel):
 
 
 class FrameSet(NamedTuple):
-    """The active frames and profiles, and the pack that adjusts them, if any."""
+    """The active frames and profiles, and the pack that adjusted them, if any."""
 
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
@@ -88,7 +84,7 @@ class FrameSet(NamedTuple):
 
 
 def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack: str | None = None) -> FrameSet:
-    """Load the shipped frames, adjusted by the named pack, overlaid by its frames and then by the user's folder.
+    """Load the shipped frames, adjust them by the pack, then add the pack's frames and those of the folder `extra`.
 
     Raises ConfigError with file and line for a mistake, and NotFoundError for an unknown pack or profile.
     """
@@ -102,7 +98,7 @@ def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack
 
 
 def load_packs(extra: Path | None = None) -> dict[str, FramePack]:
-    """Load the packs that ship with Newton and those of the user's folder; the same name replaces one."""
+    """Load the packs that ship with Newton; those of the folder `extra` replace them by name."""
     return {name: _read_pack(folder) for name, folder in _find_pack_folders(extra).items()}
 
 
@@ -115,11 +111,7 @@ def _find_pack_folders(extra: Path | None) -> dict[str, Path]:
 
 def _read_pack(folder: Path) -> FramePack:
     document = load_yaml(folder / PACK_FILE)
-    made = validate_model(document, FramePack)
-    if made.name != folder.name:
-        what = f"the pack is named {made.name!r} but its folder {folder.name!r}."
-        raise document.error(("name",), what, "Rename one of them.")
-    return made
+    return check_name(document, validate_model(document, FramePack), folder.name, "folder")
 
 
 def _apply_pack(frame: Frame, pack: FramePack) -> Frame:
@@ -129,7 +121,7 @@ def _apply_pack(frame: Frame, pack: FramePack) -> Frame:
 
 
 def _build_pack_profile(pack: FramePack, profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return the profile that the pack names with the pack's weights; empty when it sets no weights."""
+    """Return the pack's profile with the pack's weights, by name; empty when the pack sets no weights."""
     base, own = get_profile(profiles, pack.profile), pack.weights
     if own is None:
         return {}

@@ -10,32 +10,31 @@ from pypdf.errors import DependencyError, FileNotDecryptedError
 from newton.content.sections import MAX_HEADING_CHARS, DocumentSection, ParsedDocument, collapse_whitespace
 from newton.errors import InputError
 
-MAX_CHARS = 50_000_000  # characters; a small file can repeat one text on any number of pages
+MAX_CHARS = 50_000_000  # of all pages; a small file can repeat one text on any number of pages
 _BLANK_LINES = re.compile(r"\n[ \t]*\n")
 
 
 def read(raw: bytes) -> ParsedDocument:
     """Parse a PDF. Raises InputError when it is encrypted, or has no text or too much.
 
-    Run it only in a resource-limited subprocess: on a malformed file pypdf may raise any exception or never end. A page
+    Call it only in a subprocess with limits: on a malformed file pypdf may raise any exception or never return. A page
     without a blank line is one paragraph; words hyphenated at a line end stay split.
     """
     try:
         reader = PdfReader(io.BytesIO(raw))
         pages = list(_iter_page_texts(reader))
     except (FileNotDecryptedError, DependencyError):
-        raise InputError("is encrypted.", hint="Save a copy without a password, or print it to a new PDF.") from None
+        raise InputError("is encrypted.", hint="Save a copy without a password.") from None
     sections = [
         DocumentSection(f"page {number}", paragraphs)
         for number, page in enumerate(pages, start=1)
         if (paragraphs := tuple(collapse_whitespace(part) for part in _BLANK_LINES.split(page) if part.strip()))
     ]
     if not sections:
-        raise InputError(f"has no text on any page (of {len(pages)}).", hint="Is it scanned? Run OCR over it first.")
-    title = reader.metadata.title if reader.metadata else None
-    return ParsedDocument(
-        collapse_whitespace(_clean_text(title))[:MAX_HEADING_CHARS] if isinstance(title, str) else "", tuple(sections)
-    )
+        raise InputError(f"has no text on any page (of {len(pages)}).", hint="If it is a scan, run OCR on it first.")
+    metadata = reader.metadata.title if reader.metadata else None
+    title = collapse_whitespace(_clean_text(metadata)) if isinstance(metadata, str) else ""
+    return ParsedDocument(title[:MAX_HEADING_CHARS], tuple(sections))
 
 
 def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
@@ -44,7 +43,7 @@ def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
         text = _clean_text(page.extract_text())
         characters += len(text)
         if characters > MAX_CHARS:
-            raise InputError(f"holds more than {MAX_CHARS:,} characters of text.", hint="Split it.")
+            raise InputError(f"contains more than {MAX_CHARS:,} characters of text.", hint="Split it.")
         yield text
 
 

@@ -8,21 +8,21 @@ HEADING_SEPARATOR = " > "
 
 
 class DocumentSection(NamedTuple):
-    """`heading` is the path of headings, such as "Install > Linux"; empty before the first heading."""
+    """Paragraphs under a path of headings, such as "Install > Linux"; the path before the first heading is empty."""
 
     heading: str
     paragraphs: tuple[str, ...]
 
 
 class ParsedDocument(NamedTuple):
-    """A document as a parser returns it; `title` is empty when the document has none."""
+    """The result of a parser; the title is empty when the document has none."""
 
     title: str
     sections: tuple[DocumentSection, ...]
 
 
 class SectionBuilder:
-    """Collects headings and paragraphs in order and groups them into sections without losing text."""
+    """Collects headings and paragraphs in order, and groups them into sections without loss of text."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -46,18 +46,17 @@ class SectionBuilder:
             self._paragraphs.append(text.strip("\n").rstrip())
 
     def build(self, *, title: str = "") -> ParsedDocument:
-        """Return the document under `title` or else its first heading. Call it once, last."""
+        """Return the document, titled `title` or else its first heading. Call it once, last."""
         self._close(below=0)
         return ParsedDocument(collapse_whitespace(title)[:MAX_HEADING_CHARS] or self.title, tuple(self._sections))
 
     def _close(self, *, below: int) -> None:
-        # Search indexes paragraphs only, so a heading with nothing under it becomes its section's paragraph.
+        # Search indexes only paragraphs, so a heading without text becomes the paragraph of its section.
         if self._trail and not self._paragraphs and below <= self._trail[-1][0]:
             self._paragraphs = [self._trail[-1][1]]
         if self._paragraphs:
-            self._sections.append(
-                DocumentSection(HEADING_SEPARATOR.join(text for _, text in self._trail), tuple(self._paragraphs))
-            )
+            heading = HEADING_SEPARATOR.join(text for _, text in self._trail)
+            self._sections.append(DocumentSection(heading, tuple(self._paragraphs)))
             self._paragraphs = []
 
 

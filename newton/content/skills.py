@@ -1,8 +1,8 @@
-"""Skills: procedures as folders that a user writes, each with a SKILL.md in the Agent Skills convention."""
+"""Skills: procedures as folders, each with a SKILL.md in the Agent Skills convention."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple, cast
 
@@ -11,7 +11,7 @@ from markdown_it.tree import SyntaxTreeNode
 from pydantic import BeforeValidator, Field
 
 from newton.content.package_data import data_folder
-from newton.content.yaml_models import NamedModel, did_you_mean, list_folder, validate_model
+from newton.content.yaml_models import NamedModel, check_name, did_you_mean, list_folder, validate_model
 from newton.content.yaml_source import YamlDocument, YamlLocation, file_error, load_front_matter
 from newton.errors import ConfigError
 
@@ -22,7 +22,7 @@ _GOALS, _STEPS = "goals", "steps"
 _BANDS = ("goals", "core", "details")
 _LISTS = ("ordered_list", "bullet_list")
 
-# Front matter fields of the convention and of other programs; they are ignored here.
+# Front matter fields of the convention and of other programs, which Newton ignores.
 _IGNORED_FIELDS = frozenset({
     *("allowed-tools", "compatibility", "license", "metadata", "version"),
     *("agent", "argument-hint", "arguments", "author", "context", "disable-model-invocation", "disallowed-tools"),
@@ -40,7 +40,7 @@ def _to_single_line(value: object) -> object:
     if not line:
         raise ValueError("is empty")
     if any(character < " " or character == "\x7f" for character in line):
-        raise ValueError("holds a control character")
+        raise ValueError("contains a control character")
     return line
 
 
@@ -49,35 +49,29 @@ Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_to_single_line)]
 
 
 class Skill(NamedModel):
-    """A procedure: its triggers, goals, steps and supporting details."""
+    """A procedure: its triggers, goals, steps (`core`) and details."""
 
-    name: str = Field(
-        pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder's name: small letters, digits, hyphens."
-    )
-    description: Line = Field(description="What it does and when to use it, in 1 to 500 characters.")
-    domain: Phrase = Field(default="general", description="The domain that it belongs to.")
-    triggers: tuple[Phrase, ...] = Field(
-        default=(), max_length=50, description="Phrases of up to 100 characters, as a user would write them."
-    )
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder name: a-z, 0-9 and hyphens.")
+    description: Line = Field(description="The purpose and when to use it, in 1 to 500 characters.")
+    domain: Phrase = Field(default="general", description="The domain of the procedure.")
+    triggers: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Phrases of up to 100 characters.")
     frames: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the frames that it serves.")
     tools: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the tools that it uses.")
     requires: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Preconditions of the first step.")
-    goals: tuple[Line, ...] = Field(
-        default=(), max_length=50, description="At most 50 list items under '## Goals', each up to 500 characters."
-    )
+    goals: tuple[Line, ...] = Field(default=(), max_length=50, description="At most 50, of up to 500 characters.")
     core: tuple[Line, ...] = Field(
-        min_length=1, max_length=50, description="The steps are at most 50 list items, each up to 500 characters."
+        min_length=1, max_length=50, description="The steps are at most 50 list items of up to 500 characters."
     )
     details: str = Field(default="", max_length=MAX_CHARS)
 
     @property
     def content_hash(self) -> bytes:
-        """Return the SHA-256 of the skill's content; the layout of its file does not matter."""
+        """Return the SHA-256 of the content, independent of the layout of the file."""
         return hashlib.sha256(self.model_dump_json().encode()).digest()
 
 
 def make_slug(title: str) -> str:
-    """A title as the name of a skill; "" when nothing of it can be in one.
+    """Return a title as the name of a skill, or "" when no character of it is allowed in a name.
 
     >>> make_slug("Roll back: a release (v2)")
     'roll-back-a-release-v2'
@@ -86,26 +80,19 @@ def make_slug(title: str) -> str:
 
 
 def load_skills(own: Path | None = None) -> dict[str, Skill]:
-    """Load the skills that ship with Newton, overlaid by the user's own folder; the same name replaces one.
+    """Load the skills that ship with Newton; those of the folder `own` replace them by name.
 
-    Raises ConfigError with file and line for the first mistake; then nothing is loaded.
+    Raises ConfigError with file and line for the first mistake.
     """
-    skills = _read_folders(data_folder("procedures"))
-    return skills if own is None else {**skills, **_read_folders(own.expanduser())}
+    folders = [data_folder("procedures"), *([own.expanduser()] if own else [])]
+    return {path.parent.name: read_skill(path) for folder in folders for path in _iter_skill_files(folder)}
 
 
 def read_skill(path: Path) -> Skill:
-    """Read a SKILL.md. Raises ConfigError with file, line and remedy for its first mistake."""
+    """Read a SKILL.md. Raises ConfigError with file, line and remedy for the first mistake."""
     front, text = load_front_matter(path)
     skill = validate_model(_add_bands(front, _select_fields(front), _SkillBody(path, text)), Skill)
-    if skill.name != path.parent.name:
-        what = f"the skill is named {skill.name!r} but its folder {path.parent.name!r}."
-        raise front.error(("name",), what, "Rename one of them.")
-    return skill
-
-
-def _read_folders(folder: Path) -> dict[str, Skill]:
-    return {path.parent.name: read_skill(path) for path in _iter_skill_files(folder)}
+    return check_name(front, skill, path.parent.name, "folder")
 
 
 def _iter_skill_files(folder: Path) -> Iterator[Path]:
@@ -116,14 +103,14 @@ def _iter_skill_files(folder: Path) -> Iterator[Path]:
         if SKILL_FILE in names:
             yield inner / SKILL_FILE
         elif other := next((name for name in sorted(names) if name.lower() == SKILL_FILE.lower()), None):
-            raise ConfigError(f"{inner / other} would be ignored.", hint=f"Only {SKILL_FILE} is read: rename it.")
+            raise ConfigError(f"{inner / other} is not read.", hint=f"Rename it to {SKILL_FILE}.")
 
 
 def _select_fields(front: YamlDocument) -> dict[str, object]:
-    """Return the front matter without ignored fields. Raises ConfigError for an unknown one."""
+    """Return the front matter without the ignored fields. Raises ConfigError for an unknown field."""
     value = front.value
     if not isinstance(value, dict):
-        hint = "Write its fields in it, such as 'name: ...' and 'description: ...'."
+        hint = "Write fields such as 'name: ...' and 'description: ...'."
         raise front.error((), "the front matter is not a mapping of fields.", hint)
     fields = cast("dict[str, object]", value)
     known = [name for name in Skill.model_fields if name not in _BANDS]
@@ -135,27 +122,23 @@ def _select_fields(front: YamlDocument) -> dict[str, object]:
 
 
 def _add_bands(front: YamlDocument, fields: dict[str, object], body: "_SkillBody") -> YamlDocument:
-    """Return the fields with goals, steps and details of the body as one document, each with its line."""
-    bands = {"goals": _texts(body.goals), "core": _texts(body.steps), "details": body.details()}
-    lines = {**front.lines, **_item_lines("goals", body.goals), **_item_lines("core", body.steps)}
-    return YamlDocument(front.path, {**fields, **bands}, lines)
+    """Return one document with the fields and the goals, steps and details of the body, each with its line."""
+    lists = {"goals": body.goals, "core": body.steps}
+    texts = {band: tuple(item.text for item in items) for band, items in lists.items()}
+    lines: dict[YamlLocation, int] = dict(front.lines)
+    for band, items in lists.items():
+        if items:
+            lines[(band,)] = items[0].lines.start + 1
+            lines |= {(band, index): item.lines.start + 1 for index, item in enumerate(items)}
+    return YamlDocument(front.path, {**fields, **texts, "details": body.details()}, lines)
 
 
 class _Item(NamedTuple):
-    """A list item. `lines` are its line numbers in the file, from 0; `plain` is True for a single text."""
+    """A list item. `lines` are its line numbers in the file, from 0; `plain` is True for a single paragraph."""
 
     text: str
     lines: range
     plain: bool
-
-
-def _item_lines(band: str, items: Sequence[_Item]) -> dict[YamlLocation, int]:
-    places: dict[YamlLocation, int] = {(band, index): item.lines.start + 1 for index, item in enumerate(items)}
-    return {(band,): places[band, 0], **places} if places else {}
-
-
-def _texts(items: Iterable[_Item]) -> tuple[str, ...]:
-    return tuple(item.text for item in items)
 
 
 class _Section(NamedTuple):
@@ -171,7 +154,7 @@ class _SkillBody:
         self._first = len(text) - len(text.lstrip("\n")) + 1
         if (length := len(text.strip())) > MAX_CHARS:
             what = f"the text has {length:,} characters; {MAX_CHARS:,} is the limit."
-            raise file_error(path, self._first, what, "Move long parts into files beside it.")
+            raise file_error(path, self._first, what, "Move long parts to other files of the folder.")
         self._root = SyntaxTreeNode(_BLOCKS.parse(text))
         self._sections = self._split_sections()
         self.goals = _items(self._lists(_GOALS)) if _GOALS in self._sections else []
@@ -189,8 +172,8 @@ class _SkillBody:
             title = node.children[0].content.strip(" *_:").lower() if node.tag == "h2" else ""
             if title in sections:
                 first = _line_number(sections[title].heading)
-                what = f"the heading {title.capitalize()!r} is given twice, first in line {first}."
-                raise file_error(self._path, _line_number(node), what, "Make one section of them.")
+                what = f"the heading {title.capitalize()!r} is repeated; the first is in line {first}."
+                raise file_error(self._path, _line_number(node), what, "Merge the sections.")
             if title in (_GOALS, _STEPS):
                 sections[title] = _Section(node, blocks)
         return sections
@@ -199,47 +182,47 @@ class _SkillBody:
         return [node for node in self._sections[title].blocks if node.type in _LISTS]
 
     def _find_steps(self) -> list[_Item]:
-        """Return the items under '## Steps', or else of the first ordered list, or else of the first list."""
+        """Return the items under '## Steps'; without it, those of the first ordered list, or else of the first list."""
         if section := self._sections.get(_STEPS):
             if items := _items(self._lists(_STEPS)):
                 return items
-            what, hint = "there is no list under '## Steps'.", "List the steps there: '1. ...', a line for each."
+            what, hint = "there is no list under '## Steps'.", "Write each step there on a line: '1. ...'."
             raise file_error(self._path, _line_number(section.heading), what, hint)
-        aims = set(self._sections[_GOALS].blocks) if _GOALS in self._sections else set[SyntaxTreeNode]()
-        nodes = [node for block in self._root.children if block not in aims for node in block.walk()]
+        goals = set(self._sections[_GOALS].blocks) if _GOALS in self._sections else set[SyntaxTreeNode]()
+        nodes = [node for block in self._root.children if block not in goals for node in block.walk()]
         for kind in _LISTS:
             if first := next((node for node in nodes if node.type == kind), None):
                 return _items([first])
-        hint = "Add a heading '## Steps' and under it '1. ...', a line for each step."
-        raise file_error(self._path, self._first, "there is no list to take the steps from.", hint)
+        hint = "Add a heading '## Steps' and under it each step on a line: '1. ...'."
+        raise file_error(self._path, self._first, "there is no list of steps.", hint)
 
     def details(self) -> str:
-        """Return the text without goals and steps. An item of several lines stays whole."""
-        taken = {line for item in (*self.goals, *self.steps) if item.plain for line in item.lines}
+        """Return the text without goals and steps; items that are more than a paragraph stay in it."""
+        removed = {line for item in (*self.goals, *self.steps) if item.plain for line in item.lines}
         for heading, blocks in self._sections.values():
-            if all(line in taken or not self._lines[line].strip() for node in blocks for line in _line_range(node)):
-                taken.update(_line_range(heading))
-        return "\n".join(self._remaining_lines(taken)).strip("\n").rstrip()
+            if all(line in removed or not self._lines[line].strip() for node in blocks for line in _line_range(node)):
+                removed.update(_line_range(heading))
+        return "\n".join(self._remaining_lines(removed)).strip("\n").rstrip()
 
-    def _remaining_lines(self, taken: set[int]) -> list[str]:
-        """Return the other lines. One blank line replaces each removed run, to separate paragraphs."""
-        left, beside = [""], False
+    def _remaining_lines(self, removed: set[int]) -> list[str]:
+        """Return the other lines. One blank line replaces each run of removed lines, to separate paragraphs."""
+        remaining, after_removed = [""], False
         for number, line in enumerate(self._lines):
             blank = not line.strip()
-            beside = number in taken or (beside and blank)
-            if not beside or (blank and left[-1].strip()):
-                left.append(line)
-        return left
+            after_removed = number in removed or (after_removed and blank)
+            if not after_removed or (blank and remaining[-1].strip()):
+                remaining.append(line)
+        return remaining
 
 
 def _items(lists: Iterable[SyntaxTreeNode]) -> list[_Item]:
-    return [_item(node) for made in lists for node in made.children]
+    return [_item(node) for one in lists for node in one.children]
 
 
 def _item(node: SyntaxTreeNode) -> _Item:
     first = node.children[0] if node.children else None
-    said = first.children[0].content if first and first.type in ("paragraph", "heading") else ""
-    return _Item(said, _line_range(node), plain=bool(said) and len(node.children) == 1)
+    text = first.children[0].content if first and first.type in ("paragraph", "heading") else ""
+    return _Item(text, _line_range(node), plain=bool(text) and len(node.children) == 1)
 
 
 def _line_range(node: SyntaxTreeNode) -> range:

@@ -15,15 +15,15 @@ _BLOCK_NAMES = (
     "tfoot th thead ul"
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
-# A row that contains any of these is page layout, not a row of data.
+# A table row that contains any of these is page layout, not data.
 _LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 
 
 def read(raw: bytes) -> ParsedDocument:
-    """Parse UTF-8 HTML into headings, paragraphs, items, rows and preformatted text, in source order.
+    """Parse UTF-8 HTML into headings, paragraphs, list items, rows and preformatted text, in source order.
 
-    Run it only in a resource-limited subprocess: parse time is quadratic in depth, and some short pages expand to
-    billions of nodes.
+    Call it only in a subprocess with limits: parse time is quadratic in depth, and some short pages expand to billions
+    of nodes.
     """
     page = LexborHTMLParser(raw.decode("utf-8"))
     outline = SectionBuilder()
@@ -38,11 +38,11 @@ class _HtmlWalker:
 
     def __init__(self, outline: SectionBuilder) -> None:
         self._outline = outline
-        self._lines: list[list[str]] = [[]]  # of the block that is open; <br> begins another
-        self._mark = ""  # of the list item that has no text yet
+        self._lines: list[list[str]] = [[]]  # of the open block; <br> starts a new line
+        self._marker = ""  # of a list item without text so far
         self._row: list[str] | None = None
-        self._headings = 0  # how many are open
-        self._verbatim = 0  # how many <pre> are open
+        self._headings = 0  # number of open headings
+        self._verbatim = 0  # number of open <pre> elements
 
     def walk(self, root: LexborNode) -> None:
         for node, opens in _walk(root):
@@ -79,7 +79,7 @@ class _HtmlWalker:
             self._flush()
         self._headings += 1 if opens else -1
         if not opens and not self._headings:
-            # Sphinx ends its headings with a sign that links to them.
+            # Sphinx appends a link with this character to each heading.
             self._outline.add_heading(level, " ".join(self._take_lines()).removesuffix("¶"))
 
     def _tr(self, node: LexborNode, *, opens: bool) -> None:
@@ -98,28 +98,28 @@ class _HtmlWalker:
         else:
             self._flush()
             if tag == "li":
-                self._mark = "- " if opens else ""
+                self._marker = "- " if opens else ""
 
     def _flush(self) -> None:
         if self._verbatim:
             return
         for paragraph in re.split(r"\n{2,}", "\n".join(self._take_lines())):
             if paragraph.strip():
-                self._outline.add_paragraph(self._mark + paragraph.strip())
-                self._mark = ""
+                self._outline.add_paragraph(self._marker + paragraph.strip())
+                self._marker = ""
 
     def _take_lines(self) -> list[str]:
-        """Return and clear the lines of the current block."""
-        said = [collapse_whitespace("".join(line)) for line in self._lines]
+        """Return and clear the lines of the open block."""
+        lines = [collapse_whitespace("".join(line)) for line in self._lines]
         self._lines = [[]]
-        return said
+        return lines
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
     """Yield each visible node twice, on entry and on exit.
 
-    Iterative, because the tree may be deeper than Python's stack. Nodes are compared by address: `==` would serialize
-    both.
+    It is iterative, because the tree may be deeper than Python's stack, and compares nodes by address, because `==`
+    serializes both.
     """
     node = root
     while True:

@@ -1,9 +1,9 @@
-"""Load YAML files into frozen models; each error names the file, the line and the remedy."""
+"""Load YAML files into frozen models; errors contain the file, the line and a remedy."""
 
 import difflib
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -11,19 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from newton.content.yaml_source import YamlDocument, YamlLocation, load_yaml
-from newton.errors import ConfigError, NotFoundError
+from newton.errors import ConfigError, InputError, NotFoundError
+
+ExpressionCheck = Callable[[str], None]  # raises InputError for an invalid CEL expression
 
 
 class StrictModel(BaseModel):
-    """Base of models that a user writes in a file: frozen, strictly typed, without unknown fields."""
+    """Base class of models in user files: frozen and strictly typed; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class NamedModel(StrictModel):
-    """The content of one file, named after the file."""
+    """A model in a file of its own, with the name of the file."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60, description="The file's name, in lower case.")
+    name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60, description="The file name, in lower case.")
 
     @functools.cached_property
     def version_hash(self) -> str:
@@ -34,7 +36,7 @@ class NamedModel(StrictModel):
 C = TypeVar("C", bound=StrictModel)
 M = TypeVar("M", bound=NamedModel)
 
-# Pydantic's messages address programmers; these address the author of a YAML file.
+# Messages for the author of a YAML file, in place of Pydantic's messages for programmers.
 _MESSAGES = {
     "model_type": "should be a mapping of fields",
     "tuple_type": "should be a list",
@@ -45,38 +47,49 @@ _MESSAGES = {
 
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
-    """Return each `*.yaml` of the folder by name. Raises ConfigError for the first mistake."""
-    return {path.stem: read_model(path, model, context) for path in list_content_files(folder)}
+    """Return the model of each YAML file in the folder by name. `context` is passed to the model's validators.
+
+    Raises ConfigError for the first mistake.
+    """
+    return {path.stem: build_model(load_yaml(path), model, context) for path in list_files(folder)}
 
 
-def list_content_files(folder: Path, *, exclude: str = "") -> list[Path]:
+def list_files(folder: Path, *, exclude: str = "") -> list[Path]:
     """Return the YAML files of the folder except the excluded name."""
-    return [path for path in list_folder(folder) if _is_content(path) and path.name != exclude]
+    return [path for path in list_folder(folder) if _is_yaml(path) and path.name != exclude]
 
 
 def list_folder(folder: Path) -> list[Path]:
     """Return the entries of the folder, sorted by name. Raises ConfigError when it does not exist."""
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is not a folder.", hint="Create it or name another.")
+        raise ConfigError(f"{folder} is not a folder.", hint="Create it or choose another.")
     return sorted(folder.iterdir())
 
 
-def read_model(path: Path, model: type[M], context: Mapping[str, object] | None = None) -> M:
-    """Load the file as a model. `context` is passed to the model's validators."""
-    return build_model(load_yaml(path), model, context)
-
-
 def build_model(document: YamlDocument, model: type[M], context: Mapping[str, object] | None = None) -> M:
-    """Return the document as a model. Raises ConfigError when its name differs from the file's."""
-    made, stem = validate_model(document, model, context), document.path.stem
-    if made.name != stem:
-        what = f"the {_model_label(model)} is named {made.name!r} but its file {stem!r}."
+    """Return the document as a model. Raises ConfigError when its name is not the name of the file."""
+    return check_name(document, validate_model(document, model, context), document.path.stem, "file")
+
+
+def check_name(document: YamlDocument, item: M, expected: str, noun: str) -> M:
+    """Return the item. Raises ConfigError when its name is not the expected one, that of its file or folder."""
+    if item.name != expected:
+        what = f"the {_model_label(type(item))} is named {item.name!r} but its {noun} {expected!r}."
         raise document.error(("name",), what, "Rename one of them.")
-    return made
+    return item
+
+
+def check_expression(expression: str, check: ExpressionCheck) -> str:
+    """Return the expression. Raises ValueError, for a validator, when the check rejects it."""
+    try:
+        check(expression)
+    except InputError as error:
+        raise ValueError(f"is invalid: {error.what.rstrip('.')} ({error.hint.rstrip('.')})") from None
+    return expression
 
 
 def validate_model(document: YamlDocument, model: type[C], context: Mapping[str, object] | None = None) -> C:
-    """Return the document's value as a model. Raises ConfigError with the line of its first mistake."""
+    """Return the document's value as a model. Raises ConfigError with the line of the first mistake."""
     try:
         return model.model_validate(document.value, context=dict(context or {}))
     except ValidationError as error:
@@ -84,7 +97,7 @@ def validate_model(document: YamlDocument, model: type[C], context: Mapping[str,
 
 
 def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
-    """Return the item of that name. Raises NotFoundError that suggests the nearest name and lists all."""
+    """Return the item of that name. Raises NotFoundError, which suggests the nearest name and lists all."""
     if name in items:
         return items[name]
     known = f"Known: {', '.join(sorted(items))}."
@@ -92,12 +105,12 @@ def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question with the nearest known name, or an empty string."""
+    """Return a suggestion of the nearest known name, or an empty string."""
     near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.5)
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
-def _is_content(path: Path) -> bool:
+def _is_yaml(path: Path) -> bool:
     if path.name.startswith(".") or path.suffix not in {".yaml", ".yml"}:
         return False
     if path.suffix == ".yml":
@@ -106,13 +119,13 @@ def _is_content(path: Path) -> bool:
 
 
 def _to_config_error(document: YamlDocument, model: type[BaseModel], error: ValidationError) -> ConfigError:
-    # A misspelt field is also a missing one; report the misspelling.
+    # A misspelt field is also reported as missing; prefer the misspelling.
     first = min(error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"])))
-    place = first["loc"]
+    location = first["loc"]
     if first["type"] == "extra_forbidden":
-        return _unknown_field_error(document, model, place)
-    hint = _find_description(model, place) or "Mend that line."
-    return document.error(place, f"{_format_location(place) or _model_label(model)} {_describe_error(first)}.", hint)
+        return _unknown_field_error(document, model, location)
+    what = f"{_format_location(location) or _model_label(model)} {_describe_error(first)}."
+    return document.error(location, what, _find_description(model, location) or "Correct that line.")
 
 
 def _unknown_field_error(document: YamlDocument, model: type[BaseModel], location: YamlLocation) -> ConfigError:
@@ -125,14 +138,13 @@ def _unknown_field_error(document: YamlDocument, model: type[BaseModel], locatio
 def _describe_error(error: ErrorDetails) -> str:
     if error["type"] in _MESSAGES:
         return _MESSAGES[error["type"]]
-    said = error["msg"].replace(" after validation", "")
+    message, value = error["msg"].replace(" after validation", ""), error["input"]
     for subject in ("Input ", "String ", "Tuple ", "Value error, "):
-        said = said.removeprefix(subject)
-    given = error["input"]
+        message = message.removeprefix(subject)
     if error["type"] == "string_too_long":
-        return f"{said}, not {len(given)}"
-    tells = error["type"] == "value_error" or not isinstance(given, str | int | float)
-    return said if tells else f"{said}, not {given!r}"
+        return f"{message}, not {len(value)}"
+    is_complete = error["type"] == "value_error" or not isinstance(value, str | int | float)
+    return message if is_complete else f"{message}, not {value!r}"
 
 
 def _format_location(location: YamlLocation) -> str:
@@ -144,27 +156,19 @@ def _model_label(model: type[BaseModel]) -> str:
 
 
 def _find_description(model: type[BaseModel], location: YamlLocation) -> str:
-    """Return the description of the field at that place, or of the nearest described parent."""
+    """Return the description of the field at the location, or of its nearest parent with a description."""
     while location:
-        *around, name = location
-        if isinstance(name, str):
-            described = _model_at(model, tuple(around)).model_fields[name].description
-            if described:
-                return described
-        location = tuple(around)
+        name, location = location[-1], location[:-1]
+        if isinstance(name, str) and (description := _model_at(model, location).model_fields[name].description):
+            return description
     return ""
 
 
 def _model_at(model: type[BaseModel], location: YamlLocation) -> type[BaseModel]:
-    """Return the model that defines the fields at that place."""
+    """Return the nested model at the location, or its nearest parent."""
     for part in location:
         if isinstance(part, str):
-            model = _find_nested_model(model.model_fields[part].annotation, model)
+            annotation = model.model_fields[part].annotation
+            types = [one for one in (annotation, *get_args(annotation)) if isinstance(one, type)]
+            model = next((one for one in types if issubclass(one, BaseModel)), model)
     return model
-
-
-def _find_nested_model(annotation: object, default: type[BaseModel]) -> type[BaseModel]:
-    for found in (annotation, *get_args(annotation)):
-        if isinstance(found, type) and issubclass(found, BaseModel):
-            return found
-    return default

@@ -19,13 +19,13 @@ YamlLocation = tuple[str | int, ...]
 
 _TEXT = "tag:yaml.org,2002:str"
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp")}
-_PLAIN_YAML_HINT = "Write it out in plain YAML: no anchors, no tags."
+_PLAIN_YAML_HINT = "Use plain YAML without anchors and tags."
 
-# libyaml recurses with each opened list and overruns the stack after some 20,000.
+# libyaml recurses at each opening of a list and overflows the stack after some 20,000.
 _OPENS = re.compile(r"[\[{?-]")
-_MOST_OPENED = 5_000
-_DEEPEST = 20
-_MOST_BYTES = 1_000_000
+_MAX_OPENS = 5_000
+_MAX_DEPTH = 20
+_MAX_BYTES = 1_000_000
 _FENCE = "---"
 
 
@@ -37,7 +37,7 @@ class _Constructor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The value of one file, and the line of each location in it."""
+    """The value of one file, and the line number of each location in it."""
 
     path: Path
     value: object
@@ -50,11 +50,12 @@ class YamlDocument:
         return self.lines.get(location, 1)
 
     def error(self, location: YamlLocation, what: str, hint: str) -> ConfigError:
+        """Return the error for the line of a location."""
         return file_error(self.path, self.line(location), what, hint)
 
 
 def load_yaml(path: Path) -> YamlDocument:
-    """Load a YAML file; mappings become dicts and lists tuples. Raises ConfigError with file and line."""
+    """Load a YAML file: mappings become dicts, lists tuples. Raises ConfigError with file and line."""
     document = _parse(path, _read_text(path))
     if document.value is None:
         raise file_error(path, 1, "the file is empty.", "Fill it or delete it.")
@@ -62,15 +63,15 @@ def load_yaml(path: Path) -> YamlDocument:
 
 
 def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
-    """Return the front matter between the first line, `---`, and the next such line, and the text after it.
+    """Return the front matter between the first two `---` lines, and the text after it.
 
-    Blank lines replace the front matter in the text, so that line numbers match the file. Raises ConfigError as
-    `load_yaml` does, and for front matter that does not begin or does not end.
+    In the text, blank lines replace the front matter, so that line numbers match the file. Raises ConfigError as
+    `load_yaml` does, and for front matter without a start or an end.
     """
     lines = re.sub(r"\r\n?", "\n", _read_text(path)).split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]
     if not fences or fences[0] != 0:
-        hint = f"Begin it with a line {_FENCE}, then fields such as 'name: ...', then another line {_FENCE}."
+        hint = f"Start the file with a line {_FENCE}, then fields such as 'name: ...', then another line {_FENCE}."
         raise file_error(path, 1, "the file does not begin with front matter.", hint)
     if len(fences) == 1:
         raise file_error(path, 1, "the front matter has no end.", f"Close it with a line {_FENCE}.")
@@ -79,10 +80,10 @@ def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
 
 
 def _parse(path: Path, text: str) -> YamlDocument:
-    if len(_OPENS.findall(text)) > _MOST_OPENED:
-        raise file_error(path, 1, "the file holds too many lists.", "Split it.")
-    walk = _YamlWalker(path, text)
-    return YamlDocument(path, walk.document(), walk.lines)
+    if len(_OPENS.findall(text)) > _MAX_OPENS:
+        raise file_error(path, 1, "the file contains too many lists.", "Split it.")
+    walker = _YamlWalker(path, text)
+    return YamlDocument(path, walker.document(), walker.lines)
 
 
 def file_error(path: Path, line: int, what: str, hint: str) -> ConfigError:
@@ -93,11 +94,11 @@ def file_error(path: Path, line: int, what: str, hint: str) -> ConfigError:
 def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            raw = file.read(_MOST_BYTES + 1)
+            raw = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Fix or remove it.") from None
-    if len(raw) > _MOST_BYTES:
-        raise file_error(path, 1, f"the file is larger than {_MOST_BYTES:,} bytes.", "Split it.")
+    if len(raw) > _MAX_BYTES:
+        raise file_error(path, 1, f"the file is larger than {_MAX_BYTES:,} bytes.", "Split it.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,8 +111,7 @@ def _read_text(path: Path) -> str:
 
 
 class _YamlWalker:
-    """Converts YAML nodes to values with lines in one pass. PyYAML's constructor drops lines and accepts duplicate
-    keys."""
+    """Converts YAML nodes to values with lines. PyYAML's constructor drops lines and accepts duplicate keys."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
@@ -132,16 +132,16 @@ class _YamlWalker:
         last = self.text.rstrip("\n").count("\n") + 1
         line = min(error.problem_mark.line + 1, last) if error.problem_mark else 1
         context = f" {error.context}" if error.context else ""
-        begun = error.context_mark.line + 1 if error.context_mark else line
-        since = f" begun in line {begun}" if begun != line else ""
-        return file_error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", "Mend that line.")
+        start = error.context_mark.line + 1 if error.context_mark else line
+        since = f" begun in line {start}" if start != line else ""
+        return file_error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", "Correct that line.")
 
     def _value(self, node: yaml.Node, location: YamlLocation) -> object:
         self.lines.setdefault(location, node.start_mark.line + 1)
         if id(node) in self._seen:
             raise self._error_at(node, "an alias is not allowed.", _PLAIN_YAML_HINT)
-        if len(location) > _DEEPEST:
-            raise self._error_at(node, "the value is nested too deep.", "Flatten it.")
+        if len(location) > _MAX_DEPTH:
+            raise self._error_at(node, "the value is nested too deeply.", "Flatten it.")
         self._seen.add(id(node))
         if node.tag not in _TAGS:
             raise self._error_at(node, f"the tag {node.tag} is not allowed.", _PLAIN_YAML_HINT)
@@ -153,15 +153,15 @@ class _YamlWalker:
         return self._scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, location: YamlLocation) -> dict[str, object]:
-        made: dict[str, object] = {}
+        mapping: dict[str, object] = {}
         for key_node, value_node in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
             key = self._key(key_node)
-            if key in made:
-                first = self.lines[*location, key]
-                raise self._error_at(key_node, f"{key!r} is given twice, first in line {first}.", "Keep one of them.")
+            if key in mapping:
+                what = f"{key!r} is repeated; the first is in line {self.lines[*location, key]}."
+                raise self._error_at(key_node, what, "Keep one of them.")
             self.lines[*location, key] = key_node.start_mark.line + 1
-            made[key] = self._value(value_node, (*location, key))
-        return made
+            mapping[key] = self._value(value_node, (*location, key))
+        return mapping
 
     def _key(self, node: yaml.Node) -> str:
         if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
@@ -174,9 +174,8 @@ class _YamlWalker:
         try:
             return cast("_Constructor", self._loader).construct_object(node)
         except ValueError:
-            raise self._error_at(
-                node, f"{node.value!r} is neither text nor a number.", "Quote it if it is text."
-            ) from None
+            what = f"{node.value!r} is neither text nor a number."
+            raise self._error_at(node, what, "Quote it if it is text.") from None
 
     def _error_at(self, node: yaml.Node, what: str, hint: str) -> ConfigError:
         return file_error(self.path, node.start_mark.line + 1, what, hint)

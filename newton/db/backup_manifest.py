@@ -13,8 +13,10 @@ FORMAT = 1
 
 
 class BackupManifest(BaseModel):
-    """Manifest of a backup: `base` is a copy of the server's files, `dump` the output of pg_dump. `rows` were counted
-    at the start, so the backup may hold later rows. `sha256` covers the manifest without that field."""
+    """The manifest: kind `base` is a copy of the server's files, `dump` the output of pg_dump.
+
+    `rows` were counted at the start; the backup may contain more. `sha256` covers all other fields.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,27 +29,25 @@ class BackupManifest(BaseModel):
     files: dict[str, str]
     sha256: str = ""
 
-    def with_checksum(self) -> "BackupManifest":
-        return self.model_copy(update={"sha256": self.compute_checksum()})
-
     def compute_checksum(self) -> str:
         return hashlib.sha256(self.model_dump_json(exclude={"sha256"}).encode()).hexdigest()
 
 
 def write_manifest(folder: Path, manifest: BackupManifest) -> None:
-    (folder / FILE_NAME).write_text(manifest.with_checksum().model_dump_json(indent=1) + "\n", encoding="utf-8")
+    signed = manifest.model_copy(update={"sha256": manifest.compute_checksum()})
+    (folder / FILE_NAME).write_text(signed.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def verify_backup(folder: Path) -> BackupManifest:
     """Return the manifest of an intact backup. Raises InputError when any byte differs."""
     manifest = _read(folder)
-    here = hash_files(folder)
-    if missing := manifest.files.keys() - here.keys():
+    hashes = hash_files(folder)
+    if missing := manifest.files.keys() - hashes.keys():
         raise _damaged_error(folder, f"{min(missing)} is missing")
-    if strange := here.keys() - manifest.files.keys():
-        raise _damaged_error(folder, f"{min(strange)} does not belong to it")
-    if changed := [name for name, digest in manifest.files.items() if here[name] != digest]:
-        raise _damaged_error(folder, f"{min(changed)} is not what was written")
+    if unknown := hashes.keys() - manifest.files.keys():
+        raise _damaged_error(folder, f"{min(unknown)} is not a file of the backup")
+    if changed := [name for name, digest in manifest.files.items() if hashes[name] != digest]:
+        raise _damaged_error(folder, f"{min(changed)} was changed")
     return manifest
 
 
@@ -56,17 +56,18 @@ def _read(folder: Path) -> BackupManifest:
         written = (folder / FILE_NAME).read_bytes()
         manifest = BackupManifest.model_validate_json(written)
     except FileNotFoundError:
-        raise InputError(
-            f"{folder} is not a backup: it has no {FILE_NAME}.", hint="Name the folder of a backup."
-        ) from None
+        hint = "Give the folder of a backup."
+        raise InputError(f"{folder} is not a backup: it has no {FILE_NAME}.", hint=hint) from None
     except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}.", hint="Name a folder you may read.") from None
+        raise InputError(f"{folder} cannot be read: {error.strerror}.", hint="Give a folder you may read.") from None
     except ValidationError:
-        raise _damaged_error(folder, f"{FILE_NAME} is not what was written") from None
+        raise _damaged_error(folder, f"{FILE_NAME} was changed") from None
     if manifest.sha256 != manifest.compute_checksum() or written != manifest.model_dump_json(indent=1).encode() + b"\n":
-        raise _damaged_error(folder, f"{FILE_NAME} is not what was written")
+        raise _damaged_error(folder, f"{FILE_NAME} was changed")
     if manifest.format != FORMAT:
-        raise InputError(f"The backup is of format {manifest.format}.", hint="Use the Newton that made it.")
+        raise InputError(
+            f"The backup has format {manifest.format}, not {FORMAT}.", hint="Use the Newton version that made it."
+        )
     return manifest
 
 

@@ -1,17 +1,15 @@
-"""Open the database: the embedded server, or the one that DATABASE_URL names."""
+"""Open the database: the embedded server, or the server at DATABASE_URL."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-
-import asyncpg
 
 from newton.concurrency import task_group
 from newton.db.embedded_server import EmbeddedServer
 from newton.db.migrations import migrate, read_migrations
-from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, translate_connect_errors, translate_errors
+from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, connect
 from newton.errors import DatabaseError
 from newton.settings import Settings
 
@@ -20,37 +18,34 @@ CHECK_SECONDS, MAX_CHECK_SECONDS = 0.5, 10.0  # seconds between liveness checks 
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, schema: Path, keep_alive: bool = False) -> AsyncGenerator[Database]:
-    """Yield a migrated database.
+    """Yield the migrated database. With `keep_alive` a dead embedded server is restarted.
 
-    There is no fallback when DATABASE_URL does not answer. With `keep_alive` a dead embedded server is restarted.
+    Raises DatabaseError when DATABASE_URL does not answer; there is no fallback to the embedded server.
     """
-    if settings.database_url is not None:
-        url = settings.database_url.get_secret_value()
-        await prepare_database(url, schema=schema)
-        async with _open_pool(url, worker=url) as database:
-            yield database
-        return
-    server = await _start_server(settings.home)
-    try:
-        await prepare_database(server.dsn("postgres"), schema=schema)
-        async with _open_pool(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE)) as database:
-            if keep_alive:
-                async with _supervise(server):
-                    yield database
-            else:
-                yield database
-    finally:
-        await asyncio.to_thread(server.stop)
+    async with AsyncExitStack() as stack:
+        server = None
+        if settings.database_url is not None:
+            owner = app = worker = settings.database_url.get_secret_value()
+        else:
+            server = await _start_server(settings.home)
+            stack.push_async_callback(asyncio.to_thread, server.stop)
+            owner, app, worker = server.dsn("postgres"), server.dsn(APP_ROLE), server.dsn(WORKER_ROLE)
+        await prepare_database(owner, schema=schema)
+        database = await Database.open(app, worker=worker)
+        stack.push_async_callback(database.close)
+        if server and keep_alive:
+            await stack.enter_async_context(_supervise(server))
+        yield database
 
 
 @asynccontextmanager
 async def _supervise(server: EmbeddedServer) -> AsyncGenerator[None]:
     async with task_group() as tasks:
-        keeping = tasks.create_task(_revive_forever(server))
+        reviving = tasks.create_task(_revive_forever(server))
         try:
             yield
         finally:
-            keeping.cancel()
+            reviving.cancel()
 
 
 async def _revive_forever(server: EmbeddedServer) -> None:
@@ -65,8 +60,7 @@ async def _revive_forever(server: EmbeddedServer) -> None:
 
 
 async def _start_server(home: Path) -> EmbeddedServer:
-    """Start the server of that home in a thread. On cancellation the thread stops the server again, because the start
-    cannot be interrupted."""
+    """Start the server in a thread. A start cannot be interrupted: if cancelled, the thread stops the server again."""
     starter = ThreadPoolExecutor(1)
     starting = starter.submit(EmbeddedServer.start, home)
     starter.shutdown(wait=False)
@@ -82,21 +76,7 @@ def _stop_when_started(starting: "Future[EmbeddedServer]") -> None:
         starting.result().stop()
 
 
-@asynccontextmanager
-async def _open_pool(app: str, *, worker: str) -> AsyncGenerator[Database]:
-    database = await Database.open(app, worker=worker)
-    try:
-        yield database
-    finally:
-        await database.close()
-
-
 async def prepare_database(owner: str, *, schema: Path) -> list[str]:
-    """Migrate the database behind `owner`, the connection string of a role that may change the schema."""
-    with translate_connect_errors():
-        conn = await asyncpg.connect(owner, timeout=10)
-    try:
-        with translate_errors(conn):
-            return await migrate(conn, read_migrations(schema))
-    finally:
-        await conn.close()
+    """Apply pending migrations and return their names. The role of the connection string must own the schema."""
+    async with connect(owner) as connection:
+        return await migrate(connection, read_migrations(schema))

@@ -1,8 +1,7 @@
 """The embedded server: PostgreSQL with pgvector from a Python package, running while any process uses it.
 
-Each user process holds a shared kernel file lock; the last one to exit stops the server, and the kernel drops the lock
-of a killed process. The server's own processes hold such a lock too, so liveness is never read from a process id, which
-may be reused.
+Each process that uses it has a shared file lock, which the kernel releases when the process ends; the last one stops
+the server. The server's processes have such a lock too, so liveness never depends on a process id, which may be reused.
 """
 
 import contextlib
@@ -22,6 +21,7 @@ from typing import Literal
 from newton.clock import monotonic_ms
 from newton.db.server_paths import (
     MAJOR,
+    POINTER_FILE,
     PORT,
     SOCKET,
     ServerPaths,
@@ -31,7 +31,7 @@ from newton.db.server_paths import (
 )
 from newton.errors import ConflictError, DatabaseError
 
-DATABASE = "postgres"  # created by initdb; the rename makes the data folder appear complete or not at all
+DATABASE = "postgres"  # created by initdb
 START_LOCK, USERS_LOCK, LIFE_LOCK = "server.start.lock", "server.users.lock", "server.life.lock"
 LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 TIMEOUT_SECONDS = 60  # seconds for a server to start, to stop, or to exit after a crash
@@ -50,18 +50,18 @@ NON_DURABLE_CONFIG = """
 fsync = off
 synchronous_commit = off
 full_page_writes = off
-# what it finds of rows that are rolled back again would make plans worse than knowing nothing
+# statistics on rows that tests roll back would make plans worse than no statistics
 autovacuum = off
 """
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "TZ": "UTC"}
 
-# PostgreSQL's own rules fold case and sort by code point. Which characters make a word its parser asks of the system,
-# by a locale of which every system has at least one.
+# PostgreSQL's builtin provider folds case and sorts by code point. Its text search parser takes the letter classes from
+# the system's locale; every system has at least one of these.
 LOCALE = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 CTYPES = ("C.UTF-8", "en_US.UTF-8")
 
-# busy: it starts or stops, or processes of a crashed server remain.
+# busy: the server is starting or stopping, or processes of a crashed server remain.
 ServerState = Literal["ready", "busy", "gone"]
 
 
@@ -69,7 +69,7 @@ class EmbeddedServer:
     """A handle on a running server. Call `stop()` when done."""
 
     def __init__(self, paths: ServerPaths, users_lock: int) -> None:
-        self._paths, self._users_lock = paths, users_lock
+        self.paths, self._users_lock = paths, users_lock
 
     @classmethod
     def start(cls, home: Path, *, durable: bool = True) -> "EmbeddedServer":
@@ -79,41 +79,30 @@ class EmbeddedServer:
         """
         ensure_private_folder(home)
         with _exclusive_start(home):
-            place = resolve_paths(home)
-            _initialize(place, durable=durable)
-            if _wait_for(place, "ready", "gone") == "gone":
-                _start_server(place)
-            user = os.open(home / USERS_LOCK, LOCK_FLAGS, 0o600)
-            fcntl.flock(user, fcntl.LOCK_SH)
-        return cls(place, user)
-
-    @property
-    def paths(self) -> ServerPaths:
-        return self._paths
+            paths = resolve_paths(home)
+            _initialize(paths, durable=durable)
+            _ensure_running(paths)
+            users_lock = os.open(home / USERS_LOCK, LOCK_FLAGS, 0o600)
+            fcntl.flock(users_lock, fcntl.LOCK_SH)
+        return cls(paths, users_lock)
 
     def revive(self) -> None:
         """Restart the server if it has died. Raises DatabaseError when it does not start."""
-        if _state(self._paths) == "ready":
-            return
-        with _exclusive_start(self._paths.home):
-            if _wait_for(self._paths, "ready", "gone") == "gone":
-                _start_server(self._paths)
+        if _state(self.paths) != "ready":
+            with _exclusive_start(self.paths.home):
+                _ensure_running(self.paths)
 
     def dsn(self, user: str, database: str = DATABASE) -> str:
         """Return the connection string over a socket private to this user, independent of PG… variables."""
-        place = f"host={self._paths.sockets}&port={PORT}"
-        return f"postgresql://{user}@/{database}?{place}&sslmode=disable&target_session_attrs=any"
+        address = f"host={self.paths.sockets}&port={PORT}"
+        return f"postgresql://{user}@/{database}?{address}&sslmode=disable&target_session_attrs=any"
 
     def stop(self) -> None:
-        """Release the server; the last user stops it."""
-        with _exclusive_start(self._paths.home):
+        """Release the server; the last process that uses it stops it."""
+        with _exclusive_start(self.paths.home):
             try:
-                fcntl.flock(self._users_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _wait_for(self._paths, "ready", "gone") == "ready":  # the server may have died already
-                    _run_program(self._paths, "pg_ctl", "stop", "-W", "-m", "fast", "-D", str(self._paths.data))
-                    _wait_for(self._paths, "gone")
-            except BlockingIOError:
-                pass  # another process still uses it
+                if _try_lock(self._users_lock):
+                    _ensure_stopped(self.paths)
             finally:
                 os.close(self._users_lock)
 
@@ -126,8 +115,10 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _exclusive_start(home: Path) -> Generator[None]:
-    """Hold the start lock, so that no other process starts or stops the server. It uses flock, because another part of
-    this process that opens and closes the file does not drop that lock."""
+    """Prevent other processes from starting or stopping the server.
+
+    The lock is of flock: it survives when another part of this process opens and closes the same file.
+    """
     with _open_lock(home / START_LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -135,25 +126,20 @@ def _exclusive_start(home: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def exclusive_access(home: Path) -> Generator[ServerPaths]:
-    """Yield the paths of a server that is kept stopped. Raises ConflictError when it is in use."""
+    """Stop the server, yield its paths and keep it stopped. Raises ConflictError when a process uses it."""
     ensure_private_folder(home)
     with _exclusive_start(home), _open_lock(home / USERS_LOCK) as users:
-        try:
-            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConflictError(
-                f"A Newton process uses the data of {home}.", hint="Stop `newton serve` and other `newton` commands."
-            ) from None
-        place = resolve_paths(home)
-        if _wait_for(place, "ready", "gone") == "ready":  # its last user was killed
-            _run_program(place, "pg_ctl", "stop", "-W", "-m", "fast", "-D", str(place.data))
-            _wait_for(place, "gone")
-        yield place
+        if not _try_lock(users):
+            hint = "Stop `newton serve` and other `newton` commands."
+            raise ConflictError(f"A Newton process uses the data of {home}.", hint=hint)
+        paths = resolve_paths(home)
+        _ensure_stopped(paths)
+        yield paths
 
 
 @contextlib.contextmanager
 def _open_lock(lock: Path) -> Generator[int]:
-    """Yield a lock file descriptor; closing it releases the lock unless a child process inherited it."""
+    """Yield the file descriptor of a lock file. Closing it releases the lock unless a child process inherited it."""
     file = os.open(lock, LOCK_FLAGS, 0o600)
     try:
         yield file
@@ -161,14 +147,23 @@ def _open_lock(lock: Path) -> Generator[int]:
         os.close(file)
 
 
+def _try_lock(lock: int) -> bool:
+    """Acquire the exclusive lock without waiting. Return False when another process has a lock on the file."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def delete_data(home: Path) -> None:
-    """Delete the data of a stopped server, irrevocably."""
-    if (home / "server.place").is_file() or (home / "postgres").is_dir():
-        place = resolve_paths(home)
-        shutil.rmtree(place.data, ignore_errors=True)
-        if place.user:
-            shutil.rmtree(place.base, ignore_errors=True)
-            (home / "server.place").unlink()
+    """Permanently delete the data of a stopped server."""
+    if (home / POINTER_FILE).is_file() or (home / "postgres").is_dir():
+        paths = resolve_paths(home)
+        shutil.rmtree(paths.data, ignore_errors=True)
+        if paths.user:
+            shutil.rmtree(paths.base, ignore_errors=True)
+            (home / POINTER_FILE).unlink()
 
 
 def _initialize(paths: ServerPaths, *, durable: bool) -> None:
@@ -177,12 +172,12 @@ def _initialize(paths: ServerPaths, *, durable: bool) -> None:
     if version.is_file():
         if (found := version.read_text(encoding="ascii").strip()) != MAJOR:
             raise DatabaseError(
-                f"{paths.data} was made by PostgreSQL {found}, and this is {MAJOR}.",
+                f"{paths.data} was created by PostgreSQL {found}; the installed version is {MAJOR}.",
                 hint="Move that folder away, or set DATABASE_URL to a server of its version.",
             )
         return
-    for left in paths.base.glob("postgres.*.part"):
-        shutil.rmtree(left, ignore_errors=True)
+    for abandoned in paths.base.glob("postgres.*.part"):
+        shutil.rmtree(abandoned, ignore_errors=True)
     partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
     _initdb(paths, partial)
     with (partial / "postgresql.conf").open("a", encoding="utf-8") as config:
@@ -192,13 +187,11 @@ def _initialize(paths: ServerPaths, *, durable: bool) -> None:
 
 def _initdb(paths: ServerPaths, folder: Path) -> None:
     fixed = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-instructions", *LOCALE)
-    said = ""
-    for characters in CTYPES:
-        done = _run_process(paths, "initdb", "-D", str(folder), f"--lc-ctype={characters}", *fixed)
-        if done.returncode == 0:
+    errors = ""
+    for ctype in CTYPES:
+        if not (errors := _run_process(paths, "initdb", "-D", str(folder), f"--lc-ctype={ctype}", *fixed)):
             return
-        said = _error_text(done)
-    raise _server_error(paths, f"initdb: {said}")
+    raise _server_error(paths, f"initdb: {errors}")
 
 
 def _state(paths: ServerPaths) -> ServerState:
@@ -208,7 +201,7 @@ def _state(paths: ServerPaths) -> ServerState:
 
 
 def _reported_status(paths: ServerPaths) -> str:
-    """Return the status that the server last wrote; after a crash it is out of date."""
+    """Return the status that the server last wrote; it is stale after a crash."""
     try:
         lines = (paths.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -217,10 +210,10 @@ def _reported_status(paths: ServerPaths) -> str:
 
 
 def _is_listening(paths: ServerPaths) -> bool:
-    with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(0)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(0)
         try:
-            line.connect(str(paths.sockets / SOCKET))
+            client.connect(str(paths.sockets / SOCKET))
         except BlockingIOError:
             return True  # the listen backlog is full
         except OSError:
@@ -229,26 +222,30 @@ def _is_listening(paths: ServerPaths) -> bool:
 
 
 def _is_alive(paths: ServerPaths) -> bool:
-    """Return True when any process of the server holds the lock that it inherits at start."""
+    """Return True when any process of the server has the lock that it inherits at start."""
     with _open_lock(paths.base / LIFE_LOCK) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        return not _try_lock(lock)
 
 
-def _wait_for(paths: ServerPaths, *wanted: ServerState) -> ServerState:
-    """Wait for one of these states. Raises DatabaseError at the timeout."""
+def _wait_for(paths: ServerPaths, *states: ServerState) -> ServerState:
+    """Wait for one of the states and return it. Raises DatabaseError at the timeout."""
     end = monotonic_ms() + TIMEOUT_SECONDS * 1_000
-    while (state := _state(paths)) not in wanted:
+    while (state := _state(paths)) not in states:
         if monotonic_ms() > end:
-            raise _server_error(paths, f"after {TIMEOUT_SECONDS} seconds the server is still not {' or '.join(wanted)}")
+            raise _server_error(paths, f"after {TIMEOUT_SECONDS} seconds the server is still not {' or '.join(states)}")
         time.sleep(0.005)
     return state
 
 
-def _start_server(paths: ServerPaths) -> None:
+def _ensure_stopped(paths: ServerPaths) -> None:
+    if _wait_for(paths, "ready", "gone") == "ready":
+        _run_program(paths, "pg_ctl", "stop", "-W", "-m", "fast", "-D", str(paths.data))
+        _wait_for(paths, "gone")
+
+
+def _ensure_running(paths: ServerPaths) -> None:
+    if _wait_for(paths, "ready", "gone") == "ready":
+        return
     if paths.log.is_file() and paths.log.stat().st_size > MAX_LOG_BYTES:
         paths.log.unlink()
     if paths.sockets != paths.base:
@@ -258,15 +255,18 @@ def _start_server(paths: ServerPaths) -> None:
     server = (str(paths.binaries / "postgres"), "-D", str(paths.data), "-c", options[0], "-c", options[1])
     with _open_lock(paths.base / LIFE_LOCK) as life:
         fcntl.flock(life, fcntl.LOCK_EX)
-        # The shell exits at once, which orphans the server. pg_ctl rejects a path with a quote.
+        # The shell exits at once and orphans the server. pg_ctl cannot start it: it rejects a path with a quote.
         _run_program(paths, "/bin/sh", "-c", '"$@" >>"$0" 2>&1 &', str(paths.log), *server, inherited=life)
     if _wait_for(paths, "ready", "gone") == "gone":
         raise _server_error(paths, "the server exited at once")
 
 
 def _mark_locks_stale(paths: ServerPaths) -> None:
-    """Make the lock files of a dead server stale to PostgreSQL by writing this process's id, which it accepts as its
-    own starter. The other lines stay: PostgreSQL uses them to check that no process still uses the data."""
+    """Make PostgreSQL ignore the lock files of a dead server, by writing the id of this process into them.
+
+    PostgreSQL ignores the id of the process that starts it. It uses the other lines to check that no process still uses
+    the data.
+    """
     (paths.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     try:
         lock = os.open(paths.data / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -280,26 +280,23 @@ def _mark_locks_stale(paths: ServerPaths) -> None:
 
 
 def _run_program(paths: ServerPaths, program: str, *arguments: str, inherited: int | None = None) -> None:
-    done = _run_process(paths, program, *arguments, inherited=inherited)
-    if done.returncode:
-        raise _server_error(paths, f"{program}: {_error_text(done)}")
+    if errors := _run_process(paths, program, *arguments, inherited=inherited):
+        raise _server_error(paths, f"{program}: {errors}")
 
 
-def _run_process(
-    paths: ServerPaths, program: str, *arguments: str, inherited: int | None = None
-) -> "subprocess.CompletedProcess[str]":
-    command = [str(paths.binaries / program), *arguments]
+def _run_process(paths: ServerPaths, program: str, *arguments: str, inherited: int | None = None) -> str:
+    """Run a program as the server's user. Return its error output when it fails, and an empty string otherwise."""
     owner = pwd.getpwnam(paths.user) if paths.user else None
-    # A new session, so that Ctrl-C in a terminal does not reach the server. The server outlives this process and must
-    # not hold a pipe that a parent reads to end of file.
+    # A new session, so that Ctrl-C in a terminal does not reach the server. The output goes to a file: the server
+    # outlives this process, and a reader of a pipe would wait for its end.
     with tempfile.TemporaryFile("w+") as errors:
         done = subprocess.run(
-            command,
+            [str(paths.binaries / program), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
             cwd="/",
-            env={**ENVIRONMENT, "PG_GRANDPARENT_PID": str(os.getpid())},  # see _disowned
+            env={**ENVIRONMENT, "PG_GRANDPARENT_PID": str(os.getpid())},  # see _mark_locks_stale
             start_new_session=True,
             umask=0o077,
             check=False,
@@ -309,17 +306,13 @@ def _run_process(
             extra_groups=[] if owner else None,
         )
         errors.seek(0)
-        return subprocess.CompletedProcess(command, done.returncode, "", errors.read())
-
-
-def _error_text(done: "subprocess.CompletedProcess[str]") -> str:
-    return " ".join(done.stderr.split()) or "no word"
+        return (" ".join(errors.read().split()) or "it failed without a message") if done.returncode else ""
 
 
 def _server_error(paths: ServerPaths, detail: str) -> DatabaseError:
     return DatabaseError(
         f"The embedded PostgreSQL failed ({detail}).{_last_lines(paths.log)}",
-        hint=f"Free disk space, check the rights of {paths.base}, or set DATABASE_URL to a server of your own.",
+        hint=f"Free disk space, check the permissions of {paths.base}, or set DATABASE_URL to a server of your own.",
     )
 
 
@@ -328,7 +321,7 @@ def _last_lines(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
     except OSError:
         return ""
-    return "\nIts log ends:\n" + "\n".join(f"  {line}" for line in lines) + "\n"
+    return "\nThe end of its log:\n" + "\n".join(f"  {line}" for line in lines) + "\n"
 
 
 @contextlib.contextmanager

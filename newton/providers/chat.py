@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-# "length": the token limit cut it; "interrupted": the connection, the deadline or the endpoint did.
+# "length": cut at the token limit; "interrupted": cut by the connection, the deadline or the endpoint.
 FinishReason: TypeAlias = Literal["stop", "length", "interrupted"]
 
 
 class ToolCall(NamedTuple):
-    """A tool call requested by a model: its id, the tool's name, and the arguments as JSON text."""
+    """A tool call of a model: id, tool name, and arguments as JSON text."""
 
     id: str
     name: str
@@ -17,7 +17,7 @@ class ToolCall(NamedTuple):
 
 
 class ToolDefinition(NamedTuple):
-    """A tool that a model may call: its name and its OpenAI definition (with `parameters` as JSON Schema)."""
+    """A tool that a model may call: its name and its OpenAI function definition."""
 
     name: str
     function: Mapping[str, object]
@@ -33,8 +33,10 @@ class RequestOptions:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message. An assistant message may call tools; a tool message answers the call of `tool_call_id`. With
-    `is_history` it is part of the past conversation."""
+    """A message of a request. An assistant message may contain tool calls; a tool message answers `tool_call_id`.
+
+    `is_history` marks a message of the earlier conversation.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
@@ -45,24 +47,21 @@ class ChatMessage:
 
 def to_openai_message(message: ChatMessage) -> dict[str, object]:
     """Return the message in OpenAI's chat format."""
-    plain: dict[str, object] = {"role": message.role, "content": message.text}
+    body: dict[str, object] = {"role": message.role, "content": message.text}
     if message.calls:
-        plain["content"] = message.text or None
-        plain["tool_calls"] = [
+        body["content"] = message.text or None
+        body["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in message.calls
         ]
     if message.tool_call_id:
-        plain["tool_call_id"] = message.tool_call_id
-    return plain
+        body["tool_call_id"] = message.tool_call_id
+    return body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A complete reply with its tool calls, finish reason and token usage.
-
-    `estimated` is True when the endpoint reported no usage and the tokens were counted locally.
-    """
+    """A complete reply. `estimated` is True when the endpoint reported no usage and tokens were counted locally."""
 
     text: str
     model: str
@@ -74,6 +73,8 @@ class ChatReply:
 
 
 class ChatModel(Protocol):
+    """A model that continues a conversation."""
+
     @property
     def name(self) -> str:
         """Return the model's name in usage records."""
@@ -82,8 +83,8 @@ class ChatModel(Protocol):
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | ChatReply]:
         """Yield pieces of the reply, then the ChatReply, whose text is their concatenation.
 
-        Raises ProviderError when there is no reply or it breaks off. A partial ChatReply ("interrupted") is yielded
-        first if there was any text or reported usage, so that all usage is recorded.
+        Raises ProviderError when there is no reply or it is interrupted; before that, yields a ChatReply with the text
+        and usage received so far, if any, so that all usage is recorded.
         """
         ...
 
@@ -100,6 +101,6 @@ class ToolModel(Protocol):
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
-        """Stream as `ChatModel.stream` with these options; the ChatReply holds the calls. A model without tool support
-        is called without tools."""
+        """Stream as `ChatModel.stream`; the ChatReply contains the tool calls. A model without tool support is called
+        without tools."""
         ...

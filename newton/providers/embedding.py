@@ -10,7 +10,7 @@ Vector: TypeAlias = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Maps texts to unit vectors whose inner product is their cosine similarity.
+    """Maps texts to unit vectors, whose inner product is their cosine similarity.
 
     `identity` names model, weights and pooling; vectors of different identities are not comparable.
     """
@@ -27,6 +27,6 @@ class Embedder(Protocol):
 
 
 def normalize_rows(rows: NDArray[np.floating]) -> list[Vector]:
-    """Return the rows scaled to length 1; zero rows stay zero."""
+    """Return the rows scaled to unit length; zero rows stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return list((rows / np.maximum(lengths, 1e-12)).astype(np.float32))

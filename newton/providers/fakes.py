@@ -1,4 +1,4 @@
-"""Deterministic fake models that need no files, for tests and trials."""
+"""Deterministic fake models without files, for tests and demonstrations."""
 
 import hashlib
 import re
@@ -14,14 +14,11 @@ from newton.providers.embedding import Vector, normalize_rows
 
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\S+\s*|\s+")
-_PAIR_WEIGHT = 0.5  # a single word weighs more than a pair
+_PAIR_WEIGHT = 0.5  # relative to a word
 
 
 class HashEmbedder:
-    """Feature hashing of words and word pairs; texts that share them are similar.
-
-    A text without words has a zero vector.
-    """
+    """An Embedder by feature hashing of words and word pairs. A text without words has a zero vector."""
 
     identity = "hashed-words/2"
     dimensions = 256
@@ -32,8 +29,8 @@ class HashEmbedder:
     def _counts(self, text: str) -> Vector:
         row = np.zeros(self.dimensions, dtype=np.float32)
         for gram, weight in _iter_grams(text):
-            place = hashlib.blake2b(gram.encode("utf-8", "replace"), digest_size=4).digest()
-            row[int.from_bytes(place) % self.dimensions] += weight
+            digest = hashlib.blake2b(gram.encode("utf-8", "replace"), digest_size=4).digest()
+            row[int.from_bytes(digest) % self.dimensions] += weight
         return row
 
 
@@ -44,7 +41,7 @@ def _iter_grams(text: str) -> Iterator[tuple[str, float]]:
 
 
 class BrokenEmbedder:
-    """An embedder that always fails, with the given `identity`."""
+    """An Embedder that always raises ProviderError."""
 
     def __init__(self, identity: str = HashEmbedder.identity, dimensions: int = HashEmbedder.dimensions) -> None:
         self.identity, self.dimensions = identity, dimensions
@@ -54,7 +51,7 @@ class BrokenEmbedder:
 
 
 class ScriptedChat:
-    """Streams the given replies word by word and records the messages it receives. Words count as tokens."""
+    """A ChatModel that streams its lines, one per call, and records the messages it receives. A word is a token."""
 
     name = "scripted"
 
@@ -68,8 +65,8 @@ class ScriptedChat:
         self.received.append(messages)
         if not self._lines:
             raise ProviderError("The scripted model has no replies left.", hint="Add replies to its script.")
-        told = _PIECE.findall(self._lines.pop(0))
-        pieces = told[:max_tokens]
+        words = _PIECE.findall(self._lines.pop(0))
+        pieces = words[:max_tokens]
         for piece in pieces:
             yield piece
         text = "".join(pieces)
@@ -79,5 +76,5 @@ class ScriptedChat:
             input_tokens=sum(len(message.text.split()) for message in messages),
             output_tokens=len(text.split()),
             estimated=True,
-            finish="stop" if pieces == told else "length",
+            finish="stop" if pieces == words else "length",
         )

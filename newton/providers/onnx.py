@@ -1,9 +1,9 @@
-"""ONNX Runtime, imported only here, after its telemetry is disabled."""
+"""ONNX Runtime. Import it only from here: this module disables its telemetry first."""
 
 from newton.settings import quieten_libraries
 
 quieten_libraries()
 
-import onnxruntime as ort  # noqa: E402, TID251 (it reads the environment as it is loaded)
+import onnxruntime as ort  # noqa: E402, TID251 (it reads the environment when it is imported)
 
 __all__ = ["ort"]

@@ -1,13 +1,13 @@
-"""A chat model at any OpenAI-compatible endpoint, with one deadline and one retry layer per call."""
+"""A chat model at an OpenAI-compatible endpoint; each call has one deadline and at most one retry."""
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 import openai
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
@@ -19,30 +19,35 @@ from newton.errors import ContextWindowError, ProviderError
 from newton.providers import response_formats
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, to_openai_message
 from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
+from newton.providers.response_formats import EndpointKey
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.settings import Settings
 from newton.telemetry import detached_span
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
-NO_KEY = "none"  # for a server that needs none
-DEFAULT_RETRY_SECONDS = 0.5  # seconds before a retry when the endpoint sends no Retry-After
+NO_KEY = "none"  # for a server that needs no key
+DEFAULT_RETRY_SECONDS = 0.5  # delay of a retry when the endpoint sends no Retry-After
+MAX_MESSAGE_CHARS = 200
 
 T = TypeVar("T")
+CompletionStream: TypeAlias = openai.AsyncStream[ChatCompletionChunk]
 
 _RETRYABLE = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
 FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: the response violates the protocol
-_OUTAGES = (*_RETRYABLE, TimeoutError, ValueError)  # errors that count as an outage; a refusal does not
-# Errors of servers without tool support.
-_NO_TOOLS_PATTERN = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)
+_AUTH_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError)
+_TIMEOUTS = (openai.APITimeoutError, TimeoutError)
+_NO_TOOLS_PATTERN = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)  # no tool support
+_OVERFLOW_PATTERN = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
+_KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
 _NO_OPTIONS = RequestOptions()
 
-_without_tools: set[tuple[str, str]] = set()  # (address, model) pairs seen by this process
+_without_tools: set[EndpointKey] = set()  # models without tool support, as learned by this process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """One model at one address. `setting` is the setting that names the model; `seconds` limits a whole call."""
+    """One model at one address. `setting` is the name of the model's setting; `seconds` limits a whole call."""
 
     client: openai.AsyncOpenAI
     model: str
@@ -54,8 +59,12 @@ class ModelEndpoint:
         return str(self.client.base_url).rstrip("/")
 
     @property
+    def key(self) -> EndpointKey:
+        return self.address, self.model
+
+    @property
     def breaker(self) -> CircuitBreaker:
-        return get_breaker(self.address, self.model)
+        return get_breaker(*self.key)
 
     def deadline(self) -> float:
         """Return the deadline in event loop time. Raises ProviderError while the circuit breaker is open."""
@@ -63,7 +72,7 @@ class ModelEndpoint:
         if not self.breaker.allow_call(now):
             raise ProviderError(
                 f"{self.address} has failed several times; calls are paused for some seconds.",
-                hint="Newton retries automatically; check that the endpoint runs.",
+                hint="Newton retries automatically. Check that the endpoint runs.",
             )
         return now + self.seconds
 
@@ -72,32 +81,40 @@ class ModelEndpoint:
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
-        """Call with a retry as `call_with_retry`, within the retry budget."""
+        """Return the result of `send`. Retry once after an outage or a rate limit, within the retry budget and only if
+        the delay ends before the deadline.
 
-        def may() -> bool:
-            return allow_retry and self.breaker.allow_retry()
-
-        return await call_with_retry(send, deadline=deadline, allow_retry=may, on_retry=self.record_result)
+        Raises TimeoutError at the deadline.
+        """
+        async with asyncio.timeout_at(deadline):
+            try:
+                return await send()
+            except _RETRYABLE as error:
+                wait = _retry_delay(error)
+                in_time = asyncio.get_running_loop().time() + wait < deadline
+                if not (in_time and allow_retry and self.breaker.allow_retry()):
+                    raise
+                self.record_result(error)
+                await asyncio.sleep(wait)
+            return await send()
 
     def to_provider_error(self, error: Exception) -> ProviderError:
-        """Return the failure with a remedy, and the first line of the endpoint's message without keys."""
+        """Return the failure with a remedy and the first line of the endpoint's message, without API keys."""
         if _is_window_overflow(error):
-            return ContextWindowError(
-                f"The prompt exceeds the context window of {self.model}.",
-                hint="Set NEWTON_WINDOW_TOKENS to that window.",
-            )
-        words = {"where": self.address, "model": self.model, "setting": self.setting}
+            hint = "Set NEWTON_WINDOW_TOKENS to the size of that window."
+            return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
+        status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
+        fields = {"address": self.address, "model": self.model, "setting": self.setting, "status": status}
         for kinds, what, hint in _EXPLANATIONS:
             if isinstance(error, kinds):
-                status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
-                said = _server_message(error, key=self.client.api_key)
-                said += "." if said and said[-1] not in ".!?…" else ""
-                return ProviderError(what.format(**words, status=status) + said, hint=hint.format(**words))
+                message = _server_message(error, key=self.client.api_key)
+                message += "." if message and message[-1] not in ".!?…" else ""
+                return ProviderError(what.format(**fields) + message, hint=hint.format(**fields))
         return ProviderError(f"{self.address} sent an invalid reply.", hint="Check OPENAI_BASE_URL.")
 
 
 def make_client(settings: Settings) -> openai.AsyncOpenAI:
-    """Return the client. The client requires a key, even for a local server that needs none."""
+    """Return the client. The OpenAI library requires a key, even for a local server that needs none."""
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
     return openai.AsyncOpenAI(
@@ -105,95 +122,64 @@ def make_client(settings: Settings) -> openai.AsyncOpenAI:
     )
 
 
-async def call_with_retry(
-    send: Callable[[], Awaitable[T]],
-    *,
-    deadline: float,
-    allow_retry: Callable[[], bool] = lambda: True,
-    on_retry: Callable[[Exception], None] = lambda error: None,
-) -> T:
-    """Return the result of `send`; retry once after an outage or overload if the delay ends before the deadline and
-    `allow_retry` permits. `on_retry` gets the first error.
-
-    Raises TimeoutError at the deadline.
-    """
-    async with asyncio.timeout_at(deadline):
-        try:
-            return await send()
-        except _RETRYABLE as error:
-            wait = retry_delay(error)
-            if asyncio.get_running_loop().time() + wait >= deadline or not allow_retry():
-                raise
-            on_retry(error)
-            await asyncio.sleep(wait)
-        return await send()
-
-
 def _is_outage(error: Exception | None) -> bool:
-    """Return True when the error means an outage; a refusal does not."""
-    refused = isinstance(error, openai.APIStatusError) and not isinstance(error, _RETRYABLE)
-    return error is not None and not refused and isinstance(error, (openai.APIError, *_OUTAGES))
+    """Return True when the error means that the endpoint is down; a rejected request does not."""
+    if isinstance(error, openai.APIStatusError):
+        return isinstance(error, _RETRYABLE)
+    return isinstance(error, openai.APIError | TimeoutError | ValueError)
 
 
-def retry_delay(error: openai.OpenAIError) -> float:
-    """Return the seconds before a retry: the endpoint's Retry-After, a number or a date, or a default."""
+def _retry_delay(error: openai.OpenAIError) -> float:
+    """Return the seconds before a retry: the endpoint's Retry-After (a number or a date), or a default."""
     if not isinstance(error, openai.APIStatusError):
         return DEFAULT_RETRY_SECONDS
     headers = error.response.headers
-    asked = headers.get("retry-after", "")
+    retry_after = headers.get("retry-after", "")
     try:
-        wait = float(asked)
+        wait = float(retry_after)
     except ValueError:
-        wait = _seconds_between(headers.get("date", ""), asked)
+        wait = _seconds_between(headers.get("date", ""), retry_after)
     return wait if wait >= 0 else DEFAULT_RETRY_SECONDS
 
 
-def _seconds_between(said: str, asked: str) -> float:
-    """Return the difference of two dates by the endpoint's clock; -1 when one is invalid."""
+def _seconds_between(start: str, end: str) -> float:
+    """Return the difference of two HTTP dates; -1 when one is invalid."""
     try:
-        return (parsedate_to_datetime(asked) - parsedate_to_datetime(said)).total_seconds()
+        return (parsedate_to_datetime(end) - parsedate_to_datetime(start)).total_seconds()
     except (ValueError, TypeError):
         return -1
 
 
 def _is_window_overflow(error: Exception) -> bool:
-    """Return True when the error says that the prompt exceeds the context window; wordings vary by server."""
-    if not isinstance(error, openai.BadRequestError):
-        return False
-    if error.code == "context_length_exceeded":
-        return True
-    return _OVERFLOW_PATTERN.search(error.message) is not None
-
-
-_OVERFLOW_PATTERN = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
-
-
-def _server_message(error: Exception, *, key: str) -> str:
-    """Return the endpoint's error message as a sentence. It is empty for an invalid key or model, and ends before any
-    brace: there servers quote the request."""
-    if not isinstance(error, openai.APIStatusError) or isinstance(error, _QUOTING_ERRORS):
-        return ""
-    body = cast("object", error.body)
-    told = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
-    if not isinstance(told, str) or told.lstrip().startswith("<"):
-        return ""
-    told = told if key == NO_KEY else told.replace(key, "[key]")
-    line = next((one for one in told.splitlines() if one.strip()), "").partition("{")[0]
-    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
-    safe = _KEY_PATTERN.sub(_redact, plain)
-    return (
-        f" It says: {safe if len(safe) <= MAX_MESSAGE_CHARS else safe[: MAX_MESSAGE_CHARS - 2] + ' …'}" if safe else ""
+    """Return True when the endpoint rejects the prompt as too long for the context window; wordings vary by server."""
+    return isinstance(error, openai.BadRequestError) and (
+        error.code == "context_length_exceeded" or _OVERFLOW_PATTERN.search(error.message) is not None
     )
 
 
-def _redact(found: re.Match[str]) -> str:
-    """Redact a word that may be a key or a part of one; long words without a digit stay."""
-    return "[key]" if found[1] is None or any(map(str.isdigit, found[1])) else found[0]
+def _server_message(error: Exception, *, key: str) -> str:
+    """Return the first line of the endpoint's error message, without API keys.
+
+    It is empty for an invalid key or model, and ends before any brace, because servers quote the request there.
+    """
+    if not isinstance(error, openai.APIStatusError) or isinstance(error, (*_AUTH_ERRORS, openai.NotFoundError)):
+        return ""
+    body = cast("object", error.body)
+    message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
+    if not isinstance(message, str) or message.lstrip().startswith("<"):
+        return ""
+    message = message if key == NO_KEY else message.replace(key, "[key]")
+    line = next((line for line in message.splitlines() if line.strip()), "").partition("{")[0]
+    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+    safe = _KEY_PATTERN.sub(_redact, plain)
+    if len(safe) > MAX_MESSAGE_CHARS:
+        safe = safe[: MAX_MESSAGE_CHARS - 2] + " …"
+    return f" It says: {safe}" if safe else ""
 
 
-MAX_MESSAGE_CHARS = 200  # characters
-_QUOTING_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
-_KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
+def _redact(match: re.Match[str]) -> str:
+    """Redact a word that may contain an API key; long words without a digit stay."""
+    return "[key]" if match[1] is None or any(map(str.isdigit, match[1])) else match[0]
 
 
 class OpenAIChat:
@@ -202,155 +188,128 @@ class OpenAIChat:
     def __init__(self, settings: Settings) -> None:
         self.name = settings.openai_model
         self._endpoint = ModelEndpoint(
-            client=make_client(settings),
-            model=settings.openai_model,
-            setting="OPENAI_MODEL",
-            seconds=settings.llm_timeout,
+            client=make_client(settings), model=self.name, setting="OPENAI_MODEL", seconds=settings.llm_timeout
         )
 
-    async def stream(
+    def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        """Stream as ChatModel and StructuredModel define. `llm_timeout` limits the whole reply."""
-        deadline, heard = self._endpoint.deadline(), StreamAccumulator(messages, max_tokens)
-        if schema is None:
-            begin = self._endpoint.call(lambda: self._start_completion(messages, max_tokens), deadline=deadline)
-        else:
-            begin = self._start_structured(heard, max_tokens, schema, deadline)
-        async with aclosing(self._stream_reply(heard, begin, deadline)) as pieces:
-            async for piece in pieces:
-                yield piece
+    ) -> AsyncGenerator[str | ChatReply]:
+        """See `StructuredModel.stream`. The setting `llm_timeout` limits the whole reply."""
+        start = partial(self._start_structured, schema=schema) if schema else self._start_with_options
+        return self._stream_reply(StreamAccumulator(messages, max_tokens), start)
 
-    async def answer(
+    def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
-    ) -> AsyncIterator[str | ChatReply]:
+    ) -> AsyncGenerator[str | ChatReply]:
         """See `ToolModel.answer`."""
-        deadline, heard = self._endpoint.deadline(), StreamAccumulator(messages, max_tokens)
-        begin = self._start_with_options(heard, max_tokens, options, deadline)
-        async with aclosing(self._stream_reply(heard, begin, deadline)) as pieces:
-            async for piece in pieces:
-                yield piece
+        start = partial(self._start_with_options, options=options)
+        return self._stream_reply(StreamAccumulator(messages, max_tokens), start)
 
     async def _stream_reply(
-        self, accumulator: StreamAccumulator, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
+        self,
+        accumulator: StreamAccumulator,
+        start: Callable[[StreamAccumulator, float], Coroutine[None, None, CompletionStream]],
     ) -> AsyncGenerator[str | ChatReply]:
-        with detached_span("chat", model=self._endpoint.model) as noting:
-            async with aclosing(self._stream_pieces(accumulator, begin, deadline)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, ChatReply):
-                        noting.set_attributes(
-                            finish=piece.finish, input_tokens=piece.input_tokens, output_tokens=piece.output_tokens
-                        )
-                    yield piece
-
-    async def _stream_pieces(
-        self, accumulator: StreamAccumulator, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
-    ) -> AsyncGenerator[str | ChatReply]:
-        failure: Exception | None = None
-        try:
-            async with aclosing(_chunks(begin, deadline)) as chunks:
-                async for chunk in chunks:
-                    if piece := accumulator.add_chunk(chunk):
-                        yield piece
-        except FAILURES as error:
-            failure = error
-        reply = accumulator.to_reply(model=self._endpoint.model)
-        broken = accumulator.is_empty or reply.finish == "interrupted"
-        self._endpoint.record_result(failure or (ValueError() if broken else None))
-        if not accumulator.is_empty or not reply.estimated:
-            yield reply
-        if broken:
-            raise self._endpoint.to_provider_error(failure) if failure else self._incomplete_reply_error(reply)
+        deadline, failure = self._endpoint.deadline(), None
+        with detached_span("chat", model=self.name) as span:
+            try:
+                async with aclosing(_iter_chunks(start(accumulator, deadline), deadline)) as chunks:
+                    async for chunk in chunks:
+                        if piece := accumulator.add_chunk(chunk):
+                            yield piece
+            except FAILURES as error:
+                failure = error
+            reply = accumulator.to_reply(model=self.name)
+            is_broken = accumulator.is_empty or reply.finish == "interrupted"
+            self._endpoint.record_result(failure or (ValueError() if is_broken else None))
+            if not accumulator.is_empty or not reply.estimated:
+                span.set_attributes(
+                    finish=reply.finish, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens
+                )
+                yield reply
+            if is_broken:
+                raise self._endpoint.to_provider_error(failure) if failure else self._incomplete_reply_error(reply)
 
     async def _start_with_options(
-        self, accumulator: StreamAccumulator, max_tokens: int, options: RequestOptions, deadline: float
-    ) -> openai.AsyncStream[ChatCompletionChunk]:
+        self, accumulator: StreamAccumulator, deadline: float, options: RequestOptions = _NO_OPTIONS
+    ) -> CompletionStream:
         """Start a request with tools, or without them if the model does not support tools."""
-        place = self._endpoint.address, self._endpoint.model
-
-        def asking(given: RequestOptions) -> Callable[[], Awaitable[openai.AsyncStream[ChatCompletionChunk]]]:
-            return lambda: self._start_completion(accumulator.messages, max_tokens, options=given)
-
-        plain = RequestOptions(
-            extra_body={name: one for name, one in options.extra_body.items() if not name.startswith("tool_")}
-        )
-        if not options.tools or place in _without_tools:
-            return await self._endpoint.call(asking(plain), deadline=deadline)
+        key = self._endpoint.key
+        body = {name: value for name, value in options.extra_body.items() if not name.startswith("tool_")}
+        without_tools = partial(self._start_completion, accumulator, options=RequestOptions(extra_body=body))
+        if not options.tools or key in _without_tools:
+            return await self._endpoint.call(without_tools, deadline=deadline)
         try:
-            return await self._endpoint.call(asking(options), deadline=deadline)
+            with_tools = partial(self._start_completion, accumulator, options=options)
+            return await self._endpoint.call(with_tools, deadline=deadline)
         except openai.APIStatusError as error:
-            if (
-                error.status_code not in response_formats.REFUSAL_STATUSES
-                or _is_window_overflow(error)
-                or not _NO_TOOLS_PATTERN.search(error.message)
-            ):
+            if not _is_refused_mode(error) or not _NO_TOOLS_PATTERN.search(error.message):
                 raise
-        begun = await self._endpoint.call(asking(plain), deadline=deadline)
-        _without_tools.add(place)
-        return begun
+        stream = await self._endpoint.call(without_tools, deadline=deadline)
+        _without_tools.add(key)
+        return stream
 
     async def _start_structured(
-        self, accumulator: StreamAccumulator, max_tokens: int, schema: type[BaseModel], deadline: float
-    ) -> openai.AsyncStream[ChatCompletionChunk]:
-        """Start a request for structured output, falling back to looser formats while the endpoint refuses. If it
-        refuses all, raise the first refusal and try a single format next time: an outage must not cost three
-        requests."""
-        place, messages = (self._endpoint.address, self._endpoint.model), accumulator.messages
-        refused: openai.APIStatusError | None = None
-        for way in response_formats.modes_to_try(place):
-            accumulator.messages = response_formats.add_schema_to_prompt(messages, schema, way)
-            ask = partial(
-                self._start_completion,
-                accumulator.messages,
-                max_tokens,
-                response_formats.build_response_format(schema, way),
-            )
+        self, accumulator: StreamAccumulator, deadline: float, schema: type[BaseModel]
+    ) -> CompletionStream:
+        """Start a request for structured output, with looser formats while the endpoint rejects them.
+
+        If it rejects all, raise the first error, and try a single format next time: an outage must not cost three
+        requests.
+        """
+        key, messages = self._endpoint.key, accumulator.messages
+        refusal: openai.APIStatusError | None = None
+        for mode in response_formats.modes_to_try(key):
+            accumulator.messages = response_formats.add_schema_to_prompt(messages, schema, mode)
+            send = partial(self._start_completion, accumulator, response_formats.build_response_format(schema, mode))
             try:
-                begun = await self._endpoint.call(ask, deadline=deadline, allow_retry=refused is None)
+                stream = await self._endpoint.call(send, deadline=deadline, allow_retry=refusal is None)
             except openai.APIStatusError as error:
-                if error.status_code not in response_formats.REFUSAL_STATUSES or _is_window_overflow(error):
+                if not _is_refused_mode(error):
                     raise
-                refused = refused or error
+                refusal = refusal or error
             else:
-                response_formats.record_success(place, way)
-                return begun
-        assert refused, "no response format to try"
-        response_formats.record_outage(place)
-        raise refused
+                response_formats.record_success(key, mode)
+                return stream
+        assert refusal, "no response format to try"
+        response_formats.record_outage(key)
+        raise refusal
 
     async def _start_completion(
         self,
-        messages: Sequence[ChatMessage],
-        max_tokens: int,
+        accumulator: StreamAccumulator,
         response_format: ResponseFormat | None = None,
         *,
         options: RequestOptions = _NO_OPTIONS,
-    ) -> openai.AsyncStream[ChatCompletionChunk]:
+    ) -> CompletionStream:
+        messages = [to_openai_message(message) for message in accumulator.messages]
+        tools = [cast("FunctionDefinition", tool.function) for tool in options.tools]
         return await self._endpoint.client.chat.completions.create(
-            model=self._endpoint.model,
-            messages=cast("list[ChatCompletionMessageParam]", [to_openai_message(message) for message in messages]),
-            max_tokens=max_tokens,
+            model=self.name,
+            messages=cast("list[ChatCompletionMessageParam]", messages),
+            max_tokens=accumulator.max_tokens,
             stream=True,
             stream_options={"include_usage": True},
             response_format=response_format or openai.omit,
-            tools=[{"type": "function", "function": cast("FunctionDefinition", one.function)} for one in options.tools]
-            or openai.omit,
+            tools=[{"type": "function", "function": tool} for tool in tools] or openai.omit,
             extra_body=dict(options.extra_body) or None,
         )
 
     def _incomplete_reply_error(self, reply: ChatReply) -> ProviderError:
-        """Return the error for a reply that ended without one but is empty or broken off."""
+        """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
         if reply.text:
             return ProviderError(f"{self._endpoint.address} ended its reply early.", hint="Ask again.")
         hint = "Raise NEWTON_REPLY_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
-        return ProviderError(f"The model {self._endpoint.model} sent an empty reply.", hint=hint)
+        return ProviderError(f"The model {self.name} sent an empty reply.", hint=hint)
 
 
-async def _chunks(
-    begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
-) -> AsyncGenerator[ChatCompletionChunk]:
-    """Yield chunks. The deadline is set anew for each wait, so that it never cancels the consumer."""
-    async with await begin as stream:
+def _is_refused_mode(error: openai.APIStatusError) -> bool:
+    return error.status_code in response_formats.REFUSAL_STATUSES and not _is_window_overflow(error)
+
+
+async def _iter_chunks(start: Awaitable[CompletionStream], deadline: float) -> AsyncGenerator[ChatCompletionChunk]:
+    """Yield chunks. Each wait has a timeout of its own, so that the deadline never cancels the consumer."""
+    async with await start as stream:
         while True:
             async with asyncio.timeout_at(deadline):
                 chunk = await anext(stream, None)
@@ -361,19 +320,11 @@ async def _chunks(
 
 # The first match applies.
 _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
-    (
-        (openai.AuthenticationError, openai.PermissionDeniedError),
-        "{where} rejected the API key.",
-        "Check OPENAI_API_KEY.",
-    ),
-    (openai.NotFoundError, "{where} has no model {model!r}.", "Set {setting} to a model that it offers."),
-    (openai.RateLimitError, "{where} is busy or the quota is used up.", "Wait, or check the account."),
-    (
-        (openai.APITimeoutError, TimeoutError),
-        "{where} did not answer in time.",
-        "Try again, or raise NEWTON_LLM_TIMEOUT.",
-    ),
-    (openai.APIConnectionError, "{where} cannot be reached.", "Check OPENAI_BASE_URL and that it runs."),
-    (openai.APIStatusError, "{where} answered {status}.", "See the log of that server."),
-    (openai.APIError, "{where} failed during the reply.", "Try again, or see the log of that server."),
+    (_AUTH_ERRORS, "{address} rejected the API key.", "Check OPENAI_API_KEY."),
+    (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that it offers."),
+    (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account."),
+    (_TIMEOUTS, "{address} did not answer in time.", "Try again, or raise NEWTON_LLM_TIMEOUT."),
+    (openai.APIConnectionError, "{address} cannot be reached.", "Check OPENAI_BASE_URL and that it runs."),
+    (openai.APIStatusError, "{address} answered {status}.", "See the log of that server."),
+    (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of that server."),
 )

@@ -1,4 +1,4 @@
-"""Structured output modes of endpoints. Each process finds the strictest mode that an endpoint supports."""
+"""Structured output modes of endpoints. Each process learns the strictest mode that an endpoint supports."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ FormatMode = Literal["schema", "object", "words"]
 EndpointKey = tuple[str, str]  # (address, model)
 
 FORMAT_MODES: tuple[FormatMode, ...] = get_args(FormatMode)
-# Statuses for an unsupported mode. 404 and 500 may also mean that the server is down.
+# Response statuses for an unsupported mode. 404 and 500 may also mean an outage.
 REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501})
 SCHEMA_INSTRUCTION = "\n\nAnswer with one JSON object that looks like this, and nothing else:\n"
 MAX_DEPTH = 12
@@ -32,16 +32,13 @@ _unavailable: set[EndpointKey] = set()
 
 
 def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
-    """Return the modes to try, strictest first, from the last supported one; after an outage the text mode only."""
-    return (
-        ("words",)
-        if endpoint in _unavailable
-        else FORMAT_MODES[FORMAT_MODES.index(_known_modes.get(endpoint, "schema")) :]
-    )
+    """Return the modes to try, strictest first, from the last that worked; after an outage only the text mode."""
+    first = "words" if endpoint in _unavailable else _known_modes.get(endpoint, "schema")
+    return FORMAT_MODES[FORMAT_MODES.index(first) :]
 
 
 def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
-    """Record that the endpoint supports the mode. After an outage all modes are tried again."""
+    """Record that the endpoint supports the mode. The first success after an outage makes it try all modes again."""
     if endpoint in _unavailable:
         _unavailable.discard(endpoint)
         _known_modes.pop(endpoint, None)
@@ -50,7 +47,7 @@ def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
 
 
 def record_outage(endpoint: EndpointKey) -> None:
-    """Record that all modes failed; until a success a single mode is tried."""
+    """Record that all modes failed: only the text mode is tried until it succeeds."""
     _unavailable.add(endpoint)
 
 
@@ -65,7 +62,7 @@ def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> Res
 def add_schema_to_prompt(
     messages: Sequence[ChatMessage], output_type: type[BaseModel], mode: FormatMode
 ) -> list[ChatMessage]:
-    """Return the messages, with the schema added to the last one in the text mode."""
+    """Return the messages, with an example of the output in the last one unless the endpoint gets the schema."""
     if mode == "schema":
         return list(messages)
     schema = output_type.model_json_schema()
@@ -74,16 +71,14 @@ def add_schema_to_prompt(
 
 
 def _render_example(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth: int) -> str:
-    """Return example JSON for a schema. Small models fill in an example but echo a schema."""
+    """Return example JSON for a schema. Small models imitate an example but repeat a schema."""
     if depth == 0:
         return "..."
     if "$ref" in schema:
         return _render_example(defs[schema["$ref"].rsplit("/", 1)[-1]], defs, depth=depth - 1)
-    if several := schema.get("anyOf") or schema.get("enum"):
-        return " or ".join(
-            _render_example(one, defs, depth=depth) if "anyOf" in schema else json.dumps(one, ensure_ascii=False)
-            for one in several
-        )
+    options = [_render_example(option, defs, depth=depth) for option in schema.get("anyOf", ())]
+    if options := options or [json.dumps(value, ensure_ascii=False) for value in schema.get("enum", ())]:
+        return " or ".join(options)
     if "properties" in schema:
         fields = schema["properties"].items()
         return "{" + ", ".join(f'"{name}": {_render_example(one, defs, depth=depth - 1)}' for name, one in fields) + "}"

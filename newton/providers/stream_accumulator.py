@@ -10,14 +10,13 @@ from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply, FinishReason, ToolCall
 
 FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "interrupted"}
-# What is read of a reply at most: a token is seldom a word of more letters, and an endpoint may not keep to what it was
-# asked.
+# The limit of a reply, for endpoints that ignore `max_tokens`; a longer token is rare.
 MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT = 32, 4_096
 MAX_CALLS = 64
 
 
 class LenientModel(BaseModel):
-    """The used fields of a response; servers omit and add others."""
+    """Base class of response models with only the fields that Newton reads; servers omit and add fields."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -62,7 +61,7 @@ class _PartialCall:
 
 @dataclass(slots=True)
 class StreamAccumulator:
-    """The reply received so far, its request, and its token limit."""
+    """The messages and the token limit of a request, and the part of its reply received so far."""
 
     messages: Sequence[ChatMessage]
     max_tokens: int
@@ -74,20 +73,20 @@ class StreamAccumulator:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return the tool calls, each id once, without calls that lack a name."""
-        made: dict[str, ToolCall] = {}
-        for one in self._partial_calls.values():
-            known = one.id if one.id and one.id not in made else f"call_{new_id().hex}"
-            if one.name:
-                made[known] = ToolCall(known, one.name, one.arguments.strip() or "{}")
-        return tuple(made.values())
+        """Return the tool calls that have a name. A missing or repeated id is replaced by a new one."""
+        calls: dict[str, ToolCall] = {}
+        for call in self._partial_calls.values():
+            if call.name:
+                call_id = call.id if call.id and call.id not in calls else f"call_{new_id().hex}"
+                calls[call_id] = ToolCall(call_id, call.name, call.arguments.strip() or "{}")
+        return tuple(calls.values())
 
     @property
     def is_empty(self) -> bool:
         return not self.pieces and not self._partial_calls
 
     def add_chunk(self, chunk_data: object) -> str | None:
-        """Return the text of the chunk. Raises ValueError for an invalid chunk or an oversized reply."""
+        """Add a chunk and return its text. Raises ValueError for an invalid chunk or an oversized reply."""
         chunk = _Chunk.model_validate(chunk_data)
         if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
             self.usage = usage.prompt_tokens, usage.completion_tokens
@@ -98,14 +97,16 @@ class StreamAccumulator:
         return self._add_choice(chunk.choices[0])
 
     def to_reply(self, *, model: str) -> ChatReply:
+        """Return the reply. Without reported usage, tokens are counted locally."""
         text, calls = "".join(self.pieces), self.calls
-        said = text + "".join(call.name + call.arguments for call in calls)
-        spent = self.usage or (sum(token_counter.count_many(m.text for m in self.messages)), token_counter.count(said))
+        output = text + "".join(call.name + call.arguments for call in calls)
+        prompt_texts = (message.text for message in self.messages)
+        usage = self.usage or (sum(token_counter.count_many(prompt_texts)), token_counter.count(output))
         return ChatReply(
             text=text,
             model=model,
-            input_tokens=spent[0],
-            output_tokens=spent[1],
+            input_tokens=usage[0],
+            output_tokens=usage[1],
             estimated=self.usage is None,
             finish=self.finish or "interrupted",
             calls=calls,
@@ -125,12 +126,12 @@ class StreamAccumulator:
         return piece
 
     def _add_tool_call(self, part: _ToolCallDelta) -> None:
-        """Add a call: most servers number calls and stream arguments; some send whole calls unnumbered."""
-        place = len(self._partial_calls) if part.index is None else part.index
-        calling = self._partial_calls.setdefault(place, _PartialCall(part.id or ""))
+        """Add a part of a call, or a whole call from servers that do not number calls."""
+        index = len(self._partial_calls) if part.index is None else part.index
+        call = self._partial_calls.setdefault(index, _PartialCall(part.id or ""))
         if part.function:
-            calling.name = calling.name or part.function.name or ""
-            calling.arguments += part.function.arguments or ""
+            call.name = call.name or part.function.name or ""
+            call.arguments += part.function.arguments or ""
             self._count_chars(len(part.function.arguments or ""))
         if len(self._partial_calls) > MAX_CALLS:
             raise ValueError

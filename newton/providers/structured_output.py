@@ -1,4 +1,4 @@
-"""Structured output: the endpoint receives a JSON Schema, and the reply is validated."""
+"""Structured output: send a JSON Schema to the endpoint and validate the reply."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.chat import ChatMessage, ChatModel, ChatReply
 
 F = TypeVar("F", bound=BaseModel)
 
@@ -14,36 +14,35 @@ MAX_STARTS = 20
 _DECODER = json.JSONDecoder(strict=False)  # models emit raw line breaks in strings
 
 
-class StructuredModel(Protocol):
+class StructuredModel(ChatModel, Protocol):
     """A ChatModel with structured output."""
-
-    @property
-    def name(self) -> str:
-        """See `ChatModel.name`."""
-        ...
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
-        """Stream as `ChatModel.stream`; with a schema the endpoint is asked for matching JSON."""
+        """Stream as `ChatModel.stream`; with a schema, request JSON that matches it."""
         ...
 
 
 def parse_output(text: str, schema: type[F]) -> F | None:
-    """Return the model's reply as the schema, or None when it does not fit. Prose or a code fence around the object is
-    ignored; the first object with a field of the schema is used."""
+    """Return a reply parsed by the schema, or None when it is invalid.
+
+    Text and code fences around the JSON object are ignored. Of several objects, the first valid one with a field of the
+    schema counts.
+    """
     start, end = text.find("{"), text.rfind("}")
     whole = text[start : end + 1] if 0 <= start < end else text
-    for found in (whole, *(one for one in _iter_json_objects(text) if set(one) & set(schema.model_fields))):
+    parts = (json.dumps(item) for item in _iter_json_objects(text) if item.keys() & schema.model_fields)
+    for candidate in (whole, *parts):
         try:
-            return schema.model_validate_json(found if isinstance(found, str) else json.dumps(found))
+            return schema.model_validate_json(candidate)
         except ValidationError:
             continue
     return None
 
 
 def _iter_json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the JSON objects in a text, from the first few possible starts.
+    """Yield the JSON objects that start at one of the first MAX_STARTS braces of a text.
 
     >>> list(_iter_json_objects('As {you} like: ```json\\n{"same": true}\\n``` {}'))
     [{'same': True}, {}]
@@ -53,8 +52,8 @@ def _iter_json_objects(text: str) -> Iterator[dict[str, object]]:
         if start < 0:
             return
         try:
-            found, end = _DECODER.raw_decode(text, start)
-            yield found
+            value, end = _DECODER.raw_decode(text, start)
+            yield value
         except (ValueError, RecursionError):
             end = start + 1
         start = text.find("{", end)

@@ -10,17 +10,16 @@ from newton.settings import quieten_libraries
 
 ENCODING = "cl100k_base"
 
-# Within about a million characters of white space the splitter overflows its stack, except at the end of the text.
-# (\x1c to \x1f are white space to Python but not to the encoding.)
+# The encoding overflows its stack in about a million characters of white space, except at the end of the text.
+# The characters \x1c to \x1f are white space to Python but not to the encoding.
 _WHITESPACE = r"[^\S\x1c-\x1f]"
 _LONG_WHITESPACE = re.compile(rf"(?<!{_WHITESPACE}){_WHITESPACE}{{100000,}}")
 
 
 def count(text: str) -> int:
-    """Return the exact token count; special tokens such as <|endoftext|> count as the plain text they are.
+    """Return the exact token count. Special tokens such as <|endoftext|> are plain text.
 
-    Takes any text: a lone surrogate counts as the replacement character. A million letters without a space take
-    about half a second.
+    A lone surrogate counts as the replacement character. A million letters without a space take about half a second.
     """
     return sum(len(_encoding().encode_ordinary(part)) for part in _split_long_blanks(text))
 
@@ -31,12 +30,11 @@ def count_many(texts: Iterable[str]) -> list[int]:
 
 
 def is_additive(line: str) -> bool:
-    r"""Return True when the count of this line may be added to the counts of its neighbours.
+    r"""Return True when the count of this line can be added to the counts of the lines around it.
 
-    count(a + b) == count(a) + count(b) whenever a ends in "\n" and b begins with a character that is not white space:
-    the encoding splits a text into words before it counts them, and no word reaches from a line end into anything but
-    white space. It does not matter how many line ends a has, nor what else begins b: "-", "#", "[", "/", letters,
-    digits, marks and emoji are all safe. (Of "/" that is true of this encoding; o200k_base joins it to the line end.)
+    count(a + b) == count(a) + count(b) if a ends in "\n" and b begins with any character but white space: the encoding
+    first splits a text into words, and no word continues after a line end except with white space. (With o200k_base,
+    "/" at the beginning of b would join the line end.)
 
     >>> is_additive("- a\n"), is_additive("\n"), is_additive(" - a\n"), is_additive("- a")
     (True, False, False, False)
@@ -45,13 +43,13 @@ def is_additive(line: str) -> bool:
 
 
 def truncate(text: str, *, max_tokens: int) -> str:
-    """Return the text truncated to so many tokens; a character cut in two becomes the replacement character."""
+    """Return the text truncated to `max_tokens`; an incomplete last character becomes the replacement character."""
     pieces = [token for part in _split_long_blanks(text) for token in _encoding().encode_ordinary(part)]
     return text if len(pieces) <= max_tokens else _encoding().decode(pieces[:max_tokens])
 
 
 def preload() -> None:
-    """Load the encoding's tables (about 0.25 s) ahead of the first count."""
+    """Load the tables of the encoding (about 0.25 s) before the first count."""
     _encoding()
 
 
@@ -62,9 +60,9 @@ def _encoding() -> tiktoken.Encoding:
 
 
 def _split_long_blanks(text: str) -> Iterator[str]:
-    """Yield the text split inside overlong white space, where the encoding also splits, so counts are unchanged.
+    """Yield the text, split within long runs of white space where the encoding splits too, so that counts are equal.
 
-    The encoding takes such a run up to its last line end as one word, and then all but the last character.
+    In a run, the encoding makes one word up to the last line end, and another up to the last character.
     """
     start = 0
     for run in _LONG_WHITESPACE.finditer(text):

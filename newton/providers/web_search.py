@@ -1,4 +1,4 @@
-"""Web search through a SearXNG-compatible service. Only the operator's address is fetched."""
+"""Web search with a SearXNG-compatible service. Requests go only to the configured address."""
 
 import json
 import ssl
@@ -8,23 +8,21 @@ from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from newton.clock import monotonic_ms
 from newton.errors import ProviderError
 
-MAX_BYTES = 1_000_000  # bytes of a response
+MAX_BYTES = 1_000_000  # of a response
 MAX_RESULTS = 3
-MAX_TEXT_CHARS = 400  # characters of an excerpt
-MAX_TITLE_CHARS, MAX_URL_CHARS = 120, 300
-MAX_QUERY_CHARS = 200
+MAX_TEXT_CHARS, MAX_TITLE_CHARS, MAX_URL_CHARS, MAX_QUERY_CHARS = 400, 120, 300, 200
 HTTP_OK = 200
-WINDOW_MS, MAX_SEARCHES_PER_WINDOW = 60_000.0, 13  # milliseconds; searches
-CACHE_TTL_MS, MAX_CACHED = 120_000.0, 64  # lifetime and size of the result cache
+WINDOW_MS, MAX_SEARCHES_PER_WINDOW = 60_000.0, 13  # the rate limit
+CACHE_TTL_MS, MAX_CACHED = 120_000.0, 64  # the lifetime and the size of the result cache
 
 
 class WebResult(NamedTuple):
-    """One search result. `published` is the service's date, or empty."""
+    """One search result. `published` is the date from the service, or empty."""
 
     title: str
     text: str
@@ -40,17 +38,13 @@ Plain = Annotated[str, BeforeValidator(_to_plain_text)]
 
 
 class _RawResult(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     title: Plain = ""
     content: Plain = ""
     url: Plain = ""
-    publishedDate: Plain = ""  # noqa: N815 (their name)
+    publishedDate: Plain = ""  # noqa: N815 (the name in the response)
 
 
 class _RawResults(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     results: tuple[_RawResult, ...] = ()
 
 
@@ -71,28 +65,28 @@ class WebSearch:
         """Return the first results with text. Raises ProviderError for an invalid response or above the rate limit."""
         query = " ".join(query.split())[:MAX_QUERY_CHARS]
         now = self._ticks()
-        if (known := self._cache.get(query)) and now - known[0] < CACHE_TTL_MS:
-            return known[1]
+        if (cached := self._cache.get(query)) and now - cached[0] < CACHE_TTL_MS:
+            return cached[1]
         while self._request_times and now - self._request_times[0] >= WINDOW_MS:
             self._request_times.popleft()
         if len(self._request_times) >= MAX_SEARCHES_PER_WINDOW:
             raise ProviderError(
-                f"The web was searched {MAX_SEARCHES_PER_WINDOW} times in the last minute.",
+                f"The limit of {MAX_SEARCHES_PER_WINDOW} web searches per minute is reached.",
                 hint="Try again in a minute.",
             )
         self._request_times.append(now)
-        found = parse_results(await self._fetch(query))
-        self._cache[query] = (now, found)
+        results = parse_results(await self._fetch(query))
+        self._cache[query] = (now, results)
         if len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)
-        return found
+        return results
 
     async def _fetch(self, query: str) -> bytes:
-        # no proxy, no netrc and no redirect, so that the query goes only to the operator's address
+        # no proxy, netrc or redirect, so that the query goes only to the configured address
         client = httpx2.AsyncClient(follow_redirects=False, timeout=self._seconds, trust_env=False, verify=self._tls)
-        wanted = {"q": query, "format": "json"}
+        params = {"q": query, "format": "json"}
         try:
-            async with client, client.stream("GET", self._address, params=wanted) as response:
+            async with client, client.stream("GET", self._address, params=params) as response:
                 if response.status_code != HTTP_OK:
                     raise _search_error(f"answered with status {response.status_code}")
                 body = bytearray()
@@ -106,17 +100,17 @@ class WebSearch:
 
 
 def parse_results(body: bytes) -> Sequence[WebResult]:
-    """Return the first results with text and address. Raises ProviderError for an invalid response."""
+    """Return the first results with text and an HTTP address. Raises ProviderError for an invalid response."""
     try:
-        given = _RawResults.model_validate(json.loads(body))
+        results = _RawResults.model_validate(json.loads(body)).results
     except (ValidationError, ValueError, RecursionError):
-        raise _search_error("sent an unreadable response") from None
-    telling = (one for one in given.results if one.content and _url_scheme(one.url) in ("http", "https"))
+        raise _search_error("sent an invalid response") from None
+    usable = [one for one in results if one.content and _url_scheme(one.url) in ("http", "https")]
     return [
         WebResult(
             one.title[:MAX_TITLE_CHARS], _first_sentences(one.content), one.url[:MAX_URL_CHARS], one.publishedDate[:32]
         )
-        for _, one in zip(range(MAX_RESULTS), telling, strict=False)
+        for one in usable[:MAX_RESULTS]
     ]
 
 
@@ -128,7 +122,7 @@ def _url_scheme(address: str) -> str:
 
 
 def _first_sentences(text: str) -> str:
-    """Return the first sentences; a long sentence is cut to its first words."""
+    """Return the first sentences, up to MAX_TEXT_CHARS; a longer sentence is cut after a word."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
     head = text[:MAX_TEXT_CHARS]

@@ -60,7 +60,7 @@ async def end(tx: Tx, *, by: Tx) -> None:
 async def test_a_connection_that_ends_between_two_statements_is_a_failure_of_the_database(
     db: Database, owner: Tx
 ) -> None:
-    with pytest.raises(DatabaseError, match="The database failed: it ended the connection"):
+    with pytest.raises(DatabaseError, match="The database failed: it closed the connection"):
         async with db.transaction(ANA) as tx:
             await end(tx, by=owner)
             await tx.execute("select 1")
@@ -157,7 +157,7 @@ async def test_who_may_not_make_the_schema_is_told_what_it_takes(server: str, st
     await admin.execute(f"create database {name}")
     try:
         with pytest.raises(
-            SchemaVersionError, match="may not set up the schema: permission denied for database"
+            SchemaVersionError, match="may not create the schema: permission denied for database"
         ) as refused:
             await prepare_database(on(server, name, user=stranger), schema=data_folder("schema"))
     finally:
@@ -168,14 +168,14 @@ async def test_who_may_not_make_the_schema_is_told_what_it_takes(server: str, st
 
 async def test_who_does_not_own_a_migrated_database_is_told_what_it_takes(dsn: str, stranger: str) -> None:
     mine = on(dsn, urlsplit(dsn).path[1:], user=stranger)
-    with pytest.raises(SchemaVersionError, match="may not set up the schema: permission denied for schema runtime"):
+    with pytest.raises(SchemaVersionError, match="may not create the schema: permission denied for schema runtime"):
         await prepare_database(mine, schema=data_folder("schema"))
 
 
 async def test_who_may_not_be_the_application_is_told_who_can_change_that(dsn: str, stranger: str) -> None:
     database = await Database.open(on(dsn, urlsplit(dsn).path[1:], user=stranger))
     try:
-        with pytest.raises(SchemaVersionError, match="may not work as newton_app") as refused:
+        with pytest.raises(SchemaVersionError, match="may not use the role newton_app") as refused:
             async with database.transaction(ANA):
                 pass
     finally:

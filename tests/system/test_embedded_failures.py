@@ -175,7 +175,7 @@ def test_a_home_whose_data_is_gone_is_an_error_and_no_empty_database(kept: Path,
     said = pointer.read_text(encoding="utf-8")
     pointer.write_text(left, encoding="utf-8")
     try:
-        with pytest.raises(DatabaseError, match="there is no such folder") as refused:
+        with pytest.raises(DatabaseError, match="names the data folder") as refused:
             EmbeddedServer.start(kept)
         assert f"delete {pointer}" in refused.value.hint
         assert pointer.read_text(encoding="utf-8") == left
@@ -187,7 +187,7 @@ def test_data_of_another_major_version_is_refused_with_a_remedy(kept: Path) -> N
     version = data(kept) / "PG_VERSION"
     version.write_text("16\n", encoding="ascii")
     try:
-        with pytest.raises(DatabaseError, match=f"made by PostgreSQL 16, and this is {MAJOR}") as refused:
+        with pytest.raises(DatabaseError, match=f"created by PostgreSQL 16; the installed version is {MAJOR}") as refused:
             EmbeddedServer.start(kept)
         assert "DATABASE_URL" in refused.value.hint
     finally:

@@ -16,7 +16,7 @@ from newton.bench.scoring import (
     evidence_recall,
     is_in_context,
     percentile,
-    recall_by_type,
+    recall_by,
     summarize_by_budget,
     word_overlap,
 )
@@ -112,7 +112,7 @@ def test_figures_by_budget_and_by_type() -> None:
         "9": {"evidence": 1.0, "over_budget": 0, "miscounted": 1, "tokens_mean": 5.0},
         "10": {"evidence": 0.5, "over_budget": 1, "miscounted": 1, "tokens_mean": 10.0},
     }
-    assert recall_by_type(samples) == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
+    assert recall_by(samples, "type") == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
 
 
 def test_pace_is_a_ratio_of_speeds() -> None:
@@ -159,7 +159,7 @@ def test_a_folder_without_good_questions_is_refused(tmp_path: Path, questions: s
 
 
 def test_a_folder_without_pairs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no"):
+    with pytest.raises(InputError, match="contains no"):
         load_conversations(tmp_path, count_tokens=count)
 
 

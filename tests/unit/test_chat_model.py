@@ -348,7 +348,7 @@ async def test_a_busy_embedding_endpoint_is_asked_once_more() -> None:
     [
         (fails(404), "Set NEWTON_EMBEDDING_MODEL"),
         (fails(401), "Check OPENAI_API_KEY"),
-        (gives([{"index": 0, "embedding": [1, 2, 3]}]), "3 numbers. Set NEWTON_EMBEDDING_DIMENSIONS"),
+        (gives([{"index": 0, "embedding": [1, 2, 3]}]), "3 dimensions. Set NEWTON_EMBEDDING_DIMENSIONS"),
         (gives([{"index": 0, "embedding": [1, 2]}] * 2), "2 vectors for 1 texts"),
         (gives([{"index": 0, "embedding": [1, float("nan")]}]), "invalid reply"),
         (gives([{"index": 0, "embedding": [1, float("inf")]}]), "invalid reply"),

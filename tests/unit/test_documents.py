@@ -10,7 +10,8 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 
 from newton.content import sandbox
-from newton.content.documents import MAX_BYTES, DocumentSection, LoadedDocument, iter_documents, read_document
+from newton.content.documents import MAX_BYTES, LoadedDocument, list_documents, read_document
+from newton.content.sections import DocumentSection
 from newton.errors import InputError
 
 MARKDOWN = """\
@@ -281,12 +282,12 @@ def test_what_stands_in_one_section_changes_no_other(tmp_path: Path) -> None:
         ("a.docx", b"x", "has an unsupported format."),
         ("a.md", b"caf\xe9", "is not UTF-8: byte 4 is 0xe9."),
         ("a.html", "<p>boat".encode("utf-16"), "is not UTF-8: byte 1 is 0xff."),
-        ("a.txt", b"a\0b", "holds a NUL byte, at byte 2."),
+        ("a.txt", b"a\0b", "contains a NUL byte, at byte 2."),
         ("a.md", b"", "is empty."),
         ("a.pdf", b" \n", "is empty."),
         ("a.md", b"<!-- nothing -->\n***\n", "has no text."),
         ("a.html", b"<script>x()</script>", "has no text."),
-        ("a.md", b"> " * 500 + b"x", "nests its lists and quotes too deep to be read."),
+        ("a.md", b"> " * 500 + b"x", "nests lists or quotes too deeply."),
         ("a.pdf", pdf("", ""), "has no text on any page (of 2)."),
         ("a.pdf", b"no pdf", "is broken: pypdf.errors."),
         ("a.pdf", b"%PDF-1.4\n%%EOF", "is broken: pypdf.errors."),
@@ -304,7 +305,7 @@ def test_what_cannot_be_read_is_refused_with_its_file_and_a_remedy(
 
 
 def test_a_scanned_pdf_is_sent_to_ocr(tmp_path: Path) -> None:
-    assert refusal(saved(tmp_path, "a.pdf", pdf(""))).hint == "Is it scanned? Run OCR over it first."
+    assert refusal(saved(tmp_path, "a.pdf", pdf(""))).hint == "If it is a scan, run OCR on it first."
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -371,12 +372,12 @@ def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:
     (tmp_path / "loop.md").symlink_to("loop.md")
     (tmp_path / "linked.md").symlink_to("d.md")
     (tmp_path / "folder.md").mkdir()
-    found = [str(path.relative_to(tmp_path)) for path in iter_documents(tmp_path).documents]
+    found = [str(path.relative_to(tmp_path)) for path in list_documents(tmp_path).documents]
     assert found == ["a.txt", "b/a.PDF", "b/z.md", "d.md", "linked.md"]
-    assert iter_documents(tmp_path / "c.py").documents == [tmp_path / "c.py"], "what was named is tried"
-    assert iter_documents(tmp_path / "b" / "up" / "b").documents[0].name == "a.PDF"
+    assert list_documents(tmp_path / "c.py").documents == [tmp_path / "c.py"], "what was named is tried"
+    assert list_documents(tmp_path / "b" / "up" / "b").documents[0].name == "a.PDF"
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
-        iter_documents(tmp_path / "none")
+        list_documents(tmp_path / "none")

@@ -105,7 +105,7 @@ def test_a_damaged_model_file_is_refused(tmp_path: Path) -> None:
     damaged = tmp_path / "model.onnx"
     damaged.write_bytes(b"\0" * weights.SIZE_BYTES)
     for path in (damaged, tmp_path / "missing.onnx"):
-        with pytest.raises(ProviderError, match="Install Newton again"):
+        with pytest.raises(ProviderError, match="Reinstall Newton"):
             verify_file(path)
 
 

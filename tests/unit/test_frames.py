@@ -230,26 +230,26 @@ WRONG = {
     "weight of zero": (
         "    weight: 0.7",
         "    weight: 0",
-        "18: patterns[1].weight should be greater than 0, not 0. How strong",
+        "18: patterns[1].weight should be greater than 0, not 0. The strength",
     ),
     "unknown word": ("stakes: low", "stakes: lw", "12: default_stakes should be 'low', 'medium', 'high' or 'critical'"),
     "one question": ("  - What broke?\n", "", "3: questions should have at least 2 items, not 1."),
-    "long question": ("What broke?", "a b c d e f g h i j k l", "3: questions must stay under 12 words each"),
+    "long question": ("What broke?", "a b c d e f g h i j k l", "3: questions must have fewer than 12 words each"),
     "no share": (
         "budget: {facts: 3000}",
         "budget: {decisions: 0, facts: 0, procedures: 0, episodes: 0}",
-        "11: budget gives nothing to any layer.",
+        "11: budget gives no share to any layer.",
     ),
-    "no such profile": ("profile: newton", "profile: newtn", "10: profile names no profile: 'newtn' is not one of"),
+    "no such profile": ("profile: newton", "profile: newtn", "10: profile is not the name of a profile: 'newtn' is"),
     "broken pattern": ("'mend|repair'", "'mend|(repair'", "16: patterns[0].match is not a pattern: missing ), unterm"),
     "escaping pattern": ("'mend|repair'", "'mend)|(repair'", "16: patterns[0].match is not a pattern: unbalanced"),
     "empty alternative": ("'mend|repair'", "'mend|'", "16: patterns[0].match matches the empty text"),
     "twice": (
         "profile: newton",
         "profile: newton\ncategory: house",
-        "14: 'category' is given twice, first in line 11",
+        "14: 'category' is repeated; the first is in line 11",
     ),
-    "twice inside": ("  fact: 0.9", "  fact: 0.9\n  fact: 0.1", "9: 'fact' is given twice, first in line 8."),
+    "twice inside": ("  fact: 0.9", "  fact: 0.9\n  fact: 0.1", "9: 'fact' is repeated; the first is in line 8."),
     "syntax": ("domains: [house]", "domains: [house", "7: not valid YAML: did not find expected ',' or ']'"),
     "open quote": ("category: household", 'category: "household', "20: not valid YAML: found unexpected end of stream"),
     "tab": ("  fact: 0.9", "\tfact: 0.9", "8: not valid YAML: found character that cannot start any token"),
@@ -262,8 +262,8 @@ WRONG = {
         "category: 2024-13-45",
         "13: '2024-13-45' is neither text nor a number",
     ),
-    "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: the value is nested too deep."),
-    "depth beyond the stack": ("domains: [house]", f"domains: {'[' * 50_000}", "1: the file holds too many lists."),
+    "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: the value is nested too deeply."),
+    "depth beyond the stack": ("domains: [house]", f"domains: {'[' * 50_000}", "1: the file contains too many lists."),
     "NUL": ("What broke?", "What \0 broke?", "4: the character '\\x00' is not allowed."),
     "other name": ("name: repair", "name: mending", "1: the frame is named 'mending' but its file 'repair'."),
     "unfit name": ("name: repair", "name: Re Pair", "1: name should match pattern"),
@@ -310,7 +310,7 @@ def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create it or name another."
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create it or choose another."
 
 
 def test_a_frame_is_found_by_its_name(frames: dict[str, Frame]) -> None:

@@ -1,6 +1,7 @@
 """Names in newton/ follow the conventions of Python and of the field. Each limit may fall, never rise."""
 
 import ast
+import builtins
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ GERUND_MODULES = {
     *("runtime/settings_mapping", "runtime/tracing", "runtime/wiring"),
 }
 BARRED_ARGUMENTS = {"most", "because", "told"}
+DATA_SUFFIXES = {".sql", ".yaml"}
 COLLECTION = re.compile(
     r"\b(Sequence|Iterable|Iterator|Collection|Mapping|Counter|list|tuple|set|frozenset|dict|Set)\b"
 )
@@ -64,6 +66,11 @@ NO_PARTICIPLES = {
     "bleed",
     "split",
 }
+
+# Identifiers in docstrings: in backticks, in capitals with an underscore, or in CamelCase.
+QUOTED = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)")
+CAPITALS = re.compile(r"\b(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)\b")
+OUTSIDE_TERMS = {"ChromaDB", "CommonMark", "OpenAI", "OpenAPI", "OpenTelemetry", "PyYAML", "SearXNG"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -130,6 +137,39 @@ def docstrings(sources: dict[str, ast.Module]) -> list[tuple[str, str]]:
 
 def relative_docstrings(sources: dict[str, ast.Module]) -> list[str]:
     return [f"{name}: {text[:60]}" for name, text in docstrings(sources) if RELATIVE.match(text)]
+
+
+def defined_names() -> set[str]:
+    """Identifiers and strings without white space in the code, and all words of the data files."""
+    folders = ("newton", "schema", "frames", "profiles", "guardrails", "procedures")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in DATA_SUFFIXES]
+    known = {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    known |= {part for name in trees() for part in Path(name).with_suffix("").parts} | set(dir(builtins))
+    known |= {word for tree in trees().values() for node in walk(tree) for word in node_names(node)}
+    return known | {word.upper() for word in known}
+
+
+def node_names(node: ast.AST) -> list[str]:
+    """The identifiers of a definition, name, attribute, argument or import, or of a string without white space."""
+    if isinstance(node, ast.Constant):
+        return (
+            re.findall(r"\w+", node.value) if isinstance(node.value, str) and not re.search(r"\s", node.value) else []
+        )
+    names = (getattr(node, field, None) for field in ("name", "id", "attr", "arg"))
+    return [part for name in names if isinstance(name, str) for part in name.split(".")]
+
+
+def stale_names(sources: dict[str, ast.Module], known: set[str]) -> list[str]:
+    found = [
+        (name, identifier)
+        for name, text in docstrings(sources)
+        for identifier in (*QUOTED.findall(text), *CAPITALS.findall(text))
+    ]
+    return [
+        f"{name}: {identifier}"
+        for name, identifier in dict.fromkeys(found)
+        if not {part.removeprefix("NEWTON_") for part in identifier.split(".") if part} <= known | OUTSIDE_TERMS
+    ]
 
 
 def arguments(sources: dict[str, ast.Module]) -> list[tuple[str, ast.arg]]:
@@ -204,6 +244,10 @@ def test_no_package_is_too_large_to_survey() -> None:
     assert large_packages(trees()) == {}
 
 
+def test_docstrings_refer_to_names_that_exist() -> None:
+    assert stale_names(trees(), defined_names()) == []
+
+
 PLANTED = """
 class Thing: ...
 class Thing: ...
@@ -213,6 +257,7 @@ def kept(most: int, *, because: str, words: str) -> None:
 async def revised(told: str, words: "Sequence[str]") -> None:
     "Return it."
 class Row:
+    "Kept as `TwoWords.embed` in `Gone`, with MAX_GONE and TwoWordsGone."
     words: str
     @property
     def made(self) -> int: ...
@@ -229,6 +274,8 @@ def test_each_violation_is_noticed() -> None:
     assert [found.partition(": ")[2] for found in relative_docstrings(planted)] == ["Whether it is."]
     assert sorted(found.split()[1] for found in barred_arguments(planted)) == ["because", "most", "told"]
     assert len(words_that_are_text(planted)) == 2
+    stale = stale_names(planted, {"TwoWords", "embed"})
+    assert [found.split()[1] for found in stale] == ["Gone", "MAX_GONE", "TwoWordsGone"]
     flat = {f"newton/a/m{n}.py": ast.parse("") for n in range(21)}
     assert large_packages({**flat, "newton/a/__init__.py": ast.parse("")}) == {"newton/a": 21}
     del flat["newton/a/m0.py"]

@@ -159,7 +159,7 @@ def test_a_mistake_in_a_pack_names_its_line(tmp_path: Path, good: str, bad: str,
 def test_a_frame_that_extends_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load_frames(written(tmp_path, mend="extends: debgu\n"))
-    assert str(refused.value).startswith(f"{tmp_path}/mend.yaml:1: extends no frame: 'debgu' is not one of")
+    assert str(refused.value).startswith(f"{tmp_path}/mend.yaml:1: cannot extend 'debgu': it is not one of")
 
 
 def test_an_unknown_pack_or_profile_is_named(tmp_path: Path) -> None:

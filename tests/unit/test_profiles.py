@@ -168,7 +168,7 @@ WRONG = {
         "  similarty: 0.7",
         "4: 'similarty' is not a field of weights. Did you mean 'sim",
     ),
-    "no feature": ("  similarity: 0.7\n  recency: 0.3", "  recency: 0", "3: weights weigh no feature."),
+    "no feature": ("  similarity: 0.7\n  recency: 0.3", "  recency: 0", "3: weights are all zero."),
     "negative": ("  recency: 0.3", "  recency: -0.3", "5: weights.recency should be greater than or equal to 0, not"),
     "infinite": ("  recency: 0.3", "  recency: .inf", "5: weights.recency should be"),
     "decay": ("exponential", "exponental", "7: recency.kind should be 'exponential', 'hyperbolic' or 'none', not 'exp"),
@@ -179,7 +179,7 @@ WRONG = {
         "  half_life_days: 7\n  rate_per_day: 1",
         "6: recency of kind exponential takes one of half_life_days, time_constant_hours, rate_per_day, not 2 of them.",
     ),
-    "speed of none": ("exponential", "none", "6: recency of kind none takes no speed, not 1 of them."),
+    "speed of none": ("exponential", "none", "6: recency of kind none takes no rate, not 1 of them."),
     "half-life of zero": (
         "days: 7",
         "days: 0",
@@ -205,12 +205,12 @@ WRONG = {
     "two ways": (
         "weights:",
         "expression: recency\nweights:",
-        "1: profile scores by one of weights, expression and by_f",
+        "1: profile takes one of weights, expression and by_f",
     ),
     "no way": (
         "weights:\n  similarity: 0.7\n  recency: 0.3\n",
         "",
-        "1: profile scores by one of weights, expression and",
+        "1: profile takes one of weights, expression and",
     ),
     "boost": (
         "weights:",
@@ -306,7 +306,7 @@ def test_auto_chooses_by_the_frame_alone(
 
 def test_a_profile_may_only_choose_one_that_scores(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("name: mine\ndescription: D.\nby_frame: {debug: auto}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="'mine' chooses 'auto', which scores nothing"):
+    with pytest.raises(ConfigError, match="'mine' selects 'auto', which is not a profile"):
         load_profiles(tmp_path)
 
 
@@ -336,7 +336,7 @@ def test_a_profile_of_ones_own_is_added_and_one_of_the_same_name_wins(tmp_path: 
 def test_an_expression_that_cannot_be_computed_names_its_line(tmp_path: Path) -> None:  # S000-F5
     own = GOOD.replace("weights:\n  similarity: 0.7\n  recency: 0.3\n", 'expression: "importence * 2"\n')
     (tmp_path / "mine.yaml").write_text(own, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"mine.yaml:3: expression is refused: 'importence' is no variable .Did you"):
+    with pytest.raises(ConfigError, match=r"mine.yaml:3: expression is invalid: 'importence' is no variable .Did you"):
         load_profiles(tmp_path, check_expression)
     (tmp_path / "mine.yaml").write_text(own.replace("importence", "importance"), encoding="utf-8")
     assert load_profiles(tmp_path, check_expression)["mine"].expression == "importance * 2"
@@ -347,7 +347,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, profiles: dict[str, Profi
     mine = profiles[name].model_copy(update={"name": "mine"})
     path = write_profile(mine, tmp_path)
     assert load_profiles(tmp_path)["mine"] == mine
-    with pytest.raises(ConflictError, match="There is a file"):
+    with pytest.raises(ConflictError, match="already exists"):
         write_profile(mine, tmp_path)
     with pytest.raises(ConfigError, match="is not a valid name"):
         write_profile(mine.model_copy(update={"name": "Not One"}), tmp_path)

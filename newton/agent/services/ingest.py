@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from newton.agent.scope import AgentScope
-from newton.content.documents import Found, LoadedDocument, iter_documents, read_document
+from newton.content.documents import DocumentPaths, LoadedDocument, list_documents, read_document
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import InputError
 from newton.heart import documents
@@ -43,12 +43,12 @@ class IngestService:
     scope: AgentScope
     sizes: SummarySizes = DEFAULT_SIZES
 
-    async def find_documents(self, path: Path, *, follow: bool = False) -> Found:
+    async def find_documents(self, path: Path, *, follow: bool = False) -> DocumentPaths:
         """Return the documents under a path; `follow` follows symbolic links.
 
         Raises InputError when there are no documents and no links that were skipped.
         """
-        found = await asyncio.to_thread(iter_documents, path, follow=follow)
+        found = await asyncio.to_thread(list_documents, path, follow=follow)
         if not any(found):
             raise InputError(
                 f"{path} contains no documents.", hint="Supported formats are Markdown, text, HTML and PDF."

@@ -53,7 +53,7 @@ class ParsedStatement:
     """A parsed statement. `features` are negations, quantifiers and modalities, each with the word that it precedes.
 
     `persons` are owners and persons that a clause refers back to. `several` marks more than one statement, so that word
-    order is significant; `owning` marks a statement of possession.
+    order is significant; `expresses_ownership` marks a statement of possession.
     """
 
     items: tuple[ParsedWord, ...]
