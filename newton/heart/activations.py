@@ -45,12 +45,7 @@ async def record_result(
     Raises NotFoundError when there is no such activation.
     """
     judged = await SQL["set_result"].fetch_all(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_id=memory_id,
-        activation_id=activation,
-        result=result,
-        now=ctx.now,
+        tx, agent_id=ctx.agent_id, memory_id=memory_id, activation_id=activation, result=result, now=ctx.now
     )
     if not judged:
         raise NotFoundError(f"The {kind} has no activation without a result.", hint="Record a use before its result.")

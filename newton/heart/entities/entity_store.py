@@ -242,10 +242,7 @@ async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: Writ
     """Store the spellings of entities, so that a text is matched by index."""
     spelt = [(words, one.entity_id) for one in entities for words in sorted(list_spellings(one.name, one.aliases))]
     await SQL["insert_names"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        spellings=[words for words, _ in spelt],
-        entity_ids=[entity for _, entity in spelt],
+        tx, agent_id=ctx.agent_id, spellings=[words for words, _ in spelt], entity_ids=[entity for _, entity in spelt]
     )
 
 
