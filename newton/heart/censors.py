@@ -14,7 +14,6 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, digest
 from newton.memory.representations import make_short_forms, one_line
@@ -231,7 +230,6 @@ async def retire(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
     told = f"{one_line(rule.trigger)} — {one_line(rule.reason)}"
     return NewMemory(
-        memory_id=new_id(),
         kind="censor",
         state="CREATED",
         forms=make_short_forms(told, count_tokens=ctx.count_tokens, prefix=f"{WARN_LABEL} "),
@@ -239,9 +237,7 @@ def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
         indexed_text=told,
         embedding_text=one_line(rule.trigger),
         occurred_at=ctx.now,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=_content_hash(rule),
         ref=rule.ref,
         needs_approval=ctx.trust not in ENFORCING_TRUST,

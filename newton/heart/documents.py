@@ -163,16 +163,12 @@ def _to_new_memory(source: DocumentSource, chunk: TextChunk, content_hash: bytes
     shown = title if len(title) <= MAX_TITLE_CHARACTERS else title[:MAX_TITLE_CHARACTERS].rsplit(" ", 1)[0] + " …"
     said = " ".join(part for part in (title, one_line(chunk.heading)) if part)
     return NewMemory(
-        memory_id=new_id(),
         kind="passage",
-        state="ACTIVE",
         forms=make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{shown}] "),
         full_text=chunk.text,
         indexed_text=f"{said}\n{chunk.text}",
         embedding_text=f"{said}: {one_line(chunk.text)}",
         occurred_at=ctx.now,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=content_hash,
     )

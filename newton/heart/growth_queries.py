@@ -62,7 +62,7 @@ class MemoryStateChange(NamedTuple):
     state: str
     memory_id: UUID
     name: str
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from newton.errors import ConflictError, NotFoundError
 from newton.heart.lifecycle import procedures as lifecycle_rules
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.procedure_matching import ProcedureTriggers
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, ShortForms, TokenCounter, digest
 from newton.memory.representations import make_short_forms, one_line, to_bullet
@@ -180,17 +179,13 @@ def _make_short_forms(skill: Skill, count_tokens: TokenCounter) -> ShortForms:
 def _to_new_memory(skill: Skill, version: int, *, ctx: LifecycleContext) -> NewMemory:
     about = "\n".join([skill.name.replace("-", " "), skill.description, *skill.triggers, *skill.goals])
     return NewMemory(
-        memory_id=new_id(),
         kind="procedure",
-        state="ACTIVE",
         forms=_make_short_forms(skill, ctx.count_tokens),
         full_text="\n".join([skill.description, *skill.goals, *skill.core, skill.details]),
         indexed_text=f"{about}\n" + "\n".join(skill.core),
         embedding_text=one_line(about),
         occurred_at=ctx.now,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=_version_hash(skill, version),
         ref=f"{skill.name} {version}",
     )

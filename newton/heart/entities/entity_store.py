@@ -21,7 +21,6 @@ from newton.heart.entities.name_recognition import (
 )
 from newton.heart.events.event_types import Json, Payload, render_entity_line, render_relation_line
 from newton.heart.facts.attributes import normalize_attribute
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Kind, NewMemory, WriteContext, digest
 from newton.memory.representations import make_short_forms
@@ -371,16 +370,12 @@ def _to_new_memory(
 ) -> NewMemory:
     """Return the memory of an entity or relation, which has no search text and no vector: it is found by name."""
     return NewMemory(
-        memory_id=new_id(),
         kind=kind,
-        state="ACTIVE",
         forms=make_short_forms(line, count_tokens=ctx.count_tokens),
         full_text=line,
         indexed_text="",
         embedding_text=None,
         occurred_at=occurred_at,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=content_hash,
     )

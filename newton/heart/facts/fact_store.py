@@ -13,7 +13,6 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, review
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_short_forms, one_line
@@ -272,7 +271,6 @@ async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]]
 
 def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
     return NewMemory(
-        memory_id=new_id(),
         kind="fact",
         state="NEW",
         forms=make_short_forms(fact.content, count_tokens=ctx.count_tokens, prefix=_future_prefix(fact, ctx)),
@@ -280,9 +278,7 @@ def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
         indexed_text=fact.content,
         embedding_text=one_line(fact.content),
         occurred_at=fact.valid_from,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=fact.content_hash,
         ref=fact.ref,
         confidence=fact.confidence,

@@ -50,7 +50,7 @@ class IdentityVersion:
     change: IdentityChange
     tenet_id: UUID | None
     restored: int | None
-    because: str | None
+    reason: str | None
     standing: Sequence[UUID]
 
 
