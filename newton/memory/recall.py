@@ -111,7 +111,7 @@ async def _rank_hits(
     limits: dict[Kind, int] = {kind: width.kept for kind, width in search.limits.items()}
     kept = select_best(hits, limits, weights=search.weights, text=query.text, in_range=in_range)
     rows = await SQL["get_memories"].fetch_all(tx, agent_id=search.agent_id, memory_ids=list(kept))
-    found = [RetrievedMemory(*row, *kept[row[0]]) for row in rows]
+    found = [RetrievedMemory._make((*row, *kept[row[0]])) for row in rows]
     if search.moment is not None:
         found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
@@ -153,7 +153,7 @@ async def _fetch_neighbours(
         quarantined=search.include_quarantined,
         excluded_ids=search.excluded_ids,
     )
-    return [SearchHit(*row, 0.0) for row in rows]
+    return [SearchHit._make((*row, 0.0)) for row in rows]
 
 
 async def _embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
@@ -238,9 +238,12 @@ def _merge_hits(
     by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Record], similarities: Mapping[UUID, float]
 ) -> list[SearchHit]:
     """Merge hits of both searches. The last column of each query is its own evidence."""
-    hits = [SearchHit(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
+    both = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
     others = ((i, row) for i, row in by_words.items() if i not in by_meaning)
-    return hits + [SearchHit(*row[:-1], similarities.get(i, 0.0), row[-1]) for i, row in others]
+    return [
+        *map(SearchHit._make, both),
+        *(SearchHit._make((*r[:-1], similarities.get(i, 0.0), r[-1])) for i, r in others),
+    ]
 
 
 async def fetch_memories(

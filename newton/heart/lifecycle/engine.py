@@ -4,7 +4,7 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Literal
 from uuid import UUID
 
 from asyncpg import Record
@@ -36,7 +36,8 @@ AttributeKey = tuple[str, str]
 LifecycleScope = Literal["fact", "episode", "procedure", "censor", "caps"]
 
 
-class KindRules(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KindRules:
     """The evidence query of a kind, the planner for its rows, and a follow-up to applied transitions."""
 
     evidence: SqlQuery
