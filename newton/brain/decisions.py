@@ -324,9 +324,7 @@ def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteCo
         indexed_text=to_search_text(choice),
         embedding_text=to_embedding_text(choice),
         occurred_at=choice.at,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         # without the text, so that it cannot be guessed from the hash once it is erased
         content_hash=digest(str(decision_id), canonical_json(encode_body(new_decision))),
         ref=choice.ref,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
@@ -20,7 +20,6 @@ from newton.dialogue.session_summary import (
     speaker_sentences,
     summarize,
 )
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
@@ -280,9 +279,7 @@ class ArtifactWriter:
 
     def _to_memory(self, artifact: Artifact, position: int) -> NewMemory:
         return NewMemory(
-            memory_id=new_id(),
             kind="artifact",
-            state="ACTIVE",
             forms=make_short_forms(
                 artifact.text,
                 count_tokens=self.ctx.count_tokens,
@@ -293,9 +290,7 @@ class ArtifactWriter:
             indexed_text=f"{artifact.source or ''}\n{artifact.text}",
             embedding_text=one_line(f"{artifact.source or ''} {artifact.text}"),
             occurred_at=artifact.occurred_at,
-            created_at=self.ctx.now,
-            origin=self.ctx.origin,
-            trust=artifact.trust,
+            ctx=replace(self.ctx, trust=artifact.trust),
             content_hash=digest(str(self.session_id), *artifact.key),
             thread_id=self.session_id,
             position=position,

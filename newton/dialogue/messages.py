@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, cast
 from uuid import UUID
@@ -181,7 +181,6 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
     return NewMemory(
         memory_id=memory_id,
         kind="exchange",
-        state="ACTIVE",
         forms=make_short_forms(
             line.content, count_tokens=ctx.count_tokens, prefix=f"[{line.said_at:%Y-%m-%d}] {speaker}: "
         ),
@@ -189,9 +188,7 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
         indexed_text=f"{spoken}\n{format_day(line.said_at)}",
         embedding_text=one_line(spoken),
         occurred_at=line.said_at,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=line.trust,
+        ctx=replace(ctx, trust=line.trust),
         content_hash=digest(str(stored.session_id), line.stable_ref, line.content),
         ref=line.ref,
         thread_id=stored.session_id,

@@ -40,18 +40,10 @@ async def record_result(
     activation: UUID | None = None,
     ctx: LifecycleContext,
 ) -> None:
-    """Store the result of an activation, by default of the latest one without a result.
-
-    Raises NotFoundError when there is no such activation.
-    """
-    judged = await SQL["set_result"].fetch_all(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_id=memory_id,
-        activation_id=activation,
-        result=result,
-        now=ctx.now,
+    """Store the result of an activation, by default the latest one without a result. Raises NotFoundError."""
+    rows = await SQL["set_result"].fetch_all(
+        tx, agent_id=ctx.agent_id, memory_id=memory_id, activation_id=activation, result=result, now=ctx.now
     )
-    if not judged:
+    if not rows:
         raise NotFoundError(f"The {kind} has no activation without a result.", hint="Record a use before its result.")
     await review(tx, ctx, kind, [memory_id])

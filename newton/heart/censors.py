@@ -3,7 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
@@ -14,7 +14,6 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, digest
 from newton.memory.representations import make_short_forms, one_line
@@ -33,10 +32,8 @@ DEFAULT_THRESHOLD = 3
 MEANING_MIN_COSINE = 0.6  # minimum cosine similarity of a text and a trigger
 MAX_TRIGGER_CHARACTERS = 500
 MAX_PATTERN_BYTES = 8 << 20
-WARN_LABEL, BLOCK_LABEL = (
-    "**WARN:**",
-    "**BLOCK:**",
-)  # equally many tokens, so that escalation does not change the budget
+# equally many tokens, so that escalation does not change the budget
+WARN_LABEL, BLOCK_LABEL = "**WARN:**", "**BLOCK:**"
 
 # Trust levels that enforce a censor at once. Others are quarantined until a person approves the censor.
 ENFORCING_TRUST: frozenset[Trust] = frozenset({"operator", "user"})
@@ -44,10 +41,10 @@ ENFORCING_TRUST: frozenset[Trust] = frozenset({"operator", "user"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorRule:
-    """A forbidden action: its trigger, the match mode and the reason.
+    """A censor to add: its trigger, match mode, action and reason.
 
-    `phrase` matches whole words in any case, `pattern` an RE2 expression, `meaning` by cosine similarity. Raises
-    InputError when the trigger or the threshold is invalid.
+    A `phrase` matches whole words in any case, a `pattern` is an RE2 expression, and a `meaning` matches by cosine
+    similarity. Raises InputError when the trigger or the threshold is invalid.
     """
 
     trigger: str
@@ -62,9 +59,8 @@ class CensorRule:
         if not 1 <= self.threshold <= 1_000:
             raise InputError(f"Invalid threshold {self.threshold}.", hint="Give 1 to 1,000.")
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
-            raise InputError(
-                f"The trigger has {len(self.trigger)} characters.", hint=f"The maximum is {MAX_TRIGGER_CHARACTERS}."
-            )
+            hint = f"The maximum is {MAX_TRIGGER_CHARACTERS}."
+            raise InputError(f"The trigger has {len(self.trigger)} characters.", hint=hint)
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
             raise InputError("The trigger has no words.", hint="Use match mode `pattern` for punctuation and symbols.")
         if self.match_mode == "pattern" and compile_pattern(self.trigger).search("") is not None:
@@ -73,7 +69,7 @@ class CensorRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Censor:
-    """A censor in force."""
+    """A censor in force, with the vector of a trigger that matches by meaning."""
 
     memory_id: UUID
     state: str
@@ -92,7 +88,7 @@ class Censor:
 
     @property
     def context_line(self) -> str:
-        """Return the line for a context, labelled WARN or BLOCK, with trigger and reason."""
+        """The line of a context, labelled WARN or BLOCK, with trigger and reason."""
         return self.summary.replace(WARN_LABEL, BLOCK_LABEL, 1) if self.is_blocking else self.summary
 
     def matches(self, text: str, vector: "Vector | None") -> bool:
@@ -110,7 +106,7 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorSummary:
-    """A censor with its statistics, for lists. A quarantined censor waits for approval."""
+    """A censor with its statistics. A quarantined censor waits for approval."""
 
     memory_id: UUID
     state: str
@@ -127,10 +123,7 @@ class CensorSummary:
 
 @functools.lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str) -> "re2.Pattern":
-    """Compile a case-insensitive RE2 pattern, which matches in linear time.
-
-    Raises InputError when the pattern is invalid.
-    """
+    """Compile a case-insensitive RE2 pattern, which matches in linear time. Raises InputError when it is invalid."""
     options = re2.Options()
     options.case_sensitive, options.max_mem, options.log_errors = False, MAX_PATTERN_BYTES, False
     try:
@@ -157,31 +150,26 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="censor")
     written = await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
-    rows = [_to_row(rule, draft) for rule, draft in zip(rules, drafts, strict=True) if draft.memory_id in written]
+    new = {draft.memory_id: rule for rule, draft in zip(rules, drafts, strict=True) if draft.memory_id in written}
+    rows = [{**asdict(rule), "memory_id": str(memory_id)} for memory_id, rule in new.items()]
     await SQL["insert_censors"].execute(tx, agent_id=ctx.agent_id, censors=json.dumps(rows))
-    again = [(r, draft.content_hash) for r, draft in zip(rules, drafts, strict=True) if draft.memory_id not in written]
-    insisted = await _enforce_existing(tx, dict(again), ctx=ctx) if ctx.trust in ENFORCING_TRUST else set[UUID]()
-    return [*(draft.memory_id for draft in drafts if draft.memory_id in written), *sorted(insisted)]
+    known = {r: draft.content_hash for r, draft in zip(rules, drafts, strict=True) if draft.memory_id not in written}
+    changed = await _enforce_existing(tx, known, ctx=ctx) if ctx.trust in ENFORCING_TRUST else set[UUID]()
+    return [*new, *sorted(changed)]
 
 
 async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx: LifecycleContext) -> set[UUID]:
     """Release quarantined censors and escalate those that a trusted rule makes blocking."""
-    strict = {content_hash for rule, content_hash in existing.items() if rule.action == "block"}
+    blocking = {content_hash for rule, content_hash in existing.items() if rule.action == "block"}
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=list(existing.values()))
-    released = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
-    moved = await apply_transitions(tx, released, ctx=ctx)
-    stricter = [
-        PlannedTransition(
-            memory_id=row["memory_id"],
-            event="escalated",
-            from_state=row["state"],
-            to_state="ESCALATED",
-            reason="a person made it blocking",
-        )
+    releases = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
+    released = await apply_transitions(tx, releases, ctx=ctx)
+    escalations = [
+        PlannedTransition(row["memory_id"], "escalated", row["state"], "ESCALATED", "a person made it blocking")
         for row in rows
-        if row["content_hash"] in strict and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
+        if row["content_hash"] in blocking and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
     ]
-    return moved | await apply_transitions(tx, stricter, ctx=ctx)
+    return released | await apply_transitions(tx, escalations, ctx=ctx)
 
 
 async def is_retired(tx: Tx, rule: CensorRule, *, agent_id: UUID) -> bool:
@@ -212,14 +200,7 @@ async def approve(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> bool:
 
 
 def _approval_transition(memory_id: UUID) -> PlannedTransition:
-    return PlannedTransition(
-        memory_id=memory_id,
-        event="released",
-        from_state="CREATED",
-        to_state="CREATED",
-        reason="a person approved it",
-        releases=True,
-    )
+    return PlannedTransition(memory_id, "released", "CREATED", "CREATED", "a person approved it", releases=True)
 
 
 async def retire(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
@@ -229,19 +210,16 @@ async def retire(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 
 
 def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
-    told = f"{one_line(rule.trigger)} — {one_line(rule.reason)}"
+    text = f"{one_line(rule.trigger)} — {one_line(rule.reason)}"
     return NewMemory(
-        memory_id=new_id(),
         kind="censor",
         state="CREATED",
-        forms=make_short_forms(told, count_tokens=ctx.count_tokens, prefix=f"{WARN_LABEL} "),
-        full_text=told,
-        indexed_text=told,
+        forms=make_short_forms(text, count_tokens=ctx.count_tokens, prefix=f"{WARN_LABEL} "),
+        full_text=text,
+        indexed_text=text,
         embedding_text=one_line(rule.trigger),
         occurred_at=ctx.now,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=_content_hash(rule),
         ref=rule.ref,
         needs_approval=ctx.trust not in ENFORCING_TRUST,
@@ -250,18 +228,6 @@ def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
 
 def _content_hash(rule: CensorRule) -> bytes:
     return digest(rule.match_mode, rule.trigger, rule.domain or "")
-
-
-def _to_row(rule: CensorRule, memory: NewMemory) -> dict[str, object]:
-    return {
-        "memory_id": str(memory.memory_id),
-        "sense": rule.match_mode,
-        "trigger": rule.trigger,
-        "action": rule.action,
-        "reason": rule.reason,
-        "domain": rule.domain,
-        "threshold": rule.threshold,
-    }
 
 
 @functools.lru_cache(maxsize=16)
@@ -276,5 +242,5 @@ def compile_word_pattern() -> "re2.Pattern":
 
 
 def _error_text(error: Exception) -> str:
-    said = error.args[0] if error.args else error
-    return said.decode() if isinstance(said, bytes) else str(said)
+    text = error.args[0] if error.args else error
+    return text.decode() if isinstance(text, bytes) else str(text)

@@ -1,8 +1,8 @@
 -- name: insert_censors(agent_id, censors)
 insert into heart.censors (agent_id, memory_id, match_mode, trigger, action, reason, domain, threshold, is_retired)
-select $1, d.memory_id, d.sense, d.trigger, d.action, d.reason, d.domain, d.threshold, false
+select $1, d.memory_id, d.match_mode, d.trigger, d.action, d.reason, d.domain, d.threshold, false
 from jsonb_to_recordset($2::jsonb) as d (
-    memory_id uuid, sense text, trigger text, action text, reason text, domain text, threshold integer
+    memory_id uuid, match_mode text, trigger text, action text, reason text, domain text, threshold integer
 );
 
 -- name: list_active(agent_id, model_id)

@@ -1,4 +1,4 @@
-"""Split a document's sections into passages of bounded size. Pure: the token counter is an argument."""
+"""Split the sections of a document into chunks with a limited number of tokens. Pure."""
 
 import re
 from collections import deque
@@ -15,12 +15,12 @@ OVERLAP_TOKENS = 50
 # Ordinary text has fewer characters per token, so a longer text is cut without counting its tokens.
 _MAX_CHARACTERS_PER_TOKEN = 8
 _MAX_SEPARATOR_CHARACTERS = 8  # characters of white space between two sentences
+_NON_SPACE = re.compile(r"\S")
 _SENTENCE_END = re.compile(r"(?:[.!?…][\"'”’»)\]]*(?=\s)|[。！？][”’」』）]*)(\s*)")
-_WHITE_SPACE = re.compile(r"\s*")
 
 
 class TextChunk(NamedTuple):
-    """A passage. `tokens` counts `text` without `heading`."""
+    """A chunk of a document. `tokens` counts `text` without `heading`."""
 
     heading: str
     text: str
@@ -28,7 +28,7 @@ class TextChunk(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence, a line, or a part of a longer one; `before` is the white space between it and the previous unit."""
+    """A sentence, a line, or a piece of a longer one; `before` is the white space before it."""
 
     before: str
     text: str
@@ -80,24 +80,24 @@ class _SectionSplitter:
 
     def split(self, section: DocumentSection) -> list[_DraftChunk]:
         blocks = deque(block for paragraph in section.paragraphs for block in self._to_blocks(paragraph))
-        made: list[_DraftChunk] = []
+        chunks: list[_DraftChunk] = []
         while blocks:
-            made.append(self._fill_chunk(self._overlap_of(made[-1]) if made else [], blocks))
-        return self._merge_last(made)
+            chunks.append(self._fill_chunk(self._overlap_of(chunks[-1]) if chunks else [], blocks))
+        return self._merge_last(chunks)
 
     def _fill_chunk(self, tail: _Block, blocks: deque[_Block]) -> _DraftChunk:
         """Take as many blocks as are estimated to fit, at least one."""
-        taken = [blocks.popleft()]
-        room = self.size - _token_cost(tail) - _token_cost(taken[0])
+        added = [blocks.popleft()]
+        room = self.size - _token_cost(tail) - _token_cost(added[0])
         while blocks and _token_cost(blocks[0]) <= room:
-            taken.append(blocks.popleft())
-            room -= _token_cost(taken[-1])
-        return self._fit_to_size(tail, taken, blocks)
+            added.append(blocks.popleft())
+            room -= _token_cost(added[-1])
+        return self._fit_to_size(tail, added, blocks)
 
     def _fit_to_size(self, tail: _Block, added: list[_Block], blocks: deque[_Block]) -> _DraftChunk:
-        """Return the chunk of `tail` and `added`, returning blocks to the queue until the token count of the text fits.
+        """Build the chunk of `tail` and `added`, moving blocks back to the queue until its text fits.
 
-        The sum of the units' counts is only an estimate of the count of the whole text.
+        The sum of the units' token counts is only an estimate for the whole text.
         """
         while True:
             units = [*tail, *(unit for block in added for unit in block)]
@@ -147,19 +147,20 @@ class _SectionSplitter:
             before = (before + "\n")[:_MAX_SEPARATOR_CHARACTERS]
 
     def _split_to_fit(self, before: str, text: str) -> Iterator[_Unit]:
-        """Return the text, or parts of it that fit. Each token count sees at most a few chunks of text."""
+        """Yield the text, or pieces of it that fit. Tokens are only counted in short texts."""
         if len(text) <= self.size * _MAX_CHARACTERS_PER_TOKEN and (tokens := self.count_tokens(text)) <= self.size:
             yield _Unit(before, text, tokens)
             return
-        at = len(text) - len(text.lstrip())
-        while at < len(text):
-            unit = self._take_piece(before, text, at)
+        start = len(text) - len(text.lstrip())
+        while start < len(text):
+            unit = self._cut_piece(before, text, start)
             yield unit
-            at += len(unit.text)
-            end = _WHITE_SPACE.match(text, at)
-            before, at = (text[at : end.end()][:_MAX_SEPARATOR_CHARACTERS], end.end()) if end else ("", at)
+            end = start + len(unit.text)
+            rest = _NON_SPACE.search(text, end)
+            start = rest.start() if rest else len(text)
+            before = text[end:start][:_MAX_SEPARATOR_CHARACTERS]
 
-    def _take_piece(self, before: str, text: str, start: int) -> _Unit:
+    def _cut_piece(self, before: str, text: str, start: int) -> _Unit:
         room = self.size * _MAX_CHARACTERS_PER_TOKEN
         while True:
             piece = _cut_at_word(text, start, room)

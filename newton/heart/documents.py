@@ -1,9 +1,10 @@
 """Ingested documents as passages. Ingesting a document again replaces only the passages that changed."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -17,7 +18,7 @@ from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "documents.sql")
 
-MAX_TITLE_CHARACTERS = 60  # of the title shown with each passage
+MAX_TITLE_CHARACTERS = 60  # of the title that begins the short forms of each passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """Passages added, kept and archived by an ingestion."""
+    """The numbers of passages that an ingestion added, kept and replaced."""
 
     new: int
     kept: int
@@ -40,7 +41,7 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSummary:
-    """A document, for lists."""
+    """A document with the time of its last ingestion and the number of its passages."""
 
     ref: str
     title: str
@@ -49,8 +50,7 @@ class DocumentSummary:
     passages: int
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredPassage:
+class _StoredPassage(NamedTuple):
     memory_id: UUID
     state: str
     quarantined: bool
@@ -63,10 +63,10 @@ async def replace_passages(
     agent_id = ctx.agent_id
     await SQL["lock_document"].execute(tx, agent_id=agent_id, ref=source.ref)
     hashes = _passage_hashes(source, chunks)
-    whole = digest(*(content_hash.hex() for content_hash in hashes))
+    content_hash = digest(*(passage_hash.hex() for passage_hash in hashes))
     row = await SQL["find_document"].fetch_one(tx, agent_id=agent_id, ref=source.ref)
     trusted = ctx.trust not in UNTRUSTED_TIERS
-    if row and row["content_hash"] == whole and not trusted:
+    if row and row["content_hash"] == content_hash and not trusted:
         return IngestResult(0, len(chunks), 0)
     document_id = row["document_id"] if row else new_id()
     await SQL["upsert_document"].execute(
@@ -76,21 +76,31 @@ async def replace_passages(
         ref=source.ref,
         title=source.title,
         format=source.format,
-        content_hash=whole,
+        content_hash=content_hash,
         now=ctx.now,
     )
     rows = await SQL["list_passages"].fetch_all(tx, agent_id=agent_id, document_id=document_id)
     known = {row["content_hash"]: _StoredPassage(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
-    fresh = [place for place, content_hash in enumerate(hashes) if content_hash not in known]
-    await _insert_passages(tx, source, document_id, {place: (chunks[place], hashes[place]) for place in fresh}, ctx=ctx)
-    kept = {content_hash: place for place, content_hash in enumerate(hashes) if content_hash in known}
-    await SQL["reorder_passages"].execute(
-        tx, agent_id=agent_id, memory_ids=[known[h].memory_id for h in kept], positions=list(kept.values())
+    new = {
+        position: _to_new_memory(source, chunk, passage_hash, ctx=ctx)
+        for position, (chunk, passage_hash) in enumerate(zip(chunks, hashes, strict=True))
+        if passage_hash not in known
+    }
+    await store.remember(tx, agent_id=agent_id, memories=list(new.values()))
+    await SQL["insert_passages"].execute(
+        tx,
+        agent_id=agent_id,
+        document_id=document_id,
+        memory_ids=[memory.memory_id for memory in new.values()],
+        positions=list(new),
+        headings=[chunks[position].heading for position in new],
     )
-    gone = await apply_transitions(tx, _plan_transitions(known, set(kept)), ctx=ctx)
+    kept = {known[h].memory_id: position for position, h in enumerate(hashes) if h in known}
+    await SQL["reorder_passages"].execute(tx, agent_id=agent_id, memory_ids=list(kept), positions=list(kept.values()))
+    changed = await apply_transitions(tx, _plan_transitions(known.values(), kept.keys()), ctx=ctx)
     if trusted:
-        await apply_transitions(tx, _plan_releases(known, set(kept)), ctx=ctx)
-    return IngestResult(len(fresh), len(kept), len(gone - {known[h].memory_id for h in kept}))
+        await apply_transitions(tx, _plan_releases(known.values(), kept.keys()), ctx=ctx)
+    return IngestResult(len(new), len(kept), len(changed - kept.keys()))
 
 
 async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
@@ -99,80 +109,50 @@ async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
 
 
 def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list[bytes]:
-    """Return the content hashes of heading and text, so that a text under another heading is another passage."""
-    seen: Counter[tuple[str, str]] = Counter()
+    """Return a hash of heading, text and occurrence for each chunk; a text under another heading is another passage."""
+    occurrences: Counter[tuple[str, str]] = Counter()
     hashes: list[bytes] = []
     for chunk in chunks:
-        nth = seen[chunk.heading, chunk.text]
-        seen[chunk.heading, chunk.text] += 1
-        hashes.append(digest(source.ref, chunk.heading, chunk.text, str(nth)))
+        hashes.append(digest(source.ref, chunk.heading, chunk.text, str(occurrences[chunk.heading, chunk.text])))
+        occurrences[chunk.heading, chunk.text] += 1
     return hashes
 
 
-def _plan_transitions(known: Mapping[bytes, _StoredPassage], present: set[bytes]) -> list[PlannedTransition]:
-    """Plan to archive the passages that the document no longer has and to restore those that it has again."""
-    gone = [p for content_hash, p in known.items() if content_hash not in present and p.state != "SUPERSEDED"]
-    back = [p for content_hash, p in known.items() if content_hash in present and p.state == "SUPERSEDED"]
-    return [
-        *(
-            _make_transition(passage, "replaced", "SUPERSEDED", "the document does not say it any more")
-            for passage in gone
-        ),
-        *(_make_transition(passage, "restored", "ACTIVE", "the document says it again") for passage in back),
-    ]
+def _plan_transitions(passages: Iterable[_StoredPassage], present: Set[UUID]) -> list[PlannedTransition]:
+    """Plan to supersede the passages that the document no longer contains, and to restore those that it has again."""
+    steps: list[PlannedTransition] = []
+    for memory_id, state, _ in passages:
+        if memory_id not in present and state != "SUPERSEDED":
+            reason = "the document no longer contains it"
+            steps.append(PlannedTransition(memory_id, "replaced", state, "SUPERSEDED", reason))
+        elif memory_id in present and state == "SUPERSEDED":
+            steps.append(PlannedTransition(memory_id, "restored", state, "ACTIVE", "the document contains it again"))
+    return steps
 
 
-def _plan_releases(known: Mapping[bytes, _StoredPassage], present: set[bytes]) -> list[PlannedTransition]:
+def _plan_releases(passages: Iterable[_StoredPassage], present: Set[UUID]) -> list[PlannedTransition]:
     """Plan to release quarantined passages of a document that a person ingests."""
-    why = "a person took the document in"
-    held = [p for content_hash, p in known.items() if content_hash in present and p.quarantined]
-    # a missing passage was restored just before; an archived one stays archived
-    stays = {passage.memory_id: ARCHIVED if passage.state == ARCHIVED else "ACTIVE" for passage in held}
-    steps = [_make_transition(passage, "released", stays[passage.memory_id], why) for passage in held]
-    return [replace(step, from_state=step.to_state, releases=True) for step in steps]
-
-
-def _make_transition(passage: _StoredPassage, event: str, to_state: str, reason: str) -> PlannedTransition:
-    return PlannedTransition(
-        memory_id=passage.memory_id, event=event, from_state=passage.state, to_state=to_state, reason=reason
-    )
-
-
-async def _insert_passages(
-    tx: Tx,
-    source: DocumentSource,
-    document_id: UUID,
-    fresh: Mapping[int, tuple[TextChunk, bytes]],
-    *,
-    ctx: WriteContext,
-) -> None:
-    drafts = {place: _to_new_memory(source, chunk, of, ctx=ctx) for place, (chunk, of) in fresh.items()}
-    await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
-    await SQL["insert_passages"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        document_id=document_id,
-        memory_ids=[draft.memory_id for draft in drafts.values()],
-        positions=list(drafts),
-        headings=[fresh[place][0].heading for place in drafts],
-    )
+    # a superseded passage was restored just before; an archived one stays archived
+    states = {p.memory_id: ARCHIVED if p.state == ARCHIVED else "ACTIVE" for p in passages if p.quarantined}
+    reason = "a person ingested the document"
+    return [
+        PlannedTransition(memory_id, "released", state, state, reason, releases=True)
+        for memory_id, state in states.items()
+        if memory_id in present
+    ]
 
 
 def _to_new_memory(source: DocumentSource, chunk: TextChunk, content_hash: bytes, *, ctx: WriteContext) -> NewMemory:
     title = one_line(source.title)
-    shown = title if len(title) <= MAX_TITLE_CHARACTERS else title[:MAX_TITLE_CHARACTERS].rsplit(" ", 1)[0] + " …"
-    said = " ".join(part for part in (title, one_line(chunk.heading)) if part)
+    label = title if len(title) <= MAX_TITLE_CHARACTERS else title[:MAX_TITLE_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    heading = " ".join(part for part in (title, one_line(chunk.heading)) if part)
     return NewMemory(
-        memory_id=new_id(),
         kind="passage",
-        state="ACTIVE",
-        forms=make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{shown}] "),
+        forms=make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{label}] "),
         full_text=chunk.text,
-        indexed_text=f"{said}\n{chunk.text}",
-        embedding_text=f"{said}: {one_line(chunk.text)}",
+        indexed_text=f"{heading}\n{chunk.text}",
+        embedding_text=f"{heading}: {one_line(chunk.text)}",
         occurred_at=ctx.now,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=content_hash,
     )

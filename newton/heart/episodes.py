@@ -11,7 +11,7 @@ from newton.db.queries import load
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Outcome, WriteContext, digest
-from newton.memory.representations import make_short_forms, one_line
+from newton.memory.representations import date_prefix, make_short_forms, one_line
 from newton.memory.store import MemoryUpdate
 
 SQL = load("newton.heart", "episodes.sql")
@@ -28,8 +28,9 @@ class EpisodeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEpisode:
-    """An episode to store. `span` and `sources` are set when it was made from a session, `memory_id` when its id was
-    assigned in advance.
+    """An episode to store.
+
+    `message_range` and `sources` are set if it was made from a session, `memory_id` if its id was assigned in advance.
     """
 
     ref: str
@@ -59,23 +60,20 @@ class EpisodeSummary:
 
 
 async def add_episodes(tx: Tx, episodes: Sequence[NewEpisode], *, ctx: WriteContext) -> int:
-    """Store the episodes that do not exist yet and return their number.
-
-    Raises ConflictError when a known ref has another text.
-    """
+    """Store the episodes that do not exist yet and return their number. Raises ConflictError for a ref in use."""
     # the ref of a session's episode is its first message, so the first caller to close the session wins
-    told_by_callers = [(e.ref, e.content_hash) for e in episodes if e.message_range is None]
-    await store.find_by_ref(tx, told_by_callers, agent_id=ctx.agent_id, kind="episode")
+    refs = [(e.ref, e.content_hash) for e in episodes if e.message_range is None]
+    await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="episode")
     drafts = {e.ref: _to_new_memory(e, ctx=ctx) for e in episodes}
     written = await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
-    told = {e.ref: e for e in episodes if drafts[e.ref].memory_id in written}
-    rows = [_to_row(e, drafts[ref]) for ref, e in told.items()]
+    new = {e.ref: e for e in episodes if drafts[e.ref].memory_id in written}
+    rows = [_to_row(e, drafts[ref]) for ref, e in new.items()]
     await SQL["insert_episodes"].execute(tx, agent_id=ctx.agent_id, episodes=json.dumps(rows))
     return len(rows)
 
 
 async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUID:
-    """Return the id of a stored episode."""
+    """Return the id of the stored episode with the same content."""
     row = await SQL["find_by_hash"].fetch_one(tx, agent_id=agent_id, content_hash=episode.content_hash)
     assert row is not None
     return row["memory_id"]
@@ -83,35 +81,27 @@ async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUI
 
 async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: WriteContext) -> None:
     """Set the title, summary and outcome of an episode; its full text does not change."""
-    row = await SQL["set_title"].fetch_one(
-        tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(summary.title)
-    )
-    assert row is not None, "whoever has read an episode has its id"
+    title = one_line(summary.title)
+    row = await SQL["set_title"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=title)
+    assert row is not None, "the caller has read the episode"
     line = f"{summary.title}: {one_line(summary.summary)}"
-    prefixed = make_short_forms(line, count_tokens=ctx.count_tokens, prefix=_date_prefix(row["started_at"]))
-    await store.update_memories(
-        tx, [MemoryUpdate(memory_id=memory_id, forms=prefixed, outcome=summary.outcome)], ctx=ctx
-    )
-
-
-def _date_prefix(day: datetime) -> str:
-    return f"[{day:%Y-%m-%d}] "
+    prefix = date_prefix(f"{row['started_at']:%Y-%m-%d}")
+    forms = make_short_forms(line, count_tokens=ctx.count_tokens, prefix=prefix)
+    await store.update_memories(tx, [MemoryUpdate(memory_id=memory_id, forms=forms, outcome=summary.outcome)], ctx=ctx)
 
 
 def _to_new_memory(episode: NewEpisode, *, ctx: WriteContext) -> NewMemory:
-    told = f"{episode.title}: {one_line(episode.content)}"
+    text = f"{episode.title}: {one_line(episode.content)}"
+    prefix = date_prefix(f"{episode.started_at:%Y-%m-%d}")
     return NewMemory(
         memory_id=episode.memory_id or new_id(),
         kind="episode",
-        state="ACTIVE",
-        forms=make_short_forms(told, count_tokens=ctx.count_tokens, prefix=_date_prefix(episode.started_at)),
+        forms=make_short_forms(text, count_tokens=ctx.count_tokens, prefix=prefix),
         full_text=episode.content,
-        indexed_text=told,
-        embedding_text=told,
+        indexed_text=text,
+        embedding_text=text,
         occurred_at=episode.started_at,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=episode.content_hash,
         ref=episode.ref,
         outcome=episode.outcome,

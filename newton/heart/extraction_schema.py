@@ -16,7 +16,7 @@ ShortName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 
 
 class ExtractionModel(BaseModel):
-    """Base class. A model proposes text only; code sets provenance, trust and state."""
+    """Base class of model outputs. A model proposes only text; code sets provenance, trust and state."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -63,7 +63,7 @@ class ShortenedOutput(ExtractionModel):
 
 def build_extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) -> str:
     """Return the extraction prompt for lines of (speaker, text)."""
-    rendered = "\n".join(f"{one_line(speaker)}: {_escape_fence(words)}" for speaker, words in lines)
+    rendered = "\n".join(f"{one_line(speaker)}: {_escape_fence(text)}" for speaker, text in lines)
     return _load_prompt("extract.md").format(lines=rendered, day=f"{day:%Y-%m-%d}")
 
 
@@ -78,7 +78,7 @@ def build_shortening_prompt(text: str, *, max_tokens: int) -> str:
 
 
 def _escape_fence(text: str) -> str:
-    """Return the text as one line without angle brackets, so that it cannot close the surrounding tag."""
+    """Return the text as one line without angle brackets, so that it cannot close the tag around it."""
     return one_line(text).replace("<", "‹").replace(">", "›")
 
 

@@ -1,6 +1,5 @@
 """Counts of memory activity in a period and the one before it, for the growth report."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -14,7 +13,7 @@ SQL = load("newton.heart", "growth_queries.sql")
 
 
 class CensorCounts(NamedTuple):
-    """Censor activations and false positives."""
+    """Censor matches and false positives in both periods."""
 
     met: int
     false_positives: int
@@ -46,28 +45,26 @@ class FactGrowthCounts(NamedTuple):
 
 
 class EpisodeCounts(NamedTuple):
-    """Episodes created."""
+    """Episodes created in each period."""
 
     episodes: int
     episodes_before: int
 
 
 class MemoryStateChange(NamedTuple):
-    """A notable transition: a censor escalated or retired, a procedure proved or failed, a fact superseded or
-    disproved. `name` is the short form of the memory.
-    """
+    """A notable transition of a censor, a procedure or a fact; `name` is the procedure's name or the micro form."""
 
     at: datetime
     kind: Literal["censor", "procedure", "fact"]
     state: str
     memory_id: UUID
     name: str
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryGrowth:
-    """Counts for both periods. `changed` lists the transitions of both, oldest first."""
+    """Counts for both periods, and the state changes of both, oldest first."""
 
     censors: CensorCounts
     procedures: tuple[ProcedureCounts, ...]
@@ -77,29 +74,22 @@ class MemoryGrowth:
 
 
 async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> MemoryGrowth:
-    """Return the counts of facts, procedures and censors."""
-    before, start, now = periods
-    both = {"agent_id": agent_id, "before": before, "start": start, "now": now}
+    """Return the counts of censors, procedures, facts and episodes, and the state changes."""
+    both = {"agent_id": agent_id, **periods._asdict()}
+    (censors,) = await SQL["count_censor_activations"].fetch_all(tx, **both)
+    (episodes,) = await SQL["count_episodes"].fetch_all(tx, **both)
+    uses = await SQL["count_procedure_uses"].fetch_all(tx, **both)
+    changes = await SQL["list_state_changes"].fetch_all(tx, agent_id=agent_id, before=periods.before, now=periods.now)
     return MemoryGrowth(
-        censors=CensorCounts(*_single_row(await SQL["count_censor_activations"].fetch_all(tx, **both))),
-        procedures=tuple(ProcedureCounts(*row) for row in await SQL["count_procedure_uses"].fetch_all(tx, **both)),
+        censors=CensorCounts(*censors),
+        procedures=tuple(ProcedureCounts(*row) for row in uses),
         facts=await count_facts(tx, periods, agent_id=agent_id),
-        episodes=EpisodeCounts(*_single_row(await SQL["count_episodes"].fetch_all(tx, **both))),
-        state_changes=tuple(
-            MemoryStateChange(*row)
-            for row in await SQL["list_state_changes"].fetch_all(tx, agent_id=agent_id, before=before, now=now)
-        ),
+        episodes=EpisodeCounts(*episodes),
+        state_changes=tuple(MemoryStateChange(*row) for row in changes),
     )
 
 
 async def count_facts(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> FactGrowthCounts:
     """Return the counts of facts only."""
-    before, start, now = periods
-    return FactGrowthCounts(
-        *_single_row(await SQL["count_facts"].fetch_all(tx, agent_id=agent_id, before=before, start=start, now=now))
-    )
-
-
-def _single_row(rows: Iterable[Iterable[int]]) -> Iterable[int]:
-    (row,) = rows
-    return row
+    (row,) = await SQL["count_facts"].fetch_all(tx, agent_id=agent_id, **periods._asdict())
+    return FactGrowthCounts(*row)

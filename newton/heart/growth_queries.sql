@@ -55,7 +55,7 @@ where agent_id = $1 and kind = 'episode' and created_at >= $2 and created_at <= 
 -- name: list_state_changes(agent_id, before, now)
 -- Notable state changes of censors, procedures and facts, oldest first.
 select
-    t.changed_at as at, m.kind, t.to_state as state, m.memory_id, coalesce(p.name, m.micro) as name, t.reason as because
+    t.changed_at as at, m.kind, t.to_state as state, m.memory_id, coalesce(p.name, m.micro) as name, t.reason
 from memory.transitions as t
 join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
 left join heart.procedures as p on p.agent_id = $1 and p.memory_id = t.memory_id

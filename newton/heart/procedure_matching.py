@@ -9,18 +9,17 @@ from uuid import UUID
 from newton.heart.lifecycle.procedures import effectiveness
 from newton.heart.stopwords import NEVER_NAMES
 
-MAX_INPUT_CHARACTERS = 2_000  # characters of an input that are compared
+MAX_INPUT_CHARACTERS = 2_000  # of an input; the rest is not compared
 CACHE_SIZE = 8_192  # texts
-MIN_WORDS_IN_FRAME, MIN_WORDS = 2, 3  # of a phrase, in any order, that match a procedure
+# The minimum number of stems of a phrase that matches in any order, for procedures of the current frame and others.
+MIN_WORDS_IN_FRAME, MIN_WORDS = 2, 3
 _WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 
 @lru_cache(maxsize=CACHE_SIZE)
 def extract_stems(text: str) -> frozenset[str]:
-    """Return the stems of the content words of a text.
-
-    Cached, because the triggers of every procedure are compared with every input.
+    """Return the stems of the content words of a text. Cached, because every input is compared with every trigger.
 
     >>> sorted(extract_stems("Where does Ana work? Ana works at Acme."))
     ['acm', 'ana', 'work']
@@ -29,9 +28,9 @@ def extract_stems(text: str) -> frozenset[str]:
     return frozenset(_ENDING.sub("", word) for word in words if word not in NEVER_NAMES)
 
 
-def stem_overlap(wanted: Set[str], line: str) -> float:
-    """Return the share of the wanted stems that a line contains, in [0, 1]."""
-    return len(wanted & extract_stems(line)) / len(wanted) if wanted else 0.0
+def stem_overlap(stems: Set[str], line: str) -> float:
+    """Return the share of the stems that a line contains, in [0, 1]."""
+    return len(stems & extract_stems(line)) / len(stems) if stems else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class ProcedureTriggers:
 
     @property
     def success_rate(self) -> float:
-        """Return the share of successes among rated uses; 0 without any, so that it sorts."""
+        """The share of successes among rated uses; 0 without rated uses."""
         return effectiveness(self.successes, self.failures)
 
 
@@ -59,24 +58,20 @@ def match_triggers(
 ) -> list[ProcedureTriggers]:
     """Return the procedures that match the input, highest success rate first.
 
-    A procedure matches when the input contains one of its triggers, the stems of a trigger or of its name in any order,
-    or an entity of one of its types. A procedure of the current frame needs fewer stems; without a frame, all do.
+    A procedure matches when the input contains one of its triggers, or the stems of a trigger or of its name in any
+    order, or when its domain or a tool of it is one of the entity `types`. A procedure of the current frame needs fewer
+    stems; without a frame, every procedure does.
     """
-    said, words, kinds = (
-        _to_padded_words(text[:MAX_INPUT_CHARACTERS]),
-        extract_stems(text),
-        {kind.casefold() for kind in types},
-    )
-    meant = [
-        pattern
-        for pattern in procedures
-        if any(_to_padded_words(trigger) in said for trigger in pattern.triggers)
-        or _matches_phrase(
-            pattern, words, min_words=MIN_WORDS_IN_FRAME if frame is None or frame in pattern.frames else MIN_WORDS
-        )
-        or not kinds.isdisjoint({pattern.domain.casefold(), *(tool.casefold() for tool in pattern.tools)})
+    words, stems = _to_padded_words(text[:MAX_INPUT_CHARACTERS]), extract_stems(text)
+    entity_types = {entity_type.casefold() for entity_type in types}
+    matching = [
+        p
+        for p in procedures
+        if any(_to_padded_words(trigger) in words for trigger in p.triggers)
+        or _matches_phrase(p, stems, MIN_WORDS_IN_FRAME if frame is None or frame in p.frames else MIN_WORDS)
+        or not entity_types.isdisjoint({p.domain.casefold(), *(tool.casefold() for tool in p.tools)})
     ]
-    return sorted(meant, key=lambda p: (-p.success_rate, -p.applications, p.name, p.memory_id))
+    return sorted(matching, key=lambda p: (-p.success_rate, -p.applications, p.name, p.memory_id))
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -84,6 +79,6 @@ def _to_padded_words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
-def _matches_phrase(procedure: ProcedureTriggers, input_stems: Set[str], *, min_words: int) -> bool:
+def _matches_phrase(procedure: ProcedureTriggers, input_stems: Set[str], min_words: int) -> bool:
     phrases = [extract_stems(phrase) for phrase in (procedure.name.replace("-", " "), *procedure.triggers)]
     return any(len(phrase) >= min_words and phrase <= input_stems for phrase in phrases)

@@ -1,4 +1,4 @@
-"""Procedures from disk or learnt from conversations. A changed procedure becomes a new version."""
+"""Procedures, read from a folder or learnt from conversations. A changed procedure becomes a new version."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,6 @@ from newton.errors import ConflictError, NotFoundError
 from newton.heart.lifecycle import procedures as lifecycle_rules
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.procedure_matching import ProcedureTriggers
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, ShortForms, TokenCounter, digest
 from newton.memory.representations import make_short_forms, one_line, to_bullet
@@ -72,26 +71,23 @@ class _StoredVersion:
 
 
 async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: LifecycleContext) -> SyncReport:
-    """Synchronize with the folder: add new and changed skills, retire missing ones, restore returned ones."""
+    """Synchronize with the folder: add new and changed skills, retire missing ones, restore those that returned."""
     if not _differs(await _read_latest(tx, ctx), skills):
         return SyncReport(0, 0)
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     latest = await _read_latest(tx, ctx)
     changed = [skill for skill in skills.values() if not _is_same(skill, latest.get(skill.name))]
-    gone = [v for v in latest.values() if v.origin == DISK_ORIGIN and v.name not in skills and not v.retired]
-    back = [v for v in latest.values() if v.name in skills and v.retired and _is_same(skills[v.name], v)]
+    missing = [v for v in latest.values() if v.origin == DISK_ORIGIN and v.name not in skills and not v.retired]
+    returned = [v for v in latest.values() if v.name in skills and v.retired and _is_same(skills[v.name], v)]
     await _insert_versions(tx, changed, latest, ctx=ctx)
     replaced = [latest[skill.name] for skill in changed if skill.name in latest]
-    await _update_retirement(tx, [v.memory_id for v in (*gone, *replaced)], retired=True, ctx=ctx)
-    await _update_retirement(tx, [v.memory_id for v in back], retired=False, ctx=ctx)
-    return SyncReport(len(changed), len(gone))
+    await _update_retirement(tx, [v.memory_id for v in (*missing, *replaced)], retired=True, ctx=ctx)
+    await _update_retirement(tx, [v.memory_id for v in returned], retired=False, ctx=ctx)
+    return SyncReport(len(changed), len(missing))
 
 
 async def add_procedure(tx: Tx, skill: Skill, *, ctx: LifecycleContext) -> UUID | None:
-    """Store a learnt procedure and return its id; None when it already exists.
-
-    Raises ConflictError when another procedure has this name.
-    """
+    """Store a learnt procedure and return its id; None if it exists. Raises ConflictError if the name is in use."""
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     if known := (await _read_latest(tx, ctx)).get(skill.name):
         if _is_same(skill, known):
@@ -135,7 +131,7 @@ def _is_same(skill: Skill, version: _StoredVersion | None) -> bool:
 
 
 def _version_hash(skill: Skill, version: int) -> bytes:
-    """Return a hash that includes the version, so that an earlier text can return as a new version."""
+    """Return a hash that includes the version, so that an earlier text can be stored again as a new version."""
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 
@@ -165,39 +161,28 @@ def section_header(name: str) -> str:
 
 def _make_short_forms(skill: Skill, count_tokens: TokenCounter) -> ShortForms:
     """Return the description as micro form and the core steps as summary; both counts include the section header."""
-    steps = " ".join(f"{place}. {one_line(step)}" for place, step in enumerate(skill.core, 1))
+    steps = " ".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
     core = make_short_forms(steps, count_tokens=count_tokens, max_tokens=CORE_TOKENS)
-    what = make_short_forms(f"{skill.name}: {skill.description}", count_tokens=count_tokens).micro
+    micro = make_short_forms(f"{skill.name}: {skill.description}", count_tokens=count_tokens).micro
     header = count_tokens(section_header(skill.name))
-    return ShortForms(
-        micro=what,
-        summary=core.summary,
-        micro_tokens=header + count_tokens(to_bullet(what)),
-        summary_tokens=header + core.summary_tokens,
-    )
+    return ShortForms(micro, core.summary, header + count_tokens(to_bullet(micro)), header + core.summary_tokens)
 
 
 def _to_new_memory(skill: Skill, version: int, *, ctx: LifecycleContext) -> NewMemory:
-    about = "\n".join([skill.name.replace("-", " "), skill.description, *skill.triggers, *skill.goals])
+    text = "\n".join([skill.name.replace("-", " "), skill.description, *skill.triggers, *skill.goals])
     return NewMemory(
-        memory_id=new_id(),
         kind="procedure",
-        state="ACTIVE",
         forms=_make_short_forms(skill, ctx.count_tokens),
         full_text="\n".join([skill.description, *skill.goals, *skill.core, skill.details]),
-        indexed_text=f"{about}\n" + "\n".join(skill.core),
-        embedding_text=one_line(about),
+        indexed_text=f"{text}\n" + "\n".join(skill.core),
+        embedding_text=one_line(text),
         occurred_at=ctx.now,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=_version_hash(skill, version),
         ref=f"{skill.name} {version}",
     )
 
 
 def _to_row(skill: Skill, version: int, memory: NewMemory) -> dict[str, object]:
-    fields = skill.model_dump(
-        include={"description", "domain", "triggers", "frames", "tools", "goals", "core", "details"}
-    )
-    return {**fields, "memory_id": str(memory.memory_id), "name": skill.name, "version": version}
+    columns = {"name", "description", "domain", "triggers", "frames", "tools", "goals", "core", "details"}
+    return {**skill.model_dump(include=columns), "memory_id": str(memory.memory_id), "version": version}

@@ -1,7 +1,7 @@
 """Memories as of a past moment: their states, short forms, outcomes and confirmations."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -14,7 +14,7 @@ SQL = load("newton.memory", "as_of.sql")
 
 
 class MemoryAsOf(NamedTuple):
-    """The changeable fields of a memory as of a moment. Use counts have no history and are not among them."""
+    """The mutable fields of a memory as of a moment, without use counts, which have no history."""
 
     state: str
     quarantined: bool
@@ -32,14 +32,9 @@ async def read_as_of(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], mome
     return {row[0]: MemoryAsOf(*row[1:]) for row in rows}
 
 
-async def read_form_history(
-    tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]
-) -> Mapping[UUID, Sequence[ShortForms]]:
+async def read_form_history(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, list[ShortForms]]:
     """Return all versions of each memory's short forms, the current one last. Deleted memories have none."""
     versions: defaultdict[UUID, list[ShortForms]] = defaultdict(list)
-    for row in await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
-        memory_id, micro, summary, micro_tokens, summary_tokens = row
-        versions[memory_id].append(
-            ShortForms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)
-        )
+    for memory_id, *forms in await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
+        versions[memory_id].append(ShortForms(*forms))
     return versions

@@ -25,16 +25,14 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
         raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
     derivatives = await SQL["find_derived"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     # artifacts are computed automatically and contain nothing of their own
-    if (staying := [row for row in derivatives if row["kind"] != "artifact"]) and not derived:
-        named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in staying[:MAX_NAMED_DERIVED])
+    if (remaining := [row for row in derivatives if row["kind"] != "artifact"]) and not derived:
+        named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in remaining[:MAX_NAMED_DERIVED])
         raise ConflictError(
-            f"{len(staying)} memories are derived from it ({named}).",
-            hint="Add --derived to forget them too.",
+            f"{len(remaining)} memories are derived from it ({named}).", hint="Add --derived to forget them too."
         )
     if any(row["kind"] == "decision" for row in [*rows, *derivatives]):
         raise ConflictError(
-            "A decision is never deleted.",
-            hint="`newton decisions erase ID` deletes its text and keeps the record.",
+            "A decision is never deleted.", hint="`newton decisions erase ID` deletes its text and keeps the record."
         )
     deleted = [*memory_ids, *(row["memory_id"] for row in derivatives)]
     orphans = await SQL["find_orphaned"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=deleted)

@@ -84,9 +84,7 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret_pattern("notion-token", "ntn_ secret_", r"\b(?:ntn_[A-Za-z0-9]{40,}+|secret_[A-Za-z0-9]{43}\b)"),
     _secret_pattern("atlassian-token", "atatt3", r"\bATATT3[A-Za-z0-9_=-]{100,}+"),
     _secret_pattern(
-        "jwt",
-        "eyj",
-        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+",
+        "jwt", "eyj", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"
     ),
     _secret_pattern("bearer-token", "bearer", r"(?i:\bbearer\s{1,9}+)[A-Za-z0-9._~+/-]{20,}+=*+", random=True),
     _secret_pattern(

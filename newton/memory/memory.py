@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
+from newton.ids import new_id
 from newton.memory.time_expressions import TimeRange
 
 Kind = Literal[
@@ -31,7 +32,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 # Artifacts are found only in their own session.
 RECALLABLE_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "artifact")
 
-# From the most trusted to the least.
+# From the most trusted to the least trusted.
 TRUST_TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
 
 # Memories of these tiers are quarantined: hidden from recall by default until they are corroborated.
@@ -40,12 +41,12 @@ UNTRUSTED_TIERS: frozenset[Trust] = frozenset({"tool", "web"})
 # Memories in these states are stored and searchable, but not current knowledge.
 PAST_STATES: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
 
-# Beyond the cap of its kind: stored and not searched. An archived episode has only lost its details.
+# Beyond the cap of its kind: stored but not searched. An archived episode stays searchable without its details.
 ARCHIVED = "ARCHIVED"
 
 
 def past_reason(kind: Kind, state: str) -> str | None:
-    """Return why a memory in this state is not current knowledge; None if it is."""
+    """Return the reason why a memory in this state is not current knowledge; None if it is."""
     if state == ARCHIVED and kind != "episode":
         return "archived: there are too many of its kind"
     return PAST_STATES.get(state)
@@ -71,9 +72,9 @@ def digest(*parts: str) -> bytes:
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).digest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ShortForms:
-    """The two short forms of a memory, each one line, with its tokens as rendered in a context."""
+    """The two short forms of a memory, each one line, with their token counts as rendered in a context."""
 
     micro: str
     summary: str
@@ -83,23 +84,21 @@ class ShortForms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """A memory to be stored.
+    """A memory to store.
 
-    `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person gave it;
-    otherwise it is derived. A memory with `needs_approval` is quarantined whatever its trust. `mentioned_times` are
-    the times in its text other than its own."""
+    `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it;
+    otherwise it is derived. A memory with `needs_approval` is quarantined at any trust. `mentioned_times` are the
+    times in its text other than its own. `ctx` gives the time of storage, the origin and the trust."""
 
-    memory_id: UUID
+    ctx: "WriteContext"
+    memory_id: UUID = field(default_factory=new_id)
     kind: Kind
-    state: str
+    state: str = "ACTIVE"
     forms: ShortForms
     full_text: str | None
     indexed_text: str
     embedding_text: str | None
     occurred_at: datetime
-    created_at: datetime
-    origin: str
-    trust: Trust
     content_hash: bytes
     ref: str | None = None
     confidence: float | None = None
@@ -114,7 +113,7 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """The provenance of a write, set by the code of the interface and never by a model."""
+    """The provenance of a write: agent, time, origin and trust. It is set by code, never by a model."""
 
     agent_id: UUID
     now: datetime

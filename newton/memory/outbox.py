@@ -140,10 +140,7 @@ class EmbeddingOutbox:
     async def _register_model(self, tx: Tx) -> None:
         if not self._registered:
             await SQL["register_model"].execute(
-                tx,
-                model_id=self._model,
-                identity=self._embedder.identity,
-                dimensions=self._embedder.dimensions,
+                tx, model_id=self._model, identity=self._embedder.identity, dimensions=self._embedder.dimensions
             )
             await SQL["set_first_model"].execute(tx, agent_id=self._agent, model_id=self._model)
             self._registered = True

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 SQL = load("newton.memory", "recall.sql")
 
 K1, B = 1.2, 0.75  # the usual constants of BM25
-PAST_FACTOR = 0.5  # past memories rank lower if they are included
-MAX_WIDENINGS = 2  # while most of the memories found are duplicates
+PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
+MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 
 class _SearchBranch(NamedTuple):
@@ -43,7 +43,7 @@ class _SearchBranch(NamedTuple):
 async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch) -> RecallResult:
     """Return the most relevant memories of each kind, best first.
 
-    Words are searched while the text is embedded; without a vector only the words count. Only memories within the
+    The search by words runs while the text is embedded, and is the only one without a vector. Only memories within the
     limits are read in full. The search is widened when most of them are duplicates."""
     if search.moment is not None:
         search = await _limit_to_moment(search, search.moment)
@@ -92,14 +92,11 @@ def has_too_many_duplicates(
 
 async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySearch:
     async with search.db.transaction(search.agent_id) as tx:
+        quarantined, past = search.include_quarantined, list(search.excluded_states)
         rows = await SQL["list_hidden_at"].fetch_all(
-            tx,
-            agent_id=search.agent_id,
-            moment=moment,
-            quarantined=search.include_quarantined,
-            past_states=list(search.excluded_states),
+            tx, agent_id=search.agent_id, moment=moment, quarantined=quarantined, past_states=past
         )
-    # memories that are quarantined or past today may have been neither then
+    # a memory that is quarantined or past today may have been current then
     hidden, later = [row[0] for row in rows], [row[0] for row in rows if row["is_later"]]
     return replace(search, excluded_ids=[*search.excluded_ids, *hidden], later_ids=later, include_quarantined=True)
 
@@ -132,26 +129,27 @@ async def _restore_as_of(
 
 
 async def _find_in_range(tx: Tx, hits: Sequence[SearchHit], search: MemorySearch) -> Set[UUID]:
-    ids = [hit.memory_id for hit in hits] if search.time_ranges else []
-    return (
-        await time_search.filter_in_range(tx, ids, search.time_ranges, agent_id=search.agent_id) if ids else frozenset()
-    )
+    if not (hits and search.time_ranges):
+        return frozenset()
+    ids = [hit.memory_id for hit in hits]
+    return await time_search.filter_in_range(tx, ids, search.time_ranges, agent_id=search.agent_id)
 
 
 async def _fetch_neighbours(
     tx: Tx, query: RecallQuery, hits: Sequence[SearchHit], search: MemorySearch
 ) -> list[SearchHit]:
-    """Return the messages beside the best hits that were not found themselves."""
+    """Return the messages adjacent to the best hits that are not hits themselves."""
     neighbours = find_neighbours(hits, search.weights) if "exchange" in search.limits else []
     if not neighbours:
         return []
+    thread_ids, positions = zip(*neighbours, strict=True)
     rows = await SQL["get_adjacent_messages"].fetch_all(
         tx,
         agent_id=search.agent_id,
         model_id=query.model_id,
         embedding=query.vector,
-        thread_ids=[thread for thread, _ in neighbours],
-        positions=[position for _, position in neighbours],
+        thread_ids=thread_ids,
+        positions=positions,
         quarantined=search.include_quarantined,
         excluded_ids=search.excluded_ids,
     )
@@ -189,7 +187,7 @@ async def _search_times(search: MemorySearch) -> _SearchBranch:
 async def _search_meaning(
     tx: Tx, query: RecallQuery, missing: Mapping[str, str], search: MemorySearch
 ) -> _SearchBranch:
-    """Search by vector. Without hits, report if another embedding model is active by now."""
+    """Search by vector. Without hits, check whether another embedding model has become active."""
     hits = await _fetch_by_meaning(tx, query, search)
     if not hits and query.model_id is not None:
         identity = await read_active_model(tx, agent_id=search.agent_id)
@@ -240,14 +238,11 @@ def _merge_hits(
     by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Record], similarities: Mapping[UUID, float]
 ) -> list[SearchHit]:
     """Merge hits of both searches. The last column of each query is its own evidence."""
-    hits = [
-        SearchHit._make((*row, by_words[memory_id][-1] if memory_id in by_words else 0.0))
-        for memory_id, row in by_meaning.items()
-    ]
-    return hits + [
-        SearchHit._make((*row[:-1], similarities.get(memory_id, 0.0), row[-1]))
-        for memory_id, row in by_words.items()
-        if memory_id not in by_meaning
+    both = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
+    others = ((i, row) for i, row in by_words.items() if i not in by_meaning)
+    return [
+        *map(SearchHit._make, both),
+        *(SearchHit._make((*r[:-1], similarities.get(i, 0.0), r[-1])) for i, r in others),
     ]
 
 
@@ -256,7 +251,7 @@ async def fetch_memories(
 ) -> list[RetrievedMemory]:
     """Return these memories in order, without relevance; with `moment`, as of then."""
     rows = await SQL["get_memories"].fetch_all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
-    found = {row[0]: RetrievedMemory._make((*row, 0.0, 0.0, 0.0)) for row in rows}
+    found = {row[0]: RetrievedMemory(*row) for row in rows}
     ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return ordered if moment is None else await _restore_as_of(tx, ordered, agent_id=agent_id, moment=moment)
 
@@ -268,23 +263,23 @@ async def fetch_preceding(
     rows = await SQL["list_messages_before"].fetch_all(
         tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=limit
     )
-    return tuple(RetrievedMemory._make((*row, 0.0, 0.0, 0.0)) for row in rows)
+    return tuple(RetrievedMemory(*row) for row in rows)
 
 
 async def fetch_pending_decisions(
     tx: Tx, *, agent_id: UUID, since: datetime, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return the latest decisions since a moment that are not carried out yet, the oldest first."""
+    """Return the latest pending decisions made since a moment, the oldest first."""
     rows = await SQL["list_open_decisions"].fetch_all(tx, agent_id=agent_id, since=since, max_rows=limit)
-    return tuple(RetrievedMemory._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))
+    return tuple(RetrievedMemory(*row) for row in reversed(rows))
 
 
 async def fetch_pending_decisions_as_of(
     tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return the decisions that were not carried out as of `moment`."""
+    """Return the decisions that were pending as of `moment`, the oldest first."""
     rows = await SQL["list_open_decisions_at"].fetch_all(
         tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit
     )
-    found = [RetrievedMemory._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows)]
+    found = [RetrievedMemory(*row) for row in reversed(rows)]
     return tuple(await _restore_as_of(tx, found, agent_id=agent_id, moment=moment))

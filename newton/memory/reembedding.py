@@ -87,11 +87,7 @@ async def _store_vectors(
 ) -> None:
     await SQL["lock_memories"].execute(tx, agent_id=agent_id, memory_ids=memory_ids)
     await SQL["insert_embeddings"].execute(
-        tx,
-        agent_id=agent_id,
-        model_id=model,
-        memory_ids=memory_ids,
-        vectors=[HalfVector(vector) for vector in vectors],
+        tx, agent_id=agent_id, model_id=model, memory_ids=memory_ids, vectors=[HalfVector(vector) for vector in vectors]
     )
 
 

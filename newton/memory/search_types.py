@@ -29,10 +29,10 @@ class SearchLimits(NamedTuple):
 
 
 class RetrievedMemory(NamedTuple):
-    """A memory with its evidence: cosine, lexical share, and relevance relative to the best.
+    """A memory with its evidence: cosine similarity, lexical share, and relevance relative to the best.
 
-    The fields before `similarity` are the columns of the query `get_memories`, in its order. A tuple, because a
-    context makes hundreds and a dataclass takes ten times as long."""
+    The fields before `similarity` are the columns of the query `get_memories`, in its order. It is a tuple, because
+    hundreds are created for each context and a dataclass takes ten times as long."""
 
     memory_id: UUID
     kind: Kind
@@ -55,20 +55,20 @@ class RetrievedMemory(NamedTuple):
     ref: str | None
     thread_id: UUID | None
     position: int | None
-    similarity: float
-    lexical: float
-    relevance: float
+    similarity: float = 0.0
+    lexical: float = 0.0
+    relevance: float = 0.0
 
     @property
     def effective_importance(self) -> float:
-        """Its importance in [0, 1]: as a person gave it, otherwise derived."""
+        """Its importance in [0, 1]: as set by a person, otherwise derived."""
         if self.importance is not None:
             return self.importance
         return derive_importance(self.kind, self.state, self.outcome, self.uses)
 
     @property
     def evidence_score(self) -> float:
-        """The weighted evidence of its meaning and words, without its neighbours."""
+        """The weighted sum of its cosine similarity and lexical share, without its neighbours."""
         return evidence_score(self.similarity, self.lexical, self.word_count)
 
     @property
@@ -129,9 +129,8 @@ class RecallResult:
 class MemorySearch:
     """The scope of a search.
 
-    Memories in `excluded_states` are left out. With `moment`, only what was known then is found, as it was then.
-    Memories of the `time_ranges` are found even without other evidence. Embedding and searches are skipped after
-    `timeout_seconds`."""
+    Memories in `excluded_states` are left out. With `moment`, memories are searched as of that moment. Memories of the
+    `time_ranges` are found even without other evidence. Embedding and searches end after `timeout_seconds`."""
 
     db: Database
     agent_id: UUID
@@ -148,18 +147,17 @@ class MemorySearch:
     @property
     def query_arguments(self) -> dict[str, object]:
         """The arguments that all search queries share."""
-        searched = [width.searched for width in self.limits.values()]
         return {
             "agent_id": self.agent_id,
             "kinds": list(self.limits),
-            "limits": searched,
+            "limits": [width.searched for width in self.limits.values()],
             "quarantined": self.include_quarantined,
             "past_states": list(self.excluded_states) if self.moment is None else [],
             "excluded_ids": self.excluded_ids,
         }
 
     def widen(self) -> "MemorySearch":
-        widths = {
-            kind: SearchLimits(w.searched * WIDEN_FACTOR, w.kept * WIDEN_FACTOR) for kind, w in self.limits.items()
-        }
-        return replace(self, limits=widths)
+        """Return the same search with limits that are WIDEN_FACTOR times as high."""
+        factor = WIDEN_FACTOR
+        limits = {kind: SearchLimits(w.searched * factor, w.kept * factor) for kind, w in self.limits.items()}
+        return replace(self, limits=limits)

@@ -16,7 +16,6 @@ from newton.memory.memory import UNTRUSTED_TIERS, Kind, NewMemory, Outcome, Shor
 
 SQL = load("newton.memory", "store.sql")
 
-
 LinkType = Literal[
     "supersedes", "was_wrong", "corroborates", "near", "evidence", "part_of", "depends_on", "relates", "contradicts"
 ]
@@ -24,7 +23,7 @@ LinkType = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """A repeated statement of a known memory; `ref` identifies it, so that it counts once.
+    """A repeated statement of a known memory. `ref` is its idempotency key.
 
     Confirmations from one `source` are not independent of each other."""
 
@@ -41,28 +40,25 @@ async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> 
     if not memories:
         return set()
     rows = await SQL["insert_memories"].fetch_all(
-        tx, agent_id=agent_id, drafts=json.dumps([_to_row(d) for d in memories])
+        tx, agent_id=agent_id, drafts=json.dumps(list(map(_to_row, memories)))
     )
     new = {row["memory_id"] for row in rows}
-    links = [(d.memory_id, source) for d in memories if d.memory_id in new for source in d.sources]
-    if links:
-        await SQL["insert_sources"].execute(
-            tx, agent_id=agent_id, memory_ids=[link[0] for link in links], source_ids=[link[1] for link in links]
-        )
+    if links := [(m.memory_id, source) for m in memories if m.memory_id in new for source in m.sources]:
+        memory_ids, source_ids = zip(*links, strict=True)
+        await SQL["insert_sources"].execute(tx, agent_id=agent_id, memory_ids=memory_ids, source_ids=source_ids)
     return new
 
 
 async def find_by_ref(tx: Tx, refs: Sequence[tuple[str, bytes]], *, agent_id: UUID, kind: Kind) -> set[str]:
-    """Return the refs that are stored already. Each comes with the hash of its content.
+    """Return which of the refs, each paired with the hash of its content, are stored already.
 
     Raises ConflictError if a ref is stored, or occurs twice, with different contents."""
     hashes: dict[str, bytes] = {}
     for ref, content_hash in refs:
         if hashes.setdefault(ref, content_hash) != content_hash:
             raise ref_conflict_error(kind, ref)
-    rows = await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, kind=kind, refs=list(hashes))
     known: defaultdict[str, set[bytes]] = defaultdict(set)
-    for row in rows:
+    for row in await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, kind=kind, refs=list(hashes)):
         known[row["ref"]].add(row["content_hash"])
     for ref, stored in known.items():
         if hashes[ref] not in stored:
@@ -94,13 +90,9 @@ async def confirm(tx: Tx, confirmations: Sequence[Confirmation], *, ctx: WriteCo
 async def add_links(tx: Tx, link_type: LinkType, pairs: Sequence[tuple[UUID, UUID]], *, ctx: WriteContext) -> None:
     """Link the first memory of each pair to the second; existing links stay unchanged."""
     if pairs:
+        ids, others = zip(*pairs, strict=True)
         await SQL["insert_links"].execute(
-            tx,
-            agent_id=ctx.agent_id,
-            memory_ids=[memory_id for memory_id, _ in pairs],
-            link=link_type,
-            other_ids=[other_id for _, other_id in pairs],
-            now=ctx.now,
+            tx, agent_id=ctx.agent_id, memory_ids=ids, link=link_type, other_ids=others, now=ctx.now
         )
 
 
@@ -134,14 +126,14 @@ async def update_memories(tx: Tx, updates: Sequence[MemoryUpdate], *, ctx: Write
 
 
 async def record_access(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, now: datetime) -> None:
-    """Record that these memories were shown: use count and time."""
+    """Increment the use counts of these memories and set their times of last access."""
     if memory_ids:
         await SQL["record_access"].execute(tx, agent_id=agent_id, memory_ids=memory_ids, now=now)
 
 
 async def count_by_kind(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
-    rows = await SQL["count_by_kind"].fetch_all(tx, agent_id=agent_id)
-    return {row["kind"]: row["memories"] for row in rows}
+    """Return the number of memories of each kind."""
+    return {row["kind"]: row["memories"] for row in await SQL["count_by_kind"].fetch_all(tx, agent_id=agent_id)}
 
 
 def _to_row(memory: NewMemory) -> dict[str, object]:
@@ -157,10 +149,10 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
         "indexed": memory.indexed_text,
         "cue": memory.embedding_text,
         "occurred_at": memory.occurred_at.isoformat(),
-        "created_at": memory.created_at.isoformat(),
-        "origin": memory.origin,
-        "trust": memory.trust,
-        "quarantined": memory.needs_approval or memory.trust in UNTRUSTED_TIERS,
+        "created_at": memory.ctx.now.isoformat(),
+        "origin": memory.ctx.origin,
+        "trust": memory.ctx.trust,
+        "quarantined": memory.needs_approval or memory.ctx.trust in UNTRUSTED_TIERS,
         "content_hash": memory.content_hash.hex(),
         "ref": memory.ref,
         "confidence": memory.confidence,

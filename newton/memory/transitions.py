@@ -18,7 +18,7 @@ END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)  # as `moment`: the current state
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransition:
-    """A transition that is due. One that `releases` ends the quarantine and may keep the state."""
+    """A transition that is due. With `releases` it also ends the quarantine, and the state may stay the same."""
 
     memory_id: UUID
     event: str
@@ -36,7 +36,7 @@ class TransitionRecord:
     event: str
     from_state: str
     to_state: str
-    because: str
+    reason: str
     origin: str
 
 

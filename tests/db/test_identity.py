@@ -62,7 +62,7 @@ async def test_each_change_is_a_version_and_every_version_comes_back(db: Databas
         (4, "removed", None),
         (5, "rolled back", 2),
     ]
-    assert (versions[0].because, versions[0].origin, versions[0].trust) == ("it came up", "cli", "user")
+    assert (versions[0].reason, versions[0].origin, versions[0].trust) == ("it came up", "cli", "user")
     assert await own.roll_back(4)
     assert await words(own) == ["Kind, then honest"]
     with pytest.raises(NotFoundError, match="no version 7"):
@@ -245,7 +245,7 @@ async def test_no_word_of_what_was_erased_is_left_in_any_version(db: Database, a
     assert await own.roll_back(2)
     assert await words(own) == ["Honest"], "a roll-back does not bring it back"
     versions, written = await own.history()
-    assert [(v.change, v.because) for v in versions][:3] == [("added", None), ("added", None), ("erased", "asked for")]
+    assert [(v.change, v.reason) for v in versions][:3] == [("added", None), ("added", None), ("erased", "asked for")]
     assert [one.words for one in written] == ["Honest", None]
 
 

@@ -41,7 +41,7 @@ async def test_only_the_changed_passage_is_replaced_and_the_rest_are_the_memorie
     assert await current(tx) == ["one", "new two", "and more", "three"]
     assert await tx.fetchval("select memory_id from memory.memories where full_text = 'three'") == kept
     row = await tx.fetchrow("select event, reason from memory.transitions")
-    assert row is not None and tuple(row) == ("replaced", "the document does not say it any more")
+    assert row is not None and tuple(row) == ("replaced", "the document no longer contains it")
 
 
 async def test_a_passage_that_comes_back_is_the_one_that_was_there(tx: Tx) -> None:

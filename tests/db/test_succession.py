@@ -25,7 +25,7 @@ async def test_a_newer_value_supersedes_the_older(tx: Tx) -> None:
     await tell(tx, says("Bergen", 9))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "NEW"}
     assert await holding(tx) == {"Bergen"}
-    assert await reasons(tx, "Oslo") == ["superseded: another value holds since 2026-11-30"]
+    assert await reasons(tx, "Oslo") == ["superseded: a newer value is valid since 2026-11-30"]
 
 
 async def test_an_older_value_told_later_supersedes_nothing(tx: Tx) -> None:
@@ -107,7 +107,7 @@ async def test_a_person_s_word_releases_it_and_then_it_counts(tx: Tx, trust: Tru
     assert await confirm(tx, await known(tx, "Bergen"), ref="c", source="s", ctx=on(6, trust=confirmer))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "CONFIRMED"}
     assert await holding(tx) == {"Bergen"}
-    assert await reasons(tx, "Bergen") == ["released: a person said so too; it was said again, 1 times in all"]
+    assert await reasons(tx, "Bergen") == ["released: a person confirmed it; number of confirmations: 1"]
 
 
 async def test_two_other_outside_origins_release_it(tx: Tx) -> None:
@@ -118,7 +118,7 @@ async def test_two_other_outside_origins_release_it(tx: Tx) -> None:
         assert await holding(tx) == {"Oslo"}, "itself, and one other twice"
     await tell(tx, says("Bergen", 5), ctx=on(9, trust="tool", origin="c.example"))
     assert await holding(tx) == {"Bergen"}
-    assert (await reasons(tx, "Bergen"))[-1].startswith("released: 2 other origins say so too")
+    assert (await reasons(tx, "Bergen"))[-1].startswith("released: 2 other origins state the same")
 
 
 async def test_an_agent_cannot_release_it(tx: Tx) -> None:
@@ -171,7 +171,7 @@ async def test_what_is_retracted_is_inactive_and_what_it_superseded_is_restored(
     assert await holding(tx) == {"Bergen"}
     await retract(tx, await known(tx, "Bergen"), ctx=on(2))
     assert await states(tx) == {"Oslo": "NEW", "tea": "NEW", "Bergen": "INACTIVE"}
-    assert (await reasons(tx, words))[-1] == "restored: nothing takes its place any more; nothing more is known of it"
+    assert (await reasons(tx, words))[-1] == "restored: nothing supersedes it any longer; it has no confirmations"
 
 
 async def test_what_a_fact_disproves_is_inactive_and_stays_so_when_that_fact_is_forgotten(tx: Tx) -> None:
@@ -302,7 +302,7 @@ async def test_a_fact_ends_when_it_was_said_to_end_and_the_one_before_holds_agai
     assert await engine.run_lifecycle(db, on(9)) == []
     async with db.transaction(agent) as tx:
         assert await holding(tx) == {"Oslo"}
-        assert await reasons(tx, "tea") == ["expired: it held until 2026-11-30"]
+        assert await reasons(tx, "tea") == ["expired: it was valid until 2026-11-30"]
         await tell(tx, says("tea", 10, attribute="likes"))
         assert await holding(tx) == {"Oslo", "tea"}
     assert await engine.run_lifecycle(db, on(99)) == []

@@ -233,7 +233,6 @@ async def learn_censor(tx: Tx, agent: UUID, at: float, *, name: str) -> None:
 async def _written(tx: Tx, agent: UUID, at: float, kind: Kind, state: str, name: str) -> UUID:
     ctx = teller(agent, now=day(at))
     draft = NewMemory(
-        memory_id=new_id(),
         kind=kind,
         state=state,
         forms=make_short_forms(name, count_tokens=count),
@@ -241,9 +240,7 @@ async def _written(tx: Tx, agent: UUID, at: float, kind: Kind, state: str, name:
         indexed_text=name,
         embedding_text=None,
         occurred_at=ctx.now,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=digest(name),
     )
     await store.remember(tx, agent_id=agent, memories=[draft])

@@ -31,7 +31,7 @@ def test_three_independent_sources_make_a_fact_core(sources: int, state: str) ->
 
 
 def test_a_fact_that_is_marked_or_once_was_core_is_core() -> None:
-    assert state_of(fact(marked=True)) == "CORE"
+    assert state_of(fact(is_core=True)) == "CORE"
     assert state_of(fact(state="CORE")) == "CORE"
 
 

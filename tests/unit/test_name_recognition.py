@@ -1,5 +1,7 @@
 """Names: found where they stand, compared by their keys, and known again."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,14 +178,10 @@ def test_of_names_that_overlap_the_longest_is_meant() -> None:
 @given(st.integers(0, 10_000), st.floats(0, 10_000))
 def test_salience_grows_with_mentions_and_fades(mentions: int, days: float) -> None:
     # S001-20
-    assert (
-        0
-        <= compute_salience(mentions, days + 1)
-        <= compute_salience(mentions, days)
-        <= compute_salience(mentions + 1, days)
-        <= 1
-    )
-    assert compute_salience(mentions, days + 90) == pytest.approx(compute_salience(mentions, days) / 2)
+    age, day = timedelta(days=days), timedelta(days=1)
+    later = compute_salience(mentions, age + day)
+    assert 0 <= later <= compute_salience(mentions, age) <= compute_salience(mentions + 1, age) <= 1
+    assert compute_salience(mentions, age + 90 * day) == pytest.approx(compute_salience(mentions, age) / 2)
 
 
 @given(PIECES)

@@ -33,84 +33,68 @@ class RelationDeclaration:
 
 
 async def declare_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> int:
-    """Store new entities and add what is new to known ones; return the number of changes.
-
-    Raises ConflictError when a name or alias belongs to another entity.
-    """
+    """Upsert entities and return the number of changes. Raises ConflictError for an alias of another entity."""
     await entity_store.lock(tx, ctx=ctx)
-    known = await entity_store.load_index(tx, agent_id=ctx.agent_id)
-    changed = 0
-    for introduction in declarations:
-        met = known.find_exact(introduction.name)
-        _ensure_unambiguous(introduction, met, known)
-        if met is None:
-            (entity,) = await entity_store.insert_entities(tx, [introduction], ctx=ctx)
-            known.add(NamedEntity(entity, introduction.name, introduction.aliases))
-            changed += 1
-        elif await _update_entity(tx, met, introduction, ctx=ctx):
-            known.add(NamedEntity(met.entity_id, met.name, introduction.aliases))
-            changed += 1
-    return changed
+    index = await entity_store.load_index(tx, agent_id=ctx.agent_id)
+    changes = 0
+    for declaration in declarations:
+        existing = index.find_exact(declaration.name)
+        _ensure_unambiguous(declaration, existing, index)
+        if existing is None:
+            (entity_id,) = await entity_store.insert_entities(tx, [declaration], ctx=ctx)
+            index.add(NamedEntity(entity_id, declaration.name, declaration.aliases))
+        elif await _update_entity(tx, existing, declaration, ctx=ctx):
+            index.add(existing._replace(aliases=declaration.aliases))
+        else:
+            continue
+        changes += 1
+    return changes
 
 
 def _ensure_unambiguous(declaration: EntityDeclaration, existing: NamedEntity | None, index: NameIndex) -> None:
     for alias in declaration.aliases:
         other = index.find_exact(alias)
         if other and (existing is None or other.entity_id != existing.entity_id):
-            raise ConflictError(
-                f"{alias!r} is already an alias of {other.name!r}.", hint="Remove the alias, or use that entity."
-            )
+            hint = "Remove the alias, or use that entity."
+            raise ConflictError(f"{alias!r} is already an alias of {other.name!r}.", hint=hint)
 
 
 async def _update_entity(tx: Tx, existing: NamedEntity, declaration: EntityDeclaration, *, ctx: WriteContext) -> bool:
-    """Add what is new to a known entity. Return False when nothing is new."""
-    row = await SQL["get_entity"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=existing.entity_id)
-    assert row is not None, "the index holds only what is there"
-    was = (row["type"], set(row["aliases"]), json.loads(row["properties"]))
+    """Add the type, aliases and properties of a declaration to an entity. Return False when nothing is new."""
+    entity_id, name, _ = existing
+    row = await SQL["get_entity"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=entity_id)
+    assert row is not None, "every entity of the index is stored"
+    before = (row["type"], set(row["aliases"]), json.loads(row["properties"]))
     kind = row["type"] if declaration.type == "thing" else declaration.type
-    aliases = {
-        *was[1],
-        *(alias for alias in declaration.aliases if normalize_name(alias) != normalize_name(existing.name)),
-    }
-    properties = {**was[2], **declaration.properties}
-    if (kind, aliases, properties) == was:
+    aliases = before[1] | {alias for alias in declaration.aliases if normalize_name(alias) != normalize_name(name)}
+    properties = {**before[2], **declaration.properties}
+    if (kind, aliases, properties) == before:
         return False
-    await SQL["update_entity"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_id=existing.entity_id,
-        type=kind,
-        aliases=sorted(aliases),
-        properties=json.dumps(properties),
-    )
-    await entity_store.record_spellings(
-        tx, [NamedEntity(existing.entity_id, existing.name, tuple(sorted(aliases)))], ctx=ctx
-    )
-    line = render_entity_line(existing.name, kind, properties)
-    retold = MemoryUpdate(
-        memory_id=existing.entity_id, forms=make_short_forms(line, count_tokens=ctx.count_tokens), full_text=line
-    )
-    await store.update_memories(tx, [retold], ctx=ctx)
+    columns = {"type": kind, "aliases": sorted(aliases), "properties": json.dumps(properties)}
+    await SQL["update_entity"].execute(tx, agent_id=ctx.agent_id, memory_id=entity_id, **columns)
+    await entity_store.record_spellings(tx, [existing._replace(aliases=tuple(sorted(aliases)))], ctx=ctx)
+    line = render_entity_line(name, kind, properties)
+    forms = make_short_forms(line, count_tokens=ctx.count_tokens)
+    await store.update_memories(tx, [MemoryUpdate(memory_id=entity_id, forms=forms, full_text=line)], ctx=ctx)
     return True
 
 
 async def declare_relations(tx: Tx, declarations: Sequence[RelationDeclaration], *, ctx: WriteContext) -> int:
     """Store relations, creating unknown entities, and return the number of new declarations.
 
-    Each declaration counts as one piece of evidence. Raises ConflictError when a known ref has another relation.
+    Each declaration is one piece of evidence. Raises ConflictError when a known ref has another relation.
     """
     await entity_store.lock(tx, ctx=ctx)
-    known = await entity_store.load_index(tx, agent_id=ctx.agent_id)
-    names = {normalize_name(name): name for bond in declarations for name in (bond.source, bond.target)}
-    strangers = [EntityDeclaration(name=name) for name in names.values() if known.resolve(name) is None]
-    for stranger, entity in zip(strangers, await entity_store.insert_entities(tx, strangers, ctx=ctx), strict=True):
-        known.add(NamedEntity(entity, stranger.name, ()))
-    refs = [(bond.ref, entity_store.hash_relation(_resolve_triple(bond, known))) for bond in declarations]
+    index = await entity_store.load_index(tx, agent_id=ctx.agent_id)
+    names = {normalize_name(name): name for relation in declarations for name in (relation.source, relation.target)}
+    unknown = [EntityDeclaration(name=name) for name in names.values() if index.resolve(name) is None]
+    await entity_store.insert_into_index(tx, unknown, index, ctx=ctx)
+    triples = [(relation.ref, _resolve_triple(relation, index)) for relation in declarations]
+    refs = [(ref, entity_store.hash_relation(triple)) for ref, triple in triples]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="relation")
-    triples = {bond.ref: _resolve_triple(bond, known) for bond in declarations}
-    ids = await entity_store.ensure_relations(tx, set(triples.values()), known, ctx=ctx)
-    tellings = [Confirmation(memory_id=ids[triple], ref=ref, source=ctx.origin) for ref, triple in triples.items()]
-    counted = await store.confirm(tx, tellings, ctx=ctx)
+    ids = await entity_store.ensure_relations(tx, {triple for _, triple in triples}, index, ctx=ctx)
+    evidence = [Confirmation(memory_id=ids[t], ref=ref, source=ctx.origin) for ref, t in dict(triples).items()]
+    counted = await store.confirm(tx, evidence, ctx=ctx)
     await entity_store.update_weights(tx, set(ids.values()), ctx=ctx)
     return len(counted)
 

@@ -1,7 +1,7 @@
 """Entities and relations, recognized by name in messages and facts, without a model."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -21,7 +21,6 @@ from newton.heart.entities.name_recognition import (
 )
 from newton.heart.events.event_types import Json, Payload, render_entity_line, render_relation_line
 from newton.heart.facts.attributes import normalize_attribute
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Kind, NewMemory, WriteContext, digest
 from newton.memory.representations import make_short_forms
@@ -38,7 +37,7 @@ MAX_DEPTH = 5
 
 
 class IndexableText(NamedTuple):
-    """A memory to index. Its names include the speaker of a message and the subject of a fact."""
+    """A memory to index for names, which include the speaker of a message and the subject of a fact."""
 
     memory_id: UUID
     kind: Kind
@@ -79,7 +78,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntitySummary:
-    """An entity, for lists."""
+    """An entity with the number and the latest time of its mentions."""
 
     memory_id: UUID
     name: str
@@ -90,7 +89,7 @@ class EntitySummary:
     state: str
 
     def salience_at(self, now: datetime) -> float:
-        return compute_salience(self.mentions, (now - self.mentioned_at).total_seconds() / 86_400)
+        return compute_salience(self.mentions, now - self.mentioned_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,38 +110,25 @@ class IndexProgress(NamedTuple):
 async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None) -> IndexProgress:
     """Index the next batch of memories for names and relations, after `after` or the stored watermark.
 
-    Idempotent. The last minute is indexed again by the next run, because ids are created before their rows are
-    committed.
+    Idempotent. The next run indexes the last minute again, because ids are created before their rows are committed.
     """
     agent_id = ctx.agent_id
     await lock(tx, ctx=ctx)
-    start = after or await _read_watermark(tx, agent_id)
-    rows = [
-        IndexableText(*row)
-        for row in await SQL["list_indexable"].fetch_all(tx, agent_id=agent_id, after=start, max_rows=BATCH)
-    ]
+    watermark = await SQL["get_watermark"].fetch_one(tx, agent_id=agent_id, job=INDEX_JOB)
+    start = after or (watermark["memory_id"] if watermark else UUID(int=0))
+    rows = await SQL["list_indexable"].fetch_all(tx, agent_id=agent_id, after=start, max_rows=BATCH)
     if not rows:
         return IndexProgress(0, start)
-    known = await load_index(tx, agent_id=agent_id)
-    found = _collect_names(rows, known)
-    entities = await _ensure_entities(tx, rows, found, known, ctx=ctx)
-    await _record_mentions(tx, rows, found, entities, ctx=ctx)
-    await _record_relations(tx, rows, found, entities, ctx=ctx)
-    last = rows[-1].memory_id
-    await SQL["set_watermark"].execute(
-        tx, agent_id=agent_id, job=INDEX_JOB, memory_id=min(last, _safe_watermark(ctx.now))
-    )
+    index = await load_index(tx, agent_id=agent_id)
+    texts = _collect_names([IndexableText(*row) for row in rows], index)
+    await _ensure_entities(tx, texts, index, ctx=ctx)
+    await _record_mentions(tx, texts, index, ctx=ctx)
+    await _record_relations(tx, texts, index, ctx=ctx)
+    last = rows[-1]["memory_id"]
+    # older than every uncommitted id: the first 48 bits of an id are its time in milliseconds
+    oldest = UUID(int=int((ctx.now - MAX_WRITE_DELAY).timestamp() * 1_000) << 80)
+    await SQL["set_watermark"].execute(tx, agent_id=agent_id, job=INDEX_JOB, memory_id=min(last, oldest))
     return IndexProgress(len(rows), last)
-
-
-async def _read_watermark(tx: Tx, agent_id: UUID) -> UUID:
-    row = await SQL["get_watermark"].fetch_one(tx, agent_id=agent_id, job=INDEX_JOB)
-    return row["memory_id"] if row else UUID(int=0)
-
-
-def _safe_watermark(now: datetime) -> UUID:
-    """Return an id older than every uncommitted one: the first 48 bits of an id are its time in milliseconds."""
-    return UUID(int=int((now - MAX_WRITE_DELAY).timestamp() * 1_000) << 80)
 
 
 async def load_index(tx: Tx, *, agent_id: UUID) -> NameIndex:
@@ -157,58 +143,57 @@ async def list_entities(tx: Tx, *, agent_id: UUID, limit: int) -> list[EntitySum
 
 async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[ReachedRelation]:
     """Return the relations around entities, breadth first in both directions up to a depth."""
-    seen: set[UUID] = set()
-    front, reached = set(entity_ids), list[ReachedRelation]()
-    visited = set(front)
+    relations: dict[UUID, ReachedRelation] = {}
+    front = visited = set(entity_ids)
     for step in range(1, min(depth, MAX_DEPTH) + 1):
         rows = await SQL["list_relations"].fetch_all(tx, agent_id=agent_id, entity_ids=list(front))
-        fresh = [Relation(*row) for row in rows if row["memory_id"] not in seen]
-        reached += [ReachedRelation(relation=relation, depth=step) for relation in fresh]
-        seen |= {relation.memory_id for relation in fresh}
-        front = {end for relation in fresh for end in (relation.source_id, relation.target_id)} - visited
-        visited |= front
+        new = [Relation(*row) for row in rows if row["memory_id"] not in relations]
+        relations |= {relation.memory_id: ReachedRelation(relation=relation, depth=step) for relation in new}
+        front = {end for relation in new for end in (relation.source_id, relation.target_id)} - visited
+        visited = visited | front
         if not front:
             break
-    return reached
+    return list(relations.values())
 
 
-def _collect_names(rows: Sequence[IndexableText], index: NameIndex) -> dict[UUID, list[str]]:
-    """Return the distinct names of each memory, the declared one first.
+_NamedText = tuple[IndexableText, Sequence[str]]
 
-    A word that may only begin a sentence counts when it is a known name or is surely a name elsewhere in the batch.
+
+def _collect_names(memories: Sequence[IndexableText], index: NameIndex) -> list[_NamedText]:
+    """Return each memory with its distinct names, the declared one first.
+
+    An uncertain name counts if it is known or is certain elsewhere in the batch.
     """
-    names = {memory.memory_id: find_names(memory.text) for memory in rows}
-    sure = {normalize_name(memory.declared_name) for memory in rows if memory.declared_name}
-    sure |= {normalize_name(name.text) for found in names.values() for name in found if name.is_certain}
-    told: dict[UUID, list[str]] = {}
-    for memory in rows:
-        meant = [
-            n.text
-            for n in names[memory.memory_id]
-            if n.is_certain or normalize_name(n.text) in sure or index.resolve(n.text)
-        ]
-        each = {
-            normalize_name(name): name
-            for name in ([memory.declared_name] if memory.declared_name else []) + meant
-            if normalize_name(name)
-        }
-        told[memory.memory_id] = list(each.values())[:MAX_NAMES]
-    return told
+    mentions = [find_names(memory.text) for memory in memories]
+    certain = {normalize_name(memory.declared_name) for memory in memories if memory.declared_name}
+    certain |= {normalize_name(name.text) for names in mentions for name in names if name.is_certain}
+    texts: list[_NamedText] = []
+    for memory, names in zip(memories, mentions, strict=True):
+        distinct = {normalize_name(memory.declared_name): memory.declared_name} if memory.declared_name else {}
+        keys = [(normalize_name(name.text), name.text) for name in names]
+        distinct |= {key: name for key, name in keys if key in certain or index.resolve(name)}
+        texts.append((memory, [name for key, name in distinct.items() if key][:MAX_NAMES]))
+    return texts
 
 
-async def _ensure_entities(
-    tx: Tx, rows: Sequence[IndexableText], names: Mapping[UUID, Sequence[str]], index: NameIndex, *, ctx: WriteContext
-) -> NameIndex:
-    """Return the index of all entities, after inserting the new ones of the batch."""
-    fresh: dict[str, tuple[str, datetime]] = {}
-    for memory in rows:
-        for name in names[memory.memory_id]:
+async def _ensure_entities(tx: Tx, texts: Sequence[_NamedText], index: NameIndex, *, ctx: WriteContext) -> None:
+    """Insert the unknown entities of a batch, and add them to the index."""
+    unknown: dict[str, EntityDeclaration] = {}
+    for memory, names in texts:
+        for name in names:
             if index.resolve(name) is None:
-                fresh.setdefault(normalize_name(name), (name, memory.occurred_at))
-    new = [EntityDeclaration(name=name, occurred_at=at) for name, at in fresh.values()]
-    for introduction, entity in zip(new, await insert_entities(tx, new, ctx=ctx), strict=True):
-        index.add(NamedEntity(entity, introduction.name, ()))
-    return index
+                declaration = EntityDeclaration(name=name, occurred_at=memory.occurred_at)
+                unknown.setdefault(normalize_name(name), declaration)
+    await insert_into_index(tx, list(unknown.values()), index, ctx=ctx)
+
+
+async def insert_into_index(
+    tx: Tx, declarations: Sequence[EntityDeclaration], index: NameIndex, *, ctx: WriteContext
+) -> None:
+    """Insert unknown entities without aliases, and add them to the index."""
+    ids = await insert_entities(tx, declarations, ctx=ctx)
+    for declaration, entity_id in zip(declarations, ids, strict=True):
+        index.add(NamedEntity(entity_id, declaration.name, ()))
 
 
 async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> list[UUID]:
@@ -216,7 +201,7 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
     for one in declarations:
         if not normalize_name(one.name):
             raise InputError(f"Invalid name {one.name!r}.", hint="Use letters or digits.")
-    drafts = [_entity_memory(introduction, ctx=ctx) for introduction in declarations]
+    drafts = [_entity_memory(declaration, ctx=ctx) for declaration in declarations]
     await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
     rows = [
         {
@@ -232,68 +217,49 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
     ]
     await SQL["insert_entities"].execute(tx, agent_id=ctx.agent_id, entities=json.dumps(rows))
     ids = [draft.memory_id for draft in drafts]
-    await record_spellings(
-        tx, [NamedEntity(i, one.name, one.aliases) for i, one in zip(ids, declarations, strict=True)], ctx=ctx
-    )
+    entities = [NamedEntity(i, one.name, one.aliases) for i, one in zip(ids, declarations, strict=True)]
+    await record_spellings(tx, entities, ctx=ctx)
     return ids
 
 
 async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: WriteContext) -> None:
-    """Store the spellings of entities, so that a text is matched by index."""
-    spelt = [(words, one.entity_id) for one in entities for words in sorted(list_spellings(one.name, one.aliases))]
-    await SQL["insert_names"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        spellings=[words for words, _ in spelt],
-        entity_ids=[entity for _, entity in spelt],
-    )
-
-
-async def _record_mentions(
-    tx: Tx,
-    rows: Sequence[IndexableText],
-    names: Mapping[UUID, Sequence[str]],
-    entities: NameIndex,
-    *,
-    ctx: WriteContext,
-) -> None:
-    met = [
-        (known.entity_id, memory.memory_id, memory.occurred_at)
-        for memory in rows
-        for name in names[memory.memory_id]
-        if (known := entities.resolve(name))
+    """Store the spellings of entities, so that a database index finds the entities of a text."""
+    pairs = [
+        (spelling, one.entity_id) for one in entities for spelling in sorted(list_spellings(one.name, one.aliases))
     ]
-    if met:
+    if pairs:
+        spellings, entity_ids = zip(*pairs, strict=True)
+        await SQL["insert_names"].execute(tx, agent_id=ctx.agent_id, spellings=spellings, entity_ids=entity_ids)
+
+
+async def _record_mentions(tx: Tx, texts: Sequence[_NamedText], index: NameIndex, *, ctx: WriteContext) -> None:
+    mentions = [
+        (entity.entity_id, memory.memory_id, memory.occurred_at)
+        for memory, names in texts
+        for name in names
+        if (entity := index.resolve(name))
+    ]
+    if mentions:
+        entity_ids, memory_ids, times = zip(*mentions, strict=True)
         await SQL["insert_mentions"].execute(
-            tx,
-            agent_id=ctx.agent_id,
-            entity_ids=[entity for entity, _, _ in met],
-            memory_ids=[memory for _, memory, _ in met],
-            times=[at for _, _, at in met],
+            tx, agent_id=ctx.agent_id, entity_ids=entity_ids, memory_ids=memory_ids, times=times
         )
 
 
 RelationTriple = tuple[UUID, str, UUID]
 
 
-async def _record_relations(
-    tx: Tx,
-    rows: Sequence[IndexableText],
-    names: Mapping[UUID, Sequence[str]],
-    entities: NameIndex,
-    *,
-    ctx: WriteContext,
-) -> None:
+async def _record_relations(tx: Tx, texts: Sequence[_NamedText], index: NameIndex, *, ctx: WriteContext) -> None:
     """Store relations: a fact relates its subject to the first name in it by its attribute; other names co-occur."""
     evidence = [
         (triple, memory.memory_id)
-        for memory in rows
+        for memory, names in texts
         if memory.kind == "fact"
-        for triple in _relation_triples(memory, names[memory.memory_id], entities)
+        for triple in _relation_triples(memory, names, index)
     ]
     if not evidence:
         return
-    ids = await ensure_relations(tx, {triple for triple, _ in evidence}, entities, ctx=ctx)
+    ids = await ensure_relations(tx, {triple for triple, _ in evidence}, index, ctx=ctx)
     await store.add_links(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], ctx=ctx)
     await update_weights(tx, set(ids.values()), ctx=ctx)
 
@@ -308,82 +274,68 @@ async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteCont
     await SQL["update_weights"].execute(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=WEIGHT_PRIOR)
 
 
-def _relation_triples(memory: IndexableText, names: Sequence[str], entities: NameIndex) -> list[RelationTriple]:
-    ids = [known.entity_id for name in names if (known := entities.resolve(name))]
-    ids = list(dict.fromkeys(ids))
-    pairs = list(pairwise(ids))
-    if memory.subject and memory.attribute and pairs:
-        value, *others = pairs
-        return [
-            (value[0], normalize_attribute(memory.attribute), value[1]),
-            *((one, MENTIONED_WITH, other) for one, other in others),
-        ]
-    return [(one, MENTIONED_WITH, other) for one, other in pairs]
+def _relation_triples(memory: IndexableText, names: Sequence[str], index: NameIndex) -> list[RelationTriple]:
+    ids = dict.fromkeys(entity.entity_id for name in names if (entity := index.resolve(name)))
+    triples = [(source, MENTIONED_WITH, target) for source, target in pairwise(ids)]
+    if memory.subject and memory.attribute and triples:
+        source, _, target = triples[0]
+        triples[0] = (source, normalize_attribute(memory.attribute), target)
+    return triples
 
 
 async def ensure_relations(
-    tx: Tx, triples: Iterable[RelationTriple], entities: NameIndex, *, ctx: WriteContext
+    tx: Tx, triples: Iterable[RelationTriple], index: NameIndex, *, ctx: WriteContext
 ) -> dict[RelationTriple, UUID]:
-    wanted = sorted(triples)
-    columns = {
-        "source_ids": [source for source, _, _ in wanted],
-        "types": [kind for _, kind, _ in wanted],
-        "target_ids": [target for _, _, target in wanted],
-    }
-    rows = await SQL["find_relations"].fetch_all(tx, agent_id=ctx.agent_id, **columns)
+    """Insert the relations that are missing, and return the ids of all."""
+    ordered = sorted(triples)
+    rows = await SQL["find_relations"].fetch_all(tx, agent_id=ctx.agent_id, **_to_columns(ordered))
     ids: dict[RelationTriple, UUID] = {
         (row["source_id"], row["type"], row["target_id"]): row["memory_id"] for row in rows
     }
-    drafts = {triple: _relation_memory(triple, entities, ctx=ctx) for triple in wanted if triple not in ids}
+    drafts = {triple: _relation_memory(triple, index, ctx=ctx) for triple in ordered if triple not in ids}
     await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
+    new = {triple: draft.memory_id for triple, draft in drafts.items()}
     await SQL["insert_relations"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_ids=[draft.memory_id for draft in drafts.values()],
-        source_ids=[source for source, _, _ in drafts],
-        types=[kind for _, kind, _ in drafts],
-        target_ids=[target for _, _, target in drafts],
+        tx, agent_id=ctx.agent_id, memory_ids=list(new.values()), **_to_columns(list(new))
     )
-    return ids | {triple: draft.memory_id for triple, draft in drafts.items()}
+    return ids | new
+
+
+def _to_columns(triples: Sequence[RelationTriple]) -> dict[str, object]:
+    return {
+        "source_ids": [source for source, _, _ in triples],
+        "types": [kind for _, kind, _ in triples],
+        "target_ids": [target for _, _, target in triples],
+    }
 
 
 def _entity_memory(declaration: EntityDeclaration, *, ctx: WriteContext) -> NewMemory:
     line = render_entity_line(declaration.name, declaration.type, declaration.properties)
-    return _to_new_memory(
-        "entity",
-        line,
-        digest(normalize_name(declaration.name)),
-        occurred_at=declaration.occurred_at or ctx.now,
-        ctx=ctx,
-    )
+    occurred_at = declaration.occurred_at or ctx.now
+    return _to_new_memory("entity", line, digest(normalize_name(declaration.name)), occurred_at=occurred_at, ctx=ctx)
 
 
-def _relation_memory(triple: RelationTriple, entities: NameIndex, *, ctx: WriteContext) -> NewMemory:
+def _relation_memory(triple: RelationTriple, index: NameIndex, *, ctx: WriteContext) -> NewMemory:
     source, kind, target = triple
-    line = render_relation_line(entities.name_of(source), kind, entities.name_of(target))
+    line = render_relation_line(index.name_of(source), kind, index.name_of(target))
     return _to_new_memory("relation", line, hash_relation(triple), occurred_at=ctx.now, ctx=ctx)
 
 
 def hash_relation(triple: RelationTriple) -> bytes:
-    source, kind, target = triple
-    return digest(str(source), kind, str(target))
+    return digest(*map(str, triple))
 
 
 def _to_new_memory(
     kind: Kind, line: str, content_hash: bytes, *, occurred_at: datetime, ctx: WriteContext
 ) -> NewMemory:
-    """Return the memory of an entity or relation, which has no search text and no vector: it is found by name."""
+    """Return the memory of an entity or relation. It has no search text and no vector, because it is found by name."""
     return NewMemory(
-        memory_id=new_id(),
         kind=kind,
-        state="ACTIVE",
         forms=make_short_forms(line, count_tokens=ctx.count_tokens),
         full_text=line,
         indexed_text="",
         embedding_text=None,
         occurred_at=occurred_at,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=content_hash,
     )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
+from datetime import timedelta
 from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
@@ -18,11 +19,11 @@ from newton.heart.stopwords import (
 
 HALF_LIFE_DAYS = 90.0
 SALIENCE_PRIOR = 5.0  # mentions at which an entity has half of the maximum salience
-MAX_NAME_WORDS = 5  # words of a name
+MAX_NAME_WORDS = 5
 MAX_SPELLING_TOKENS = 2 * MAX_NAME_WORDS  # words and dots of a name that is searched for in a text
-MIN_HEADLINE_CAPITALS = 4  # capitalized words from which on a line may be a headline
-MAX_WORD_LETTERS = 30  # letters
-MAX_ACRONYM_LETTERS = 5  # letters; a longer word in capitals may be emphasis
+MIN_HEADLINE_CAPITALS = 4  # capitalized words of a line that may be a headline
+MAX_WORD_LETTERS = 30
+MAX_ACRONYM_LETTERS = 5  # a longer word in capitals may be emphasis
 
 _PLACE_PREFIXES = split_words("new great little")  # begin names of places as well as sentences
 _NAME_PARTICLES = split_words("of de da del di du van von der den la le el al bin ibn dos")
@@ -55,9 +56,7 @@ _NAMES_IN_CAPITALS = split_words("US")  # capitals that are not emphasis
 
 
 class NameMention(NamedTuple):
-    """A name and its position in a text. `sure` is False for a word that may be capitalized only as the first of a
-    sentence.
-    """
+    """A name and its offset in a text; uncertain if it may be capitalized only as the first word of a sentence."""
 
     text: str
     start: int
@@ -79,7 +78,7 @@ class _Word(NamedTuple):
     lower: str
     start: int
     end: int
-    starts_sentence: bool  # a sentence
+    starts_sentence: bool
 
 
 class _Line(NamedTuple):
@@ -96,8 +95,8 @@ def find_names(text: str) -> list[NameMention]:
     addresses and code blocks are skipped. Linear in the length of the text.
     """
     lines = list(_split_lines(_mask_addresses(text)))
-    heard = {word.lower for line in lines if not line.is_headline for word in line.words if _is_name_evidence(word)}
-    return [name for line in lines for run in _group_words(line, heard) if (name := _to_name(run, line, heard))]
+    evidence = {word.lower for line in lines if not line.is_headline for word in line.words if _is_name_evidence(word)}
+    return [name for line in lines for run in _group_words(line, evidence) if (name := _to_name(run, line, evidence))]
 
 
 def normalize_name(name: str) -> str:
@@ -112,15 +111,15 @@ def normalize_name(name: str) -> str:
     return plain
 
 
-def compute_salience(mentions: int, days: float) -> float:
-    """Return the salience of an entity in [0, 1], with a half-life of 90 days.
+def compute_salience(mentions: int, age: timedelta) -> float:
+    """Return the salience of an entity in [0, 1] by its mentions and the age of the last one.
 
     mentions / (mentions + 5) * 0.5 ** (days / 90)
 
-    >>> compute_salience(5, 0), compute_salience(5, 90), compute_salience(0, 0)
-    (0.5, 0.25, 0.0)
+    >>> [compute_salience(mentions, timedelta(days)) for mentions, days in ((5, 0), (5, 90), (0, 0))]
+    [0.5, 0.25, 0.0]
     """
-    return mentions / (mentions + SALIENCE_PRIOR) * 0.5 ** (max(days, 0.0) / HALF_LIFE_DAYS)
+    return mentions / (mentions + SALIENCE_PRIOR) * 0.5 ** (max(age / timedelta(days=1), 0.0) / HALF_LIFE_DAYS)
 
 
 def list_spellings(name: str, aliases: Iterable[str]) -> set[str]:
@@ -132,13 +131,10 @@ def list_spellings(name: str, aliases: Iterable[str]) -> set[str]:
 
 def list_candidate_spellings(text: str) -> list[str]:
     """Return every distinct run of words that could be the spelling of a name."""
-    lows = [low for low, _ in _tokenize(text)]
-    runs: dict[str, None] = {}
-    for place, first in enumerate(lows):
-        if first not in _STOPS:
-            for end in range(place + 1, min(place + MAX_SPELLING_TOKENS, len(lows)) + 1):
-                runs[" ".join(lows[place:end])] = None
-    return list(runs)
+    tokens = [token for token, _ in _tokenize(text)]
+    starts = [n for n, token in enumerate(tokens) if token not in _STOPS]
+    runs = (tokens[n:end] for n in starts for end in range(n + 1, min(n + MAX_SPELLING_TOKENS, len(tokens)) + 1))
+    return list(dict.fromkeys(map(" ".join, runs)))
 
 
 class NameIndex:
@@ -170,8 +166,8 @@ class NameIndex:
 
     def find_exact(self, name: str) -> NamedEntity | None:
         """Return the entity with exactly this name or alias."""
-        wanted = normalize_name(name)
-        return self._by_name.get(wanted) or self._by_alias.get(wanted)
+        key = normalize_name(name)
+        return self._by_name.get(key) or self._by_alias.get(key)
 
     def name_of(self, entity_id: UUID) -> str:
         return self._by_id[entity_id].name
@@ -182,20 +178,20 @@ class NameIndex:
         A name that is a common word, or a part of a name, counts only where it is written like a name.
         """
         words = list(_tokenize(text))
-        lows = [low for low, _ in words]
-        found: dict[UUID, None] = {}
-        place = 0
-        while place < len(words):
-            entity, length = self._match_longest(lows, place) if lows[place] in self._max_words else (None, 1)
+        tokens = [token for token, _ in words]
+        mentions: dict[UUID, None] = {}
+        position = 0
+        while position < len(words):
+            entity, length = self._match_longest(tokens, position)
             if length == 1:
-                entity = self._match_single(words[place], words[place - 1][0] if place else ".")
+                entity = self._match_single(words[position], tokens[position - 1] if position else ".")
             if entity is not None:
-                found[entity.entity_id] = None
-            place += length
-        return list(found)
+                mentions[entity.entity_id] = None
+            position += length
+        return list(mentions)
 
     def _add_spelling(self, name: str) -> None:
-        if words := [low for low, _ in _tokenize(name)]:
+        if words := [token for token, _ in _tokenize(name)]:
             self._by_words[" ".join(words)] = name
             self._max_words[words[0]] = max(self._max_words.get(words[0], 0), min(len(words), MAX_SPELLING_TOKENS))
 
@@ -204,19 +200,19 @@ class NameIndex:
         return self.resolve(name) if name is not None else None
 
     def _match_longest(self, tokens: Sequence[str], position: int) -> tuple[NamedEntity | None, int]:
-        for length in range(min(self._max_words[tokens[position]], len(tokens) - position), 1, -1):
+        for length in range(min(self._max_words.get(tokens[position], 1), len(tokens) - position), 1, -1):
             if entity := self._find_spelling(" ".join(tokens[position : position + length])):
                 return entity, length
         return None, 1
 
     def _match_single(self, word: tuple[str, str], before: str) -> NamedEntity | None:
-        low, written = word
-        entity = self._find_spelling(low)
-        if entity is not None and low not in AMBIGUOUS_NAMES:
+        token, original = word
+        entity = self._find_spelling(token)
+        if entity is not None and token not in AMBIGUOUS_NAMES:
             return entity
-        if written[0].islower() or (low in COMMON_WORDS and before in ".!?:\n"):
+        if original[0].islower() or (token in COMMON_WORDS and before in ".!?:\n"):
             return None
-        return entity or self._by_part.get(low)
+        return entity or self._by_part.get(token)
 
 
 def _add_unambiguous(entities: dict[str, NamedEntity | None], name: str, entity: NamedEntity) -> None:
@@ -235,14 +231,14 @@ def _name_parts(name: str) -> set[str]:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str]]:
-    """Return the words of a text, normalized and as written; full stops are words too."""
-    for written in _WORD.findall(text):
-        low = written.casefold()
-        yield low[:-2] if low.endswith(_POSSESSIVE) else low, written
+    """Yield the words and punctuation marks of a text, normalized and in the original spelling."""
+    for original in _WORD.findall(text):
+        token = original.casefold()
+        yield token[:-2] if token.endswith(_POSSESSIVE) else token, original
 
 
 def _to_spelling(name: str) -> str:
-    return " ".join(low for low, _ in _tokenize(name))
+    return " ".join(token for token, _ in _tokenize(name))
 
 
 def _mask_addresses(text: str) -> str:
@@ -323,14 +319,11 @@ def _has_inner_capital(word: _Word) -> bool:
 
 
 def _group_words(line: _Line, evidence: Set[str]) -> list[list[_Word]]:
-    """Return runs of adjacent words. In a headline only words that are names elsewhere, or cannot be anything else."""
+    """Return runs of adjacent words; from a headline only words that are names elsewhere or have inner capitals."""
     runs: list[list[_Word]] = []
     for word in line.words:
-        if (
-            line.is_headline
-            and word.lower not in evidence
-            and not (_has_inner_capital(word) and _is_name_evidence(word))
-        ):
+        is_name = word.lower in evidence or (_has_inner_capital(word) and _is_name_evidence(word))
+        if line.is_headline and not is_name:
             continue
         if runs and _belong_together(runs[-1][-1], word, line.text):
             runs[-1].append(word)

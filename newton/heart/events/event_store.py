@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.events.event_types import EventData, has_output, render_line
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.recall import fetch_memories
@@ -106,17 +105,13 @@ async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
 def _to_new_memory(event: NewEvent, *, ctx: WriteContext) -> NewMemory:
     line = render_line(event.event)
     return NewMemory(
-        memory_id=new_id(),
         kind="event",
-        state="ACTIVE",
         forms=make_short_forms(line, count_tokens=ctx.count_tokens),
         full_text=line,
         indexed_text=line,
         embedding_text=line,
         occurred_at=event.event.occurred_at,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=event.effective_trust(ctx),
+        ctx=replace(ctx, trust=event.effective_trust(ctx)),
         content_hash=digest(event.ref, line),
         ref=event.ref,
     )

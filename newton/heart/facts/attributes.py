@@ -32,6 +32,7 @@ def normalize_attribute(attribute: str) -> str:
 
 
 def has_words(attribute: str) -> bool:
+    """Return whether an attribute has words, so that it can be normalized."""
     return bool(_split_words(attribute))
 
 
@@ -65,6 +66,4 @@ async def select_single_value_attributes(tx: Tx, attributes: Sequence[str], *, a
 async def list_attributes(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:
     """Return every attribute in use or declared, and whether it is single-valued."""
     rows = await SQL["list_attributes"].fetch_all(tx, agent_id=agent_id)
-    return {
-        row["attribute"]: row["attribute"] in SINGLE_VALUED if row["single"] is None else row["single"] for row in rows
-    }
+    return {attribute: attribute in SINGLE_VALUED if single is None else single for attribute, single in rows}

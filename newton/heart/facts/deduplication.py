@@ -22,7 +22,7 @@ MAX_CANDIDATES = 20
 
 
 class SameFactJudge(Protocol):
-    """A judge for pairs between the two similarity thresholds."""
+    """A judge for pairs of related facts that may be duplicates."""
 
     async def is_same_fact(self, new: str, known: str) -> bool:
         """Return whether both statements say the same. Raises ProviderError when there is no answer."""
@@ -37,11 +37,10 @@ class SimilarityThresholds:
     related_min: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A candidate for a duplicate. `canonical_id` is the fact that it duplicates, or its own id."""
+    """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id."""
 
-    known_id: UUID
     canonical_id: UUID
     text: str
     cosine: float
@@ -70,7 +69,7 @@ class DedupVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DedupReport:
-    """Numbers of facts compared, of duplicates, and of facts related to others."""
+    """The numbers of facts compared, of duplicates, and of facts related to others."""
 
     facts: int
     duplicates: int
@@ -88,55 +87,49 @@ async def deduplicate_facts(
 ) -> DedupReport:
     """Compare facts that have vectors and were not compared yet, oldest first, at most `limit`.
 
-    A fact is only merged into an older one, so concurrent runs agree. No transaction is open during a call of the
-    judge.
+    A fact is only merged into an older one, so concurrent runs agree. No transaction is open while the judge works.
     """
-    facts = joined = near = 0
+    facts = duplicates = related = 0
     while limit is None or facts < limit:
         async with db.transaction(ctx.agent_id) as tx:
             batch = await _next_batch(tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - facts))
         if not batch:
             break
-        verdicts = resolve_chains([await _ask_judge(decide_verdict(told, thresholds), judge) for told in batch])
+        verdicts = resolve_chains([await _ask_judge(decide_verdict(fact, thresholds), judge) for fact in batch])
         async with db.transaction(ctx.agent_id) as tx:
-            taken = await _store_verdicts(tx, ctx, verdicts)
-        facts += len(taken)
-        joined += sum(v.duplicate_of is not None for v in taken)
-        near += sum(bool(v.related) for v in taken)
-    return DedupReport(facts, joined, near)
+            stored = await _store_verdicts(tx, ctx, verdicts)
+        facts += len(stored)
+        duplicates += sum(v.duplicate_of is not None for v in stored)
+        related += sum(bool(v.related) for v in stored)
+    return DedupReport(facts, duplicates, related)
 
 
 async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int) -> list[UncomparedFact]:
     agent_id = ctx.agent_id
     rows = await SQL["list_uncompared"].fetch_all(tx, agent_id=agent_id, model_id=model_id, max_rows=limit)
-    near: defaultdict[UUID, list[KnownFact]] = defaultdict(list)
-    kin = await SQL["find_similar"].fetch_all(
-        tx, agent_id=agent_id, model_id=model_id, memory_ids=[row["memory_id"] for row in rows], max_rows=MAX_CANDIDATES
-    )
-    for row in kin:
-        known = KnownFact(
-            known_id=row["known_id"], canonical_id=row["canonical_id"], text=row["full_text"], cosine=row["cosine"]
-        )
-        near[row["memory_id"]].append(known)
-    return [UncomparedFact(**row, candidates=tuple(near[row["memory_id"]])) for row in rows]
+    memory_ids = [row["memory_id"] for row in rows]
+    similar: defaultdict[UUID, list[KnownFact]] = defaultdict(list)
+    for memory_id, *known in await SQL["find_similar"].fetch_all(
+        tx, agent_id=agent_id, model_id=model_id, memory_ids=memory_ids, max_rows=MAX_CANDIDATES
+    ):
+        similar[memory_id].append(KnownFact(*known))
+    return [UncomparedFact(**row, candidates=tuple(similar[row["memory_id"]])) for row in rows]
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
     """Return the known fact that it duplicates, or else the facts related to it. Pure."""
-    alike = [
-        (
-            compare_statements(
-                fact.text, k.text, cosine=k.cosine, same_min=thresholds.duplicate_min, near_min=thresholds.related_min
-            ),
-            k,
-        )
-        for k in fact.candidates
-    ]
-    same = [(like.similarity, k.canonical_id) for like, k in alike if like.verdict == "same"]
-    if same:
-        return DedupVerdict(fact=fact, duplicate_of=max(same)[1])
-    near = [k.canonical_id for like, k in alike if like.verdict == "near"]
-    return DedupVerdict(fact=fact, related=tuple(dict.fromkeys(near)))
+    same_min, near_min = thresholds.duplicate_min, thresholds.related_min
+    duplicates: list[tuple[float, UUID]] = []
+    related: list[UUID] = []
+    for known in fact.candidates:
+        result = compare_statements(fact.text, known.text, cosine=known.cosine, same_min=same_min, near_min=near_min)
+        if result.verdict == "same":
+            duplicates.append((result.similarity, known.canonical_id))
+        elif result.verdict == "near":
+            related.append(known.canonical_id)
+    if duplicates:
+        return DedupVerdict(fact=fact, duplicate_of=max(duplicates)[1])
+    return DedupVerdict(fact=fact, related=tuple(dict.fromkeys(related)))
 
 
 async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
@@ -144,10 +137,10 @@ async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> Dedu
     if judge is None:
         return verdict
     texts = {k.canonical_id: k.text for k in reversed(verdict.fact.candidates)}
-    for near in verdict.related:
+    for related_id in verdict.related:
         try:
-            if await judge.is_same_fact(verdict.fact.text, texts[near]):
-                return DedupVerdict(fact=verdict.fact, duplicate_of=near)
+            if await judge.is_same_fact(verdict.fact.text, texts[related_id]):
+                return DedupVerdict(fact=verdict.fact, duplicate_of=related_id)
         except ProviderError:
             return verdict
     return replace(verdict, related=())
@@ -155,39 +148,37 @@ async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> Dedu
 
 def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
     """Point each duplicate of a duplicate to the original fact; verdicts come oldest first. Pure."""
-    roots: dict[UUID, UUID] = {}
-    found: list[DedupVerdict] = []
-    for given in verdicts:
-        same_as = given.duplicate_of and roots.get(given.duplicate_of, given.duplicate_of)
-        near = tuple(dict.fromkeys(roots.get(one, one) for one in given.related))
-        if same_as:
-            roots[given.fact.memory_id] = same_as
-        found.append(replace(given, duplicate_of=same_as, related=near))
-    return found
+    originals: dict[UUID, UUID] = {}
+    resolved: list[DedupVerdict] = []
+    for verdict in verdicts:
+        original = verdict.duplicate_of and originals.get(verdict.duplicate_of, verdict.duplicate_of)
+        related = tuple(dict.fromkeys(originals.get(one, one) for one in verdict.related))
+        if original:
+            originals[verdict.fact.memory_id] = original
+        resolved.append(replace(verdict, duplicate_of=original, related=related))
+    return resolved
 
 
 async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
-    """Store the verdicts of facts that no other process has compared, and confirm the originals."""
+    """Store and return the verdicts of facts that no other process has compared, and confirm the originals."""
     rows = await SQL["mark_compared"].fetch_all(
         tx,
         agent_id=ctx.agent_id,
         memory_ids=[v.fact.memory_id for v in verdicts],
         duplicate_ids=[v.duplicate_of for v in verdicts],
     )
-    mine = {row["memory_id"] for row in rows}
-    taken = [v for v in verdicts if v.fact.memory_id in mine]
+    marked = {row["memory_id"] for row in rows}
+    stored = [v for v in verdicts if v.fact.memory_id in marked]
     await SQL["flatten_duplicates"].execute(tx, agent_id=ctx.agent_id)
-    await store.add_links(tx, "near", [(v.fact.memory_id, near) for v in taken for near in v.related], ctx=ctx)
-    joined = [(v.fact, v.duplicate_of) for v in taken if v.duplicate_of]
-    await store.add_links(tx, "corroborates", [(told.memory_id, known) for told, known in joined], ctx=ctx)
-    for told, known in joined:
-        telling = Confirmation(memory_id=known, ref=f"memory:{told.memory_id}", source=told.source)
-        await store.confirm(tx, [telling], ctx=replace(ctx, origin=told.origin, trust=told.trust))
+    await store.add_links(tx, "near", [(v.fact.memory_id, other) for v in stored for other in v.related], ctx=ctx)
+    duplicates = {v.fact.memory_id: (v.fact, v.duplicate_of) for v in stored if v.duplicate_of}
+    originals = [original for _, original in duplicates.values()]
+    await store.add_links(tx, "corroborates", list(zip(duplicates, originals, strict=True)), ctx=ctx)
+    for fact, original in duplicates.values():
+        confirmation = Confirmation(memory_id=original, ref=f"memory:{fact.memory_id}", source=fact.source)
+        await store.confirm(tx, [confirmation], ctx=replace(ctx, origin=fact.origin, trust=fact.trust))
     await SQL["copy_confirmations"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_ids=[told.memory_id for told, _ in joined],
-        duplicate_ids=[known for _, known in joined],
+        tx, agent_id=ctx.agent_id, memory_ids=list(duplicates), duplicate_ids=originals
     )
-    await review(tx, ctx, "fact", [memory_id for told, known in joined for memory_id in (told.memory_id, known)])
-    return taken
+    await review(tx, ctx, "fact", [*duplicates, *originals])
+    return stored

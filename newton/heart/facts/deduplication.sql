@@ -12,8 +12,7 @@ limit $3;
 -- name: find_similar(agent_id, model_id, memory_ids, max_rows)
 -- The nearest older facts of the same subject for each new fact. `canonical_id` is the original of a duplicate, or the fact itself.
 select
-    n.memory_id, similar_fact.memory_id as known_id,
-    coalesce(similar_fact.duplicate_of, similar_fact.memory_id) as canonical_id, similar_fact.full_text,
+    n.memory_id, coalesce(similar_fact.duplicate_of, similar_fact.memory_id) as canonical_id, similar_fact.full_text,
     similar_fact.cosine
 from unnest($3::uuid[]) as n (memory_id)
 join heart.facts as f on f.agent_id = $1 and f.memory_id = n.memory_id

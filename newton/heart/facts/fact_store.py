@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from asyncpg import Record
+
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, review
-from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_short_forms, one_line
@@ -32,8 +33,8 @@ SUPERSEDE_LOCK: AttributeKey = ("", "")
 class NewFact:
     """A fact to store.
 
-    It is valid from `valid_from` until `valid_to`, if that is known. `ref` is the idempotency key of the statement,
-    `source` where it was made. A generalization lists the facts that it covers as `sources`.
+    `ref` is the idempotency key of the statement. Confirmations count as independent if their `source` differs. A
+    generalization lists the facts that it covers as `sources`.
     """
 
     ref: str
@@ -55,19 +56,15 @@ class NewFact:
 
     @property
     def content_hash(self) -> bytes:
-        """Return the hash of the text, and of the subject where the text does not name it.
-
-        "Oslo" about Ana and "Oslo" about Ben are different facts.
-        """
-        words = one_line(self.content)
-        subject = normalize_subject(self.subject or "")
-        if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", words.casefold()):
-            return digest(words)
-        return digest(words, subject, normalize_attribute(self.attribute) if self.attribute else "")
+        """The hash of the text; with the subject and attribute where the text does not contain the subject."""
+        text, subject = one_line(self.content), normalize_subject(self.subject or "")
+        if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text.casefold()):
+            return digest(text)
+        return digest(text, subject, normalize_attribute(self.attribute) if self.attribute else "")
 
     @property
     def attribute_key(self) -> AttributeKey | None:
-        """Return the normalized subject and attribute, or None when either is missing."""
+        """The normalized subject and attribute; None when either is missing."""
         if self.subject is None or self.attribute is None:
             return None
         return normalize_subject(self.subject), normalize_attribute(self.attribute)
@@ -85,37 +82,29 @@ class FactRef(NamedTuple):
 
 
 async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) -> list[FactOutcome]:
-    """Store new facts, confirm known ones and skip known refs.
-
-    Raises ConflictError when a known ref has another text.
-    """
-    refs = [(s.ref, s.content_hash) for s in facts]
-    told = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
-    fresh = {s.ref: s for s in facts if s.ref not in told}
-    single = await _single_valued_refs(tx, list(fresh.values()), ctx=ctx)
-    await lock_attributes(tx, [s.attribute_key for s in fresh.values() if s.ref in single and s.attribute_key], ctx=ctx)
-    first: dict[bytes, NewFact] = {}
-    for statement in fresh.values():
-        first.setdefault(statement.content_hash, statement)
-    drafts = {s.ref: _to_new_memory(s, ctx=ctx) for s in first.values()}
+    """Store new facts, confirm known ones and skip known refs. Raises ConflictError for a ref in use."""
+    refs = [(fact.ref, fact.content_hash) for fact in facts]
+    known = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
+    fresh = {fact.ref: fact for fact in facts if fact.ref not in known}
+    single = await _single_valued_keys(tx, list(fresh.values()), ctx=ctx)
+    await lock_attributes(tx, [single[ref] for ref in fresh if ref in single], ctx=ctx)
+    distinct: dict[bytes, NewFact] = {}
+    for fact in fresh.values():
+        distinct.setdefault(fact.content_hash, fact)
+    drafts = {fact.ref: _to_new_memory(fact, ctx=ctx) for fact in distinct.values()}
     written = await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
-    new = {ref for ref, draft in drafts.items() if draft.memory_id in written}
-    rows = [
-        _to_row(fresh[ref], drafts[ref], single=ref in single, source=fresh[ref].confirmation_source(ctx))
-        for ref in new
-    ]
+    new = {ref: draft.memory_id for ref, draft in drafts.items() if draft.memory_id in written}
+    rows = [_to_row(fresh[ref], new[ref], single=ref in single, ctx=ctx) for ref in new]
     await SQL["insert_facts"].execute(tx, agent_id=ctx.agent_id, facts=json.dumps(rows))
-    again = [s for ref, s in fresh.items() if ref not in new]
-    counted, touched = await _confirm_existing(tx, again, ctx=ctx)
-    await review(tx, ctx, "fact", [*touched, *(drafts[ref].memory_id for ref in new)])
-    return ["new" if s.ref in new else "confirmed" if s.ref in counted else "unchanged" for s in facts]
+    counted, confirmed = await _confirm_existing(tx, [fact for ref, fact in fresh.items() if ref not in new], ctx=ctx)
+    await review(tx, ctx, "fact", [*confirmed, *new.values()])
+    return ["new" if fact.ref in new else "confirmed" if fact.ref in counted else "unchanged" for fact in facts]
 
 
 async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
     """Supersede one fact by another. A later statement of the old fact makes it current again.
 
-    Raises NotFoundError for an unknown fact, and ConflictError when the links would form a cycle or the newer fact is
-    quarantined or retracted.
+    Raises NotFoundError, and ConflictError if the links would form a cycle or `by_fact` is quarantined or retracted.
     """
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     row = await SQL["check_supersession_cycle"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=new, other_id=old)
@@ -148,8 +137,8 @@ async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: LifecycleContext) -> bool:
     """Confirm a fact. Return False when this confirmation was already counted."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
-    telling = Confirmation(memory_id=found.memory_id, ref=ref, source=source)
-    counted = await store.confirm(tx, [telling], ctx=ctx)
+    confirmation = Confirmation(memory_id=found.memory_id, ref=ref, source=source)
+    counted = await store.confirm(tx, [confirmation], ctx=ctx)
     if counted:
         await _renew_validity(tx, [(found.memory_id, ctx.now)], ctx=ctx)
     await review(tx, ctx, "fact", [found.memory_id])
@@ -157,7 +146,7 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
 
 
 async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as core."""
+    """Mark a fact as core, so that it stays core while it is current."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await SQL["mark_core"].execute(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
     await review(tx, ctx, "fact", [found.memory_id])
@@ -165,24 +154,27 @@ async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 
 async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
     """Return subject and attribute of a fact as stated. Raises NotFoundError."""
-    row = await SQL["get_fact"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
-    if row is None:
-        raise _not_found_error(memory_id)
+    row = await _read_fact(tx, memory_id, agent_id=agent_id)
     return row["subject"], row["attribute"]
 
 
 async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
-    """Return the fields of a fact beside its text, by name. Raises NotFoundError."""
+    """Return the subject, attribute and end of a fact, where set, by name. Raises NotFoundError."""
+    row = await _read_fact(tx, memory_id, agent_id=agent_id)
+    end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
+    fields = {"subject": row["subject"], "attribute": row["attribute"], "until": end}
+    return {name: value for name, value in fields.items() if value}
+
+
+async def _read_fact(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:
     row = await SQL["get_fact"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _not_found_error(memory_id)
-    named = {"subject": row["subject"], "attribute": row["attribute"]}
-    ends = {"until": f"{row['valid_to']:%Y-%m-%d %H:%M}"} if row["valid_to"] else {}
-    return {name: value for name, value in named.items() if value} | ends
+    return row
 
 
 async def find_fact_id(tx: Tx, fact: NewFact, *, agent_id: UUID) -> UUID:
-    """Return the id of a stored fact with this text, or of the fact that it duplicates."""
+    """Return the id of the stored fact with the same content, or of the fact that it duplicates."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[fact.content_hash])
     return rows[0]["memory_id"]
 
@@ -195,22 +187,17 @@ async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext)
 
 def _reject_inactive(fact: FactRef) -> None:
     if fact.state == "INACTIVE":
-        raise ConflictError(
-            f"The fact {fact.memory_id} was retracted.", hint="Name another fact, or state it in other words."
-        )
+        hint = "Name another fact, or state it in other words."
+        raise ConflictError(f"The fact {fact.memory_id} was retracted.", hint=hint)
 
 
 async def _find_facts(
     tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, extra_locks: Sequence[AttributeKey] = ()
 ) -> list[FactRef]:
-    """Return the facts, or the originals of duplicates, and lock the values of their attributes.
-
-    Raises NotFoundError when one of them is no fact of this agent.
-    """
+    """Return the facts, or the originals of duplicates, and lock their attributes. Raises NotFoundError."""
     rows = await SQL["find_canonical"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    await lock_attributes(
-        tx, [*extra_locks, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], ctx=ctx
-    )
+    keys = [(row["subject_key"], row["attribute"]) for row in rows if row["single"]]
+    await lock_attributes(tx, [*extra_locks, *keys], ctx=ctx)
     found = {row["named"]: FactRef(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     for memory_id in memory_ids:
         if memory_id not in found:
@@ -233,56 +220,53 @@ def _not_found_error(memory_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no fact {memory_id}.", hint="Find ids with `newton recall --kind fact`.")
 
 
-async def _single_valued_refs(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> set[str]:
-    """Return the refs of facts with a single-valued attribute."""
-    keys = {s.ref: s.attribute_key for s in facts if s.attribute_key}
-    attributes = {attribute for _, attribute in keys.values()}
-    single = (
-        await select_single_value_attributes(tx, sorted(attributes), agent_id=ctx.agent_id)
-        if attributes
-        else set[str]()
-    )
-    return {ref for ref, (_, attribute) in keys.items() if attribute in single}
+async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> dict[str, AttributeKey]:
+    """Return the attribute keys of facts with a single-valued attribute, by ref."""
+    keys = {fact.ref: fact.attribute_key for fact in facts if fact.attribute_key}
+    if not keys:
+        return {}
+    attributes = sorted({attribute for _, attribute in keys.values()})
+    single = await select_single_value_attributes(tx, attributes, agent_id=ctx.agent_id)
+    return {ref: key for ref, key in keys.items() if key[1] in single}
 
 
 async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> tuple[set[str], list[UUID]]:
     """Confirm known facts. Return the refs counted for the first time, and the confirmed facts."""
     if not facts:
         return set(), []
-    hashes = [s.content_hash for s in facts]
+    hashes = [fact.content_hash for fact in facts]
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=hashes)
     known = {row["content_hash"]: row["memory_id"] for row in rows}
-    for statement in facts:
-        if statement.content_hash not in known:
-            raise store.ref_conflict_error("fact", statement.ref)  # another process stored this ref in the meantime
-    tellings = [
-        Confirmation(memory_id=known[s.content_hash], ref=s.ref, source=s.confirmation_source(ctx)) for s in facts
-    ]
-    counted = await store.confirm(tx, tellings, ctx=ctx)
-    await _renew_validity(tx, [(known[s.content_hash], s.valid_from) for s in facts], ctx=ctx)
+    confirmations: list[Confirmation] = []
+    for fact in facts:
+        if fact.content_hash not in known:
+            raise store.ref_conflict_error("fact", fact.ref)  # another process stored this ref in the meantime
+        memory_id = known[fact.content_hash]
+        confirmations.append(Confirmation(memory_id=memory_id, ref=fact.ref, source=fact.confirmation_source(ctx)))
+    counted = await store.confirm(tx, confirmations, ctx=ctx)
+    await _renew_validity(tx, [(known[fact.content_hash], fact.valid_from) for fact in facts], ctx=ctx)
     return counted, list(known.values())
 
 
 async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
     """Renew the validity of facts confirmed by a trusted source."""
     if ctx.trust not in UNTRUSTED_TIERS:
-        memory_ids, ats = zip(*confirmations, strict=True)
-        await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=ats)
+        memory_ids, times = zip(*confirmations, strict=True)
+        await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=times)
 
 
 def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
+    # the short forms show that a fact is not valid yet
+    prefix = f"[from {fact.valid_from:%Y-%m-%d}] " if fact.valid_from.date() > ctx.now.date() else ""
     return NewMemory(
-        memory_id=new_id(),
         kind="fact",
         state="NEW",
-        forms=make_short_forms(fact.content, count_tokens=ctx.count_tokens, prefix=_future_prefix(fact, ctx)),
+        forms=make_short_forms(fact.content, count_tokens=ctx.count_tokens, prefix=prefix),
         full_text=fact.content,
         indexed_text=fact.content,
         embedding_text=one_line(fact.content),
         occurred_at=fact.valid_from,
-        created_at=ctx.now,
-        origin=ctx.origin,
-        trust=ctx.trust,
+        ctx=ctx,
         content_hash=fact.content_hash,
         ref=fact.ref,
         confidence=fact.confidence,
@@ -292,21 +276,16 @@ def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
     )
 
 
-def _future_prefix(fact: NewFact, ctx: WriteContext) -> str:
-    """Return the note in a fact's short forms that it is not valid yet."""
-    return f"[from {fact.valid_from:%Y-%m-%d}] " if fact.valid_from.date() > ctx.now.date() else ""
-
-
-def _to_row(fact: NewFact, memory: NewMemory, *, single: bool, source: str) -> Mapping[str, object]:
+def _to_row(fact: NewFact, memory_id: UUID, *, single: bool, ctx: WriteContext) -> Mapping[str, object]:
     return {
-        "memory_id": str(memory.memory_id),
+        "memory_id": str(memory_id),
         "subject": fact.subject,
         "subject_key": normalize_subject(fact.subject) if fact.subject else None,
         "attribute": normalize_attribute(fact.attribute) if fact.attribute else None,
         "single": single,
         "valid_from": fact.valid_from.isoformat(),
         "valid_to": fact.valid_to.isoformat() if fact.valid_to else None,
-        "source": source,
+        "source": fact.confirmation_source(ctx),
         "marked": fact.is_core,
         "generalises": fact.is_generalization,
     }

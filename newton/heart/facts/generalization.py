@@ -1,4 +1,4 @@
-"""Merge many facts of one subject and attribute into few that cover them, by a template and without a model."""
+"""Merge many facts of one subject and attribute into few that cover them, by a template instead of a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ SQL = load("newton.heart.facts", "generalization.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFact:
-    """One of the facts to merge."""
+    """A fact to merge into a generalization."""
 
     subject: str
     attribute: str
@@ -35,8 +35,8 @@ async def generalize_facts(db: Database, ctx: LifecycleContext) -> int:
         groups = await _find_large_groups(tx, ctx)
     for group in groups:
         async with db.transaction(ctx.agent_id) as tx:
-            for statement, trust in build_generalizations(group, count_tokens=ctx.count_tokens):
-                await fact_store.add_facts(tx, [statement], ctx=replace(ctx, trust=trust))
+            for fact, trust in build_generalizations(group, count_tokens=ctx.count_tokens):
+                await fact_store.add_facts(tx, [fact], ctx=replace(ctx, trust=trust))
     return sum(len(group) for group in groups)
 
 
@@ -50,27 +50,27 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
 
 
 def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
-    """Return statements that cover the group, each within the size of a summary and with its sources' trust. Pure."""
-    made: list[tuple[NewFact, Trust]] = []
-    for part, text in _split_to_fit(group, count_tokens=count_tokens):
-        sources = tuple(single.memory_id for single in part)
-        statement = NewFact(
+    """Return facts that cover the group, each within the size of a summary and with its sources' lowest trust. Pure."""
+    generalizations: list[tuple[NewFact, Trust]] = []
+    for part, text in _split_to_fit(group, count_tokens):
+        sources = tuple(source.memory_id for source in part)
+        fact = NewFact(
             ref=f"general:{digest(*map(str, sources)).hex()}",
             content=text,
-            valid_from=max(single.valid_from for single in part),
+            valid_from=max(source.valid_from for source in part),
             subject=part[0].subject,
             attribute=part[0].attribute,
             is_generalization=True,
             sources=sources,
         )
-        made.append((statement, lowest_trust(single.trust for single in part)))
-    return made
+        generalizations.append((fact, lowest_trust(source.trust for source in part)))
+    return generalizations
 
 
 def _split_to_fit(
-    group: Sequence[SourceFact], *, count_tokens: TokenCounter
+    group: Sequence[SourceFact], count_tokens: TokenCounter
 ) -> Iterator[tuple[Sequence[SourceFact], str]]:
-    """Return the group in parts that fit. A fact too long for any part is left out."""
+    """Yield parts of the group with their joined texts. A fact that fits with no other one is left out."""
     start = 0
     while start < len(group):
         text, end = "", start + 1

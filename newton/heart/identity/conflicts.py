@@ -1,8 +1,4 @@
-"""Detect identity lines that are equal or contradict each other. Pure.
-
-Both are detected only where the wording leaves little doubt. A person is asked about the rest, and decides about every
-conflict.
-"""
+"""Detect identity lines that are equal or contradict each other, where the wording leaves little doubt. Pure."""
 
 import re
 from itertools import pairwise
@@ -27,12 +23,11 @@ measure message more much must my need of on only our please prefer really reply
 speak spelling sure talk text that the them things to unit units use very want we when whenever with write you your
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
-_NEGATIONS = frozenset(
-    ["never", "not", "no", "don't", "dont", "without", "avoid", "stop", "skip", "hate", "dislike", "omit"]
-)
+_NEGATION_WORDS = "never not no don't dont without avoid stop skip hate dislike omit"
+_NEGATIONS = frozenset(_NEGATION_WORDS.split())
 _PLEASE = re.compile(r",? please\b")
 _INSTEAD = re.compile(r"(?:,|,? and|,? but) (?:never|not)\b.*|,? (?:over|rather than|instead of)\b.*")
-# In each row the sides exclude each other; words of one side are synonyms.
+# In each row the sides, separated by |, exclude each other; the words of one side are synonyms.
 _EXCLUSIVE_ROWS = (
     "metric | imperial",
     "celsius | fahrenheit",
@@ -65,7 +60,7 @@ _NAMING_REQUEST = re.compile(
 
 
 class _ParsedLine(NamedTuple):
-    """A line for comparison: whether it forbids, its content words, their owner, and names to use or avoid."""
+    """A line for comparison: whether it forbids, its content words, their owners, and the form of address it sets."""
 
     forbids: bool = False
     words: tuple[str, ...] = ()
@@ -96,10 +91,10 @@ def compare_lines(first: str, second: str) -> LineRelation | None:
 
 def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | None:
     """Compare naming instructions: one name excludes another, but a forbidden name excludes only itself."""
-    alike = first.naming == second.naming
+    equal = first.naming == second.naming
     if first.forbids == second.forbids:
-        return "same" if alike else None if first.forbids else "against"
-    return "against" if alike else None
+        return "same" if equal else None if first.forbids else "against"
+    return "against" if equal else None
 
 
 def _are_exclusive(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
@@ -112,11 +107,11 @@ def _are_exclusive(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
 
 
 def _parse_line(line: str) -> _ParsedLine:
-    said = _LASTING.sub(" ", line.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")).strip(" ,")
-    if called := _NAMING_REQUEST.match(said):
-        name = normalize_line(_PLEASE.sub("", _INSTEAD.sub("", called["name"] or called["are"])))
-        return _ParsedLine(forbids=bool(called["never"]), naming=(called["pronouns"], name))
-    words = _WORD.findall(_INSTEAD.sub("", said))
-    telling = [word for word in words if word not in _NEGATIONS | _FILLERS and lemmatize(word) not in _FILLERS]
-    owners = frozenset(word for word, owned in pairwise(words) if word in ("my", "your") and owned in telling)
-    return _ParsedLine(forbids=not _NEGATIONS.isdisjoint(words), words=tuple(map(lemmatize, telling)), owners=owners)
+    text = _LASTING.sub(" ", line.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")).strip(" ,")
+    if request := _NAMING_REQUEST.match(text):
+        name = normalize_line(_PLEASE.sub("", _INSTEAD.sub("", request["name"] or request["are"])))
+        return _ParsedLine(forbids=bool(request["never"]), naming=(request["pronouns"], name))
+    words = _WORD.findall(_INSTEAD.sub("", text))
+    content = [word for word in words if word not in _NEGATIONS | _FILLERS and lemmatize(word) not in _FILLERS]
+    owners = frozenset(word for word, following in pairwise(words) if word in ("my", "your") and following in content)
+    return _ParsedLine(forbids=not _NEGATIONS.isdisjoint(words), words=tuple(map(lemmatize, content)), owners=owners)

@@ -1,4 +1,4 @@
-"""The identity: tenets in append-only versions. A person changes it; other sources may only propose changes."""
+"""The identity: tenets in append-only versions. A person changes it; an agent may only propose changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class IdentityEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityVersion:
-    """One change, with the tenets after it in order."""
+    """One change of the identity. `standing` lists the active tenets after it, in order."""
 
     version: int
     at: datetime
@@ -50,15 +50,13 @@ class IdentityVersion:
     change: IdentityChange
     tenet_id: UUID | None
     restored: int | None
-    because: str | None
+    reason: str | None
     standing: Sequence[UUID]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenetRecord:
-    """A tenet as written. `state` is that of its proposal, if any; session and position are those of the message that
-    requested it. The text of an erased tenet is empty.
-    """
+    """A stored tenet, with the state of its proposal and its source message, if any. An erased tenet has no text."""
 
     tenet_id: UUID
     part: IdentityPart
@@ -74,7 +72,7 @@ class TenetRecord:
 
 
 class TenetProposal(NamedTuple):
-    """A proposal that waits for a decision, with the active lines that it would replace."""
+    """A proposal that waits for a decision, with the active lines that it contradicts and would replace."""
 
     tenet: Tenet
     instead_of: tuple[Tenet, ...]
@@ -91,14 +89,10 @@ class MessageRef:
 async def read_identity(
     tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None
 ) -> Identity:
-    """Return the current identity, that of a version, or that at a moment, without erased tenets."""
+    """Return the current identity, or the one of a version or a moment, without erased tenets."""
     rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
-    tenets = [
-        Tenet(tenet_id=row["tenet_id"], part=row["part"], text=row["words"], tokens=row["tokens"])
-        for row in rows
-        if row["tenet_id"]
-    ]
-    return Identity(rows[0]["version"], tuple(tenets), frozenset(rows[0]["gone"])) if rows else EMPTY_IDENTITY
+    tenets = tuple(Tenet(row["tenet_id"], row["part"], row["words"], row["tokens"]) for row in rows if row["tenet_id"])
+    return Identity(rows[0]["version"], tenets, frozenset(rows[0]["gone"])) if rows else EMPTY_IDENTITY
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[IdentityVersion]:
@@ -114,100 +108,92 @@ async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
 
 async def list_requested_lines(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
     """Return the texts of active tenets and of those requested in the messages of an episode."""
-    return [
-        row["words"] for row in await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)
-    ]
+    rows = await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)
+    return [row["words"] for row in rows]
 
 
 async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep_conflicting: bool = False) -> bool:
     """Add a line and accept an equal proposal; return False when the identity already has it.
 
-    Raises InputError for an invalid line, and ConflictError when the identity is full or the line contradicts an active
-    one and `keep_conflicting` is False.
+    Raises InputError for an invalid line, and ConflictError when the identity is full or, without `keep_conflicting`,
+    the line contradicts an active one.
     """
-    now = await _lock_and_read(tx, edit)
+    current = await _lock_and_read(tx, edit)
     tenet = _make_tenet(part, text, edit.ctx.count_tokens)
-    await SQL["resolve_proposal"].execute(
-        tx, agent_id=edit.agent_id, normalized_hash=fingerprint(tenet.text), state="ACCEPTED"
-    )
-    if _contains_line(now, tenet):
+    await _resolve_proposals(tx, tenet, "ACCEPTED", edit=edit)
+    if any(one.part == part and fingerprint(one.text) == fingerprint(tenet.text) for one in current.tenets):
         return False
-    if not keep_conflicting and (against := find_conflicts(now, tenet.text)):
-        raise ConflictError(
-            f"The line contradicts an active one: {against[0].text}.", hint=_replacement_hint(against[0], tenet)
-        )
-    _ensure_below_limit(now)
+    if not keep_conflicting and (conflicting := find_conflicts(current, tenet.text)):
+        command = f'newton identity change {short_id(conflicting[0].tenet_id)} "{tenet.text}"'
+        hint = f"`{command}` replaces it; --beside keeps both."
+        raise ConflictError(f"The line contradicts an active one: {conflicting[0].text}.", hint=hint)
+    _ensure_below_limit(current)
     await _reject_conflicting(tx, tenet, edit=edit)
     await _insert_tenet(tx, tenet, ctx=edit.ctx)
-    await _insert_version(tx, "added", tenet.tenet_id, [*_tenet_ids(now), tenet.tenet_id], edit=edit)
+    await _insert_version(tx, "added", tenet.tenet_id, [*_tenet_ids(current), tenet.tenet_id], edit=edit)
     return True
 
 
 async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None, edit: IdentityEdit) -> bool:
     """Replace the text of a line, and optionally its part; return False when nothing changes."""
-    now = await _lock_and_read(tx, edit)
-    before = _resolve_tenet(tenet_ref, now.tenets)
+    current = await _lock_and_read(tx, edit)
+    before = _resolve_tenet(tenet_ref, current.tenets)
     tenet = _make_tenet(part or before.part, text, edit.ctx.count_tokens)
     if (tenet.part, tenet.text) == (before.part, before.text):
         return False
     await _insert_tenet(tx, tenet, ctx=edit.ctx)
-    after = [tenet.tenet_id if one == before.tenet_id else one for one in _tenet_ids(now)]
+    after = [tenet.tenet_id if one == before.tenet_id else one for one in _tenet_ids(current)]
     await _insert_version(tx, "changed", tenet.tenet_id, after, edit=edit)
     return True
 
 
 async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
     """Remove a line; earlier versions keep its text."""
-    now = await _lock_and_read(tx, edit)
-    tenet = _resolve_tenet(tenet_ref, now.tenets)
-    await _insert_version(
-        tx, "removed", tenet.tenet_id, [one for one in _tenet_ids(now) if one != tenet.tenet_id], edit=edit
-    )
+    current = await _lock_and_read(tx, edit)
+    tenet = _resolve_tenet(tenet_ref, current.tenets)
+    after = [one for one in _tenet_ids(current) if one != tenet.tenet_id]
+    await _insert_version(tx, "removed", tenet.tenet_id, after, edit=edit)
     return tenet
 
 
 async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
-    """Restore an earlier version without erased tenets; return False when nothing changes.
-
-    Raises NotFoundError when the version does not exist.
-    """
-    now = await _lock_and_read(tx, edit)
-    if not 1 <= version <= now.version:
-        known = f"The latest version is {now.version}." if now.version else "It has no versions yet."
-        raise NotFoundError(f"The identity has no version {version}.", hint=known)
-    then = await read_identity(tx, agent_id=edit.agent_id, version=version)
-    if _tenet_ids(then) == _tenet_ids(now):
+    """Restore a version without erased tenets; return False when nothing changes. Raises NotFoundError."""
+    current = await _lock_and_read(tx, edit)
+    if not 1 <= version <= current.version:
+        hint = f"The latest version is {current.version}." if current.version else "It has no versions yet."
+        raise NotFoundError(f"The identity has no version {version}.", hint=hint)
+    earlier = await read_identity(tx, agent_id=edit.agent_id, version=version)
+    if _tenet_ids(earlier) == _tenet_ids(current):
         return False
-    await _insert_version(tx, "rolled back", None, _tenet_ids(then), edit=edit, restored=version)
+    await _insert_version(tx, "rolled back", None, _tenet_ids(earlier), edit=edit, restored=version)
     return True
 
 
 async def propose(
     tx: Tx, instructions: Sequence[StandingInstruction], *, message_ref: MessageRef | None, edit: IdentityEdit
 ) -> list[TenetProposal]:
-    """Store proposals for instructions that are not active, and return those waiting, with the lines they would
-    replace.
+    """Store proposals for instructions that are not active, and return them with the lines that they would replace.
 
     A proposal equal to a waiting one is not stored again. Raises InputError for trust `tool` or `web`.
     """
     if edit.ctx.trust in UNTRUSTED_TIERS:
         raise InputError(f"Trust {edit.ctx.trust} cannot propose an identity change.", hint="A person or an agent can.")
-    now = await _lock_and_read(tx, edit)
-    waiting = [_to_tenet(one) for one in await _list_pending(tx, edit)]
-    heard: dict[UUID, Tenet] = {}
-    for wish in instructions:
-        if _find_same(now.tenets, wish.text):
+    current = await _lock_and_read(tx, edit)
+    pending = await _list_pending(tx, edit)
+    proposals: dict[UUID, Tenet] = {}
+    for part, text in instructions:
+        if _find_same(current.tenets, text):
             continue
-        tenet = _find_same(waiting, wish.text)
+        tenet = _find_same(pending, text)
         if tenet is None:
-            tenet = _make_tenet(wish.part, wish.text, edit.ctx.count_tokens)
-            waiting.append(tenet)
+            tenet = _make_tenet(part, text, edit.ctx.count_tokens)
+            pending.append(tenet)
             await _insert_tenet(tx, tenet, ctx=edit.ctx, message_ref=message_ref)
             await SQL["insert_proposal"].execute(
                 tx, agent_id=edit.agent_id, tenet_id=tenet.tenet_id, normalized_hash=fingerprint(tenet.text)
             )
-        heard[tenet.tenet_id] = tenet
-    return [TenetProposal(tenet, find_conflicts(now, tenet.text)) for tenet in heard.values()]
+        proposals[tenet.tenet_id] = tenet
+    return [TenetProposal(tenet, find_conflicts(current, tenet.text)) for tenet in proposals.values()]
 
 
 def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) -> bool:
@@ -221,16 +207,15 @@ def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) 
 
 async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
     """Accept a proposal: replace contradicting lines and reject contradicting proposals. Raises NotFoundError."""
-    now = await _lock_and_read(tx, edit)
-    tenet = await _settle_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
+    current = await _lock_and_read(tx, edit)
+    tenet = await _resolve_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
     await _reject_conflicting(tx, tenet, edit=edit)
-    against = find_conflicts(now, tenet.text)
-    if not _find_same(now.tenets, tenet.text):
-        gone = {one.tenet_id for one in against}
-        after = [one for one in _tenet_ids(now) if one not in gone]
-        _ensure_below_limit(now._replace(tenets=tuple(one for one in now.tenets if one.tenet_id not in gone)))
-        await _insert_version(tx, "accepted", tenet.tenet_id, [*after, tenet.tenet_id], edit=edit)
-    return TenetProposal(tenet, against)
+    conflicting = find_conflicts(current, tenet.text)
+    if not _find_same(current.tenets, tenet.text):
+        remaining = current._replace(tenets=tuple(one for one in current.tenets if one not in conflicting))
+        _ensure_below_limit(remaining)
+        await _insert_version(tx, "accepted", tenet.tenet_id, [*_tenet_ids(remaining), tenet.tenet_id], edit=edit)
+    return TenetProposal(tenet, conflicting)
 
 
 def find_conflicts(identity: Identity, text: str) -> tuple[Tenet, ...]:
@@ -241,23 +226,24 @@ def find_conflicts(identity: Identity, text: str) -> tuple[Tenet, ...]:
 async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
     """Reject a proposal. Raises NotFoundError when it is not waiting."""
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
-    return await _settle_proposal(tx, tenet_ref, "REJECTED", edit=edit)
+    return await _resolve_proposal(tx, tenet_ref, "REJECTED", edit=edit)
 
 
 async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
     """Erase the text of a tenet and of equal ones; return the number of versions added.
 
-    Each erasure is a version of its own, so that the erasure itself stays on record. Raises NotFoundError.
+    Each erasure adds a version, so that it stays on record. Raises NotFoundError.
     """
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
-    every = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
-    same = fingerprint(_resolve_tenet(tenet_ref, every).text)
-    gone = [tenet.tenet_id for tenet in every if fingerprint(tenet.text) == same]
-    for tenet_id in gone:
-        now = await read_identity(tx, agent_id=edit.agent_id)
-        await _insert_version(tx, "erased", tenet_id, [one for one in _tenet_ids(now) if one != tenet_id], edit=edit)
+    tenets = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
+    text_hash = fingerprint(_resolve_tenet(tenet_ref, tenets).text)
+    equal_ids = [tenet.tenet_id for tenet in tenets if fingerprint(tenet.text) == text_hash]
+    for tenet_id in equal_ids:
+        current = await read_identity(tx, agent_id=edit.agent_id)
+        after = [one for one in _tenet_ids(current) if one != tenet_id]
+        await _insert_version(tx, "erased", tenet_id, after, edit=edit)
     await SQL["erase_tenets"].execute(tx, agent_id=edit.agent_id)
-    return len(gone)
+    return len(equal_ids)
 
 
 async def _lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
@@ -266,25 +252,27 @@ async def _lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
     return await read_identity(tx, agent_id=edit.agent_id)
 
 
-async def _list_pending(tx: Tx, edit: IdentityEdit) -> list[TenetRecord]:
-    return [one for one in await list_tenets(tx, agent_id=edit.agent_id) if one.state == "PROPOSED"]
+async def _list_pending(tx: Tx, edit: IdentityEdit) -> list[Tenet]:
+    return [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.state == "PROPOSED"]
 
 
-async def _settle_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit: IdentityEdit) -> Tenet:
-    tenet = _resolve_tenet(tenet_ref, [_to_tenet(one) for one in await _list_pending(tx, edit)], what="proposal")
-    await SQL["resolve_proposal"].execute(
-        tx, agent_id=edit.agent_id, normalized_hash=fingerprint(tenet.text), state=state
-    )
+async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit: IdentityEdit) -> Tenet:
+    tenet = _resolve_tenet(tenet_ref, await _list_pending(tx, edit), what="proposal")
+    await _resolve_proposals(tx, tenet, state, edit=edit)
     return tenet
+
+
+async def _resolve_proposals(tx: Tx, tenet: Tenet, state: ProposalState, *, edit: IdentityEdit) -> None:
+    """Set the state of the pending proposals with this text."""
+    text_hash = fingerprint(tenet.text)
+    await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=text_hash, state=state)
 
 
 async def _reject_conflicting(tx: Tx, accepted: Tenet, *, edit: IdentityEdit) -> None:
     """Reject older proposals that contradict an accepted line."""
-    for one in map(_to_tenet, await _list_pending(tx, edit)):
-        if compare_lines(one.text, accepted.text) == "against":
-            await SQL["resolve_proposal"].execute(
-                tx, agent_id=edit.agent_id, normalized_hash=fingerprint(one.text), state="REJECTED"
-            )
+    for proposal in await _list_pending(tx, edit):
+        if compare_lines(proposal.text, accepted.text) == "against":
+            await _resolve_proposals(tx, proposal, "REJECTED", edit=edit)
 
 
 async def _insert_tenet(tx: Tx, tenet: Tenet, *, ctx: WriteContext, message_ref: MessageRef | None = None) -> None:
@@ -299,7 +287,7 @@ async def _insert_tenet(tx: Tx, tenet: Tenet, *, ctx: WriteContext, message_ref:
         origin=ctx.origin,
         trust=ctx.trust,
         session_id=message_ref and message_ref.session_id,
-        position=None if message_ref is None else message_ref.position,
+        position=message_ref and message_ref.position,
     )
 
 
@@ -327,29 +315,26 @@ async def _insert_version(
 
 
 def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> Tenet:
-    said = one_line(hygiene.clean_name(text, what="line"))
-    tokens = count_tokens(render_tenet(part, said))
+    line = one_line(hygiene.clean_name(text, what="line"))
+    tokens = count_tokens(render_tenet(part, line))
     if tokens > MAX_LINE_TOKENS:
-        raise InputError(
-            f"The line has {tokens} tokens; the maximum is {MAX_LINE_TOKENS}.", hint="Split it into several lines."
-        )
-    return Tenet(tenet_id=new_id(), part=part, text=said, tokens=tokens)
+        message = f"The line has {tokens} tokens; the maximum is {MAX_LINE_TOKENS}."
+        raise InputError(message, hint="Split it into several lines.")
+    return Tenet(new_id(), part, line, tokens)
 
 
 def _to_tenet(record: TenetRecord) -> Tenet:
     assert record.words is not None and record.tokens is not None
-    return Tenet(tenet_id=record.tenet_id, part=record.part, text=record.words, tokens=record.tokens)
+    return Tenet(record.tenet_id, record.part, record.words, record.tokens)
 
 
 def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
     """Return the tenet by its id or the end of it. Raises InputError, NotFoundError or ConflictError."""
-    letters = tenet_ref.strip().lower().replace("-", "")
-    if len(letters) < MIN_ID_DIGITS:
-        raise InputError(
-            f"Invalid {what} id {tenet_ref!r}.",
-            hint=f"Give the whole id or at least its last {MIN_ID_DIGITS} characters.",
-        )
-    found = [tenet for tenet in candidates if tenet.tenet_id.hex.endswith(letters)]
+    suffix = tenet_ref.strip().lower().replace("-", "")
+    if len(suffix) < MIN_ID_DIGITS:
+        hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} characters."
+        raise InputError(f"Invalid {what} id {tenet_ref!r}.", hint=hint)
+    found = [tenet for tenet in candidates if tenet.tenet_id.hex.endswith(suffix)]
     if not found:
         command = "newton identity proposals" if what == "proposal" else "newton identity"
         raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows their ids.")
@@ -358,17 +343,8 @@ def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "
     return found[0]
 
 
-def _contains_line(identity: Identity, tenet: Tenet) -> bool:
-    return any(one.part == tenet.part and fingerprint(one.text) == fingerprint(tenet.text) for one in identity.tenets)
-
-
 def _find_same(tenets: Sequence[Tenet], text: str) -> Tenet | None:
     return next((tenet for tenet in tenets if compare_lines(tenet.text, text) == "same"), None)
-
-
-def _replacement_hint(conflicting: Tenet, tenet: Tenet) -> str:
-    command = f'newton identity change {short_id(conflicting.tenet_id)} "{tenet.text}"'
-    return f"`{command}` replaces it; --beside keeps both."
 
 
 def _tenet_ids(identity: Identity) -> list[UUID]:

@@ -34,7 +34,7 @@ order by s.place;
 
 -- name: list_versions(agent_id)
 select
-    version, created_at as at, origin, trust, change, tenet_id, restored_version as restored, reason as because,
+    version, created_at as at, origin, trust, change, tenet_id, restored_version as restored, reason,
     active_tenets as standing
 from heart.identity_versions
 where agent_id = $1

@@ -1,7 +1,7 @@
 """Detect standing instructions and preferences in a person's message. Pure.
 
-A few patterns, each anchored at the beginning of a sentence. Reported, quoted or pasted text and questions are
-excluded. Precision matters more than recall: a missed instruction can be repeated, a false one costs a question.
+The patterns match at the beginning of a sentence and exclude questions and reported, quoted or pasted text. They favour
+precision over recall, because the person can repeat an instruction.
 """
 
 import re
@@ -95,7 +95,7 @@ _INSTRUCTION_PATTERNS: tuple[tuple[IdentityPart, re.Pattern[str]], ...] = (
     ("preference", re.compile("|".join(f"(?:{preference})" for preference in _PREFERENCES), re.IGNORECASE)),
 )
 
-# Opening phrases. After a reason only with "so" or "but".
+# Opening phrases; a reason is one only if "so" or "but" follows it.
 _OPENING = re.compile(
     r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|one more thing|so|well|thanks|thank you|great|good|listen"
     r"|note|important|reminder|rule|ps|in general|generally|as a rule|newton|please)\b[\s,:;!–—-]+)*"
@@ -125,8 +125,8 @@ _MATERIAL = re.compile(
     r"[^\n.:]*\b(?:this|these|following|below)\b.*?(?:\n|[.:!])",
     re.IGNORECASE,
 )
-# Where a sentence continues with a question or with the consequence of a preference.
-_ASIDE = re.compile(
+# A question at the end of a sentence, and a clause after a preference.
+_FINAL_QUESTION = re.compile(
     r",? (?:so |but |and )?(?:can|could|would|will|how|what|should|do|does|is|are|why|where) .*\?$", re.IGNORECASE
 )
 _TRAILING_CLAUSE = re.compile(r", (?:so|which|but|and|because|since|though) .*$", re.IGNORECASE)
@@ -143,44 +143,39 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
     """
     if len(text) > MAX_MESSAGE_CHARACTERS:
         return []
-    own = _mask_foreign_text(text)
-    found = [wish for match in _SENTENCE.finditer(own) if (wish := _match_sentence(match, text))]
-    return list(dict.fromkeys(found))
+    sentences = _SENTENCE.finditer(_mask_foreign_text(text))
+    return list(dict.fromkeys(found for sentence in sentences if (found := _match_sentence(sentence, text))))
 
 
 def _mask_foreign_text(text: str) -> str:
-    """Return the text with text that is not the person's own blanked out; offsets are unchanged."""
-    blotted = _NOT_OWN_WORDS.sub(
-        lambda other: re.sub(r"[^\n]", "¤", other[0]), text.replace("’", "'").replace("\t", " ")
-    )
-    material = _MATERIAL.search(blotted)
-    return blotted[: material.end()] if material else blotted
+    """Mask quotations, code and lists, and drop attached material; offsets are unchanged."""
+    plain = text.replace("’", "'").replace("\t", " ")
+    masked = _NOT_OWN_WORDS.sub(lambda match: re.sub(r"[^\n]", "¤", match[0]), plain)
+    material = _MATERIAL.search(masked)
+    return masked[: material.end()] if material else masked
 
 
 def _match_sentence(sentence: "re.Match[str]", text: str) -> StandingInstruction | None:
-    said = sentence[0]
-    start, end = _instruction_span(said)
-    if len(said) > MAX_SENTENCE_CHARACTERS or _ONE_TIME.search(said, 0, end):
+    masked, offset = sentence[0], sentence.start()
+    start, end = _instruction_span(masked)
+    if len(masked) > MAX_SENTENCE_CHARACTERS or _ONE_TIME.search(masked, 0, end):
         return None
     for begin in dict.fromkeys((start, 0)):
         for part, pattern in _INSTRUCTION_PATTERNS:
-            if begin < end and pattern.match(said, begin, end):
-                last = _TRAILING_CLAUSE.search(said, begin, end) if part == "preference" else None
-                said_so = text[sentence.start() + begin : sentence.start() + (last.start() if last else end)]
-                words = _EDGES.sub("", said_so)
-                return StandingInstruction(part, words[:1].upper() + words[1:])
+            if begin < end and pattern.match(masked, begin, end):
+                clause = _TRAILING_CLAUSE.search(masked, begin, end) if part == "preference" else None
+                line = _EDGES.sub("", text[offset + begin : offset + (clause.start() if clause else end)])
+                return StandingInstruction(part, line[:1].upper() + line[1:])
     return None
 
 
 def _instruction_span(sentence: str) -> tuple[int, int]:
-    """Return the instruction in a sentence without its opening phrase, or "" for a question. A polite request is not a
-    question.
-    """
+    """Return the span of a sentence without its opening phrase and question; a polite request is not a question."""
     opening = _OPENING.match(sentence)
     start = opening.end() if opening else 0
     if not sentence.endswith("?"):
         return start, len(sentence)
-    if asked := _POLITE_REQUEST.match(sentence, start):
-        return asked.end(), len(sentence)
-    aside = _ASIDE.search(sentence)
-    return start, aside.start() if aside else 0
+    if request := _POLITE_REQUEST.match(sentence, start):
+        return request.end(), len(sentence)
+    question = _FINAL_QUESTION.search(sentence)
+    return start, question.start() if question else 0

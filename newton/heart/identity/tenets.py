@@ -19,7 +19,7 @@ _USER_PARTS: frozenset[IdentityPart] = frozenset({"instruction", "preference"})
 _NON_WORD = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tenet:
     """One line of the identity. `tokens` counts its rendered line. An erased tenet has no text."""
 
@@ -30,9 +30,7 @@ class Tenet:
 
 
 class Identity(NamedTuple):
-    """The tenets of one version in order of creation. Version 0 is the empty identity. `gone` lists the texts of
-    removed lines.
-    """
+    """The tenets of one version in order of creation, and the texts of removed lines. Version 0 is empty."""
 
     version: int
     tenets: tuple[Tenet, ...]
@@ -40,7 +38,7 @@ class Identity(NamedTuple):
 
     @property
     def by_priority(self) -> list[Tenet]:
-        """Return the tenets by priority, as a context shows them."""
+        """The tenets by priority, as a context shows them."""
         return sorted(self.tenets, key=lambda tenet: IDENTITY_PARTS.index(tenet.part))
 
 
@@ -48,7 +46,7 @@ EMPTY_IDENTITY = Identity(0, ())
 
 
 class TenetDiff(NamedTuple):
-    """The differences of two versions."""
+    """The ids of the tenets that only the later, or only the earlier, of two versions has."""
 
     added: tuple[UUID, ...]
     removed: tuple[UUID, ...]
@@ -64,7 +62,7 @@ def format_tenet(part: IdentityPart, text: str) -> str:
 
 
 def render_tenet(part: IdentityPart, text: str) -> str:
-    """Return the line of a context; token counts are based on it."""
+    """Return the tenet as a line of a context; its tokens are counted in this form."""
     return to_bullet(format_tenet(part, text))
 
 
@@ -84,6 +82,4 @@ def normalize_line(text: str) -> str:
 
 
 def diff_tenets(before: Sequence[UUID], after: Sequence[UUID]) -> TenetDiff:
-    return TenetDiff(
-        added=tuple(one for one in after if one not in before), removed=tuple(one for one in before if one not in after)
-    )
+    return TenetDiff(tuple(one for one in after if one not in before), tuple(one for one in before if one not in after))

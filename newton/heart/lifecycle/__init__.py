@@ -1,1 +1,1 @@
-"""The lives of memories: which changes of state there are, which are due, and making them."""
+"""Memory lifecycle: evidence, the rules of each kind, and the engine that applies due transitions."""

@@ -1,6 +1,4 @@
-"""Caps on the number of current memories per kind. Memories beyond the cap are archived, and restored when there is
-room.
-"""
+"""Caps on the number of current memories per kind. Memories beyond the cap are archived, and restored when possible."""
 
 from collections.abc import Mapping
 
@@ -30,13 +28,10 @@ async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteCont
     rows = await SQL["list_over_cap"].fetch_all(
         tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )
-    steps: list[PlannedTransition] = []
-    for row in rows:
-        event, after = ("restored", "ACTIVE") if row["within"] else ("archived", ARCHIVED)
-        because = "there is room for it again" if row["within"] else f"{limit:,} others of its kind are worth more"
-        steps.append(
-            PlannedTransition(
-                memory_id=row["memory_id"], event=event, from_state=row["state"], to_state=after, reason=because
-            )
-        )
-    return steps
+    kept, dropped = f"it ranks within the cap of {limit:,} again", f"it ranks below the cap of {limit:,}"
+    return [
+        PlannedTransition(row["memory_id"], "restored", row["state"], "ACTIVE", kept)
+        if row["within"]
+        else PlannedTransition(row["memory_id"], "archived", row["state"], ARCHIVED, dropped)
+        for row in rows
+    ]

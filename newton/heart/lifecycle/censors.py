@@ -22,27 +22,21 @@ class CensorRecord:
 
 def plan(records: Sequence[CensorRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
     """Return the due transitions, at most one per censor."""
-    return [step for life in records if (step := _plan_transition(life, thresholds))]
+    return [step for record in records if (step := _plan_transition(record, thresholds))]
 
 
 def _plan_transition(record: CensorRecord, thresholds: LifecycleThresholds) -> PlannedTransition | None:
     if record.state == "RETIRED":
         return None
     if record.retired:
-        return _make_transition(record, "retired", "RETIRED", "a person took it out of force")
-    wrong, met = record.false_positives, record.activations
-    if met >= thresholds.censor_min_uses and wrong / met > thresholds.max_false_positive_rate:
-        return _make_transition(record, "retired", "RETIRED", f"{wrong} of {met} activations were false")
-    if record.state != "ESCALATED" and met - wrong >= record.threshold:
-        return _make_transition(
-            record, "escalated", "ESCALATED", f"met {met - wrong} times in earnest; it blocks from now on"
-        )
-    if record.state == "CREATED" and met:
-        return _make_transition(record, "triggered", "ACTIVE", "it was met")
+        return PlannedTransition(record.memory_id, "retired", record.state, "RETIRED", "a person retired it")
+    wrong, total = record.false_positives, record.activations
+    if total >= thresholds.censor_min_uses and wrong / total > thresholds.max_false_positive_rate:
+        reason = f"{wrong} of {total} matches were false positives"
+        return PlannedTransition(record.memory_id, "retired", record.state, "RETIRED", reason)
+    if record.state != "ESCALATED" and total - wrong >= record.threshold:
+        reason = f"it matched correctly {total - wrong} times; from now on it blocks"
+        return PlannedTransition(record.memory_id, "escalated", record.state, "ESCALATED", reason)
+    if record.state == "CREATED" and total:
+        return PlannedTransition(record.memory_id, "triggered", record.state, "ACTIVE", "it matched for the first time")
     return None
-
-
-def _make_transition(record: CensorRecord, event: str, to_state: str, reason: str) -> PlannedTransition:
-    return PlannedTransition(
-        memory_id=record.memory_id, event=event, from_state=record.state, to_state=to_state, reason=reason
-    )

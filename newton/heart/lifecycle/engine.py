@@ -10,7 +10,7 @@ from uuid import UUID
 from asyncpg import Record
 
 from newton.db.pool import Database, Tx
-from newton.db.queries import load
+from newton.db.queries import SqlQuery, load
 from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.heart.lifecycle.caps import caps_by_kind, plan_cap_transitions
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
@@ -35,8 +35,14 @@ AttributeKey = tuple[str, str]
 
 LifecycleScope = Literal["fact", "episode", "procedure", "censor", "caps"]
 
-PlanFunction = Callable[[Tx, LifecycleContext, Sequence[UUID]], Awaitable[list[PlannedTransition]]]
-FollowUpFunction = Callable[[Tx, LifecycleContext, Sequence[UUID], Sequence[PlannedTransition]], Awaitable[None]]
+
+@dataclass(frozen=True, slots=True)
+class KindRules:
+    """The evidence query of a kind, the planner for its rows, and a follow-up to applied transitions."""
+
+    evidence: SqlQuery
+    plan: Callable[[Sequence[Record], LifecycleContext], list[PlannedTransition]]
+    follow_up: Callable[[Tx, LifecycleContext, Sequence[UUID], Sequence[PlannedTransition]], Awaitable[None]] | None
 
 
 async def run_lifecycle(
@@ -44,8 +50,7 @@ async def run_lifecycle(
 ) -> list[PlannedTransition]:
     """Apply and return every due transition of an agent; with `dry_run`, only return them.
 
-    `only` limits the run to one kind, or to the caps. Each batch is one transaction, and the run is idempotent, so it
-    can be repeated after a crash.
+    `only` limits the run to one kind, or to the caps. Each batch is one transaction, and the run is idempotent.
     """
     return [step async for step in _iter_transitions(db, ctx, dry_run=dry_run, only=only)]
 
@@ -56,61 +61,65 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
         rows = await SQL["find_affected_facts"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
         await lock_attributes(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], ctx=ctx)
-    plan, follow = RULES[kind]
-    due = await plan(tx, ctx, memory_ids)
-    taken = await apply_transitions(tx, due, ctx=ctx)
-    steps = [step for step in due if step.memory_id in taken]
-    await follow(tx, ctx, memory_ids, steps)
+    due = await _plan(tx, ctx, kind, memory_ids)
+    changed = await apply_transitions(tx, due, ctx=ctx)
+    steps = [step for step in due if step.memory_id in changed]
+    if follow_up := RULES[kind].follow_up:
+        await follow_up(tx, ctx, memory_ids, steps)
     return steps
+
+
+async def _plan(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
+    """Return the due transitions of these memories, by the rules of their kind."""
+    rules = RULES[kind]
+    return rules.plan(await rules.evidence.fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids), ctx)
 
 
 async def lock_attributes(tx: Tx, keys: Sequence[AttributeKey], *, ctx: WriteContext) -> None:
     """Lock the attributes' values against other writers until the transaction ends."""
     if keys:
-        await SQL["lock_keys"].execute(
-            tx, agent_id=ctx.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys]
-        )
+        await SQL["lock_keys"].execute(tx, agent_id=ctx.agent_id, keys=["\n".join(key) for key in keys])
 
 
 async def _iter_transitions(
     db: Database, ctx: LifecycleContext, *, dry_run: bool, only: LifecycleScope | None
 ) -> AsyncIterator[PlannedTransition]:
-    for kind, (plan, _) in RULES.items():
+    for kind in RULES:
         if only not in (None, kind):
             continue
         async with db.transaction(ctx.agent_id) as tx:
             rows = await SQL["list_ids"].fetch_all(tx, agent_id=ctx.agent_id, kind=kind)
         for memory_ids in split_batches(rows):
             async with db.transaction(ctx.agent_id) as tx:
-                steps = await plan(tx, ctx, memory_ids)
+                steps = await _plan(tx, ctx, kind, memory_ids)
                 if steps and not dry_run:
                     steps = await review(tx, ctx, kind, [step.memory_id for step in steps])
             for step in steps:
                 yield step
-    for kind, most in caps_by_kind(ctx.thresholds).items() if only in (None, "caps") else ():
-        for step in await _apply_caps(db, ctx, kind, most, dry_run=dry_run):
+    for kind, cap in caps_by_kind(ctx.thresholds).items() if only in (None, "caps") else ():
+        for step in await _apply_cap(db, ctx, kind, cap, dry_run=dry_run):
             yield step
 
 
-async def _apply_caps(
+async def _apply_cap(
     db: Database, ctx: LifecycleContext, kind: Kind, limit: int, *, dry_run: bool
 ) -> list[PlannedTransition]:
     async with db.transaction(ctx.agent_id) as tx:
         due = await plan_cap_transitions(tx, kind, limit, ctx=ctx)
     if dry_run:
         return due
-    taken = set[UUID]()
+    changed = set[UUID]()
     for start in range(0, len(due), BATCH):
         async with db.transaction(ctx.agent_id) as tx:
-            taken |= await apply_transitions(tx, due[start : start + BATCH], ctx=ctx)
-    return [step for step in due if step.memory_id in taken]
+            changed |= await apply_transitions(tx, due[start : start + BATCH], ctx=ctx)
+    return [step for step in due if step.memory_id in changed]
 
 
 def split_batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
     """Return the ids in batches that never separate the values of one single-valued attribute."""
     batch: list[UUID] = []
-    for _, together in groupby(rows, key=_batch_key):
-        batch += [row["memory_id"] for row in together]
+    for _, group in groupby(rows, key=_batch_key):
+        batch += [row["memory_id"] for row in group]
         if len(batch) >= BATCH:
             yield batch
             batch = []
@@ -122,12 +131,7 @@ def _batch_key(row: Record) -> object:
     return (row["subject_key"], row["attribute"]) if row["single"] else row["memory_id"]
 
 
-async def _plan_facts(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    rows = await SQL["get_fact_evidence"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return facts.plan([facts.FactEvidence(**row) for row in rows], ctx.thresholds, now=ctx.now)
-
-
-async def _update_holds(
+async def _update_current(
     tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
 ) -> None:
     """Update `is_current` of all reviewed facts; a new fact needs no transition to become current."""
@@ -135,17 +139,10 @@ async def _update_holds(
     await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
 
 
-async def _plan_episodes(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    rows = await SQL["get_episode_ages"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return episodes.plan([episodes.EpisodeAge(**row) for row in rows], ctx.thresholds, now=ctx.now)
-
-
 async def _archive_texts(
     tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Move full texts to cold storage. A summarized episode keeps the beginning of its text, an archived one
-    nothing.
-    """
+    """Move full texts to compressed storage. Only a summarized episode keeps the beginning of its text."""
     agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in steps}
     rows = await SQL["list_full_texts"].fetch_all(tx, agent_id=agent_id, memory_ids=list(after))
     texts = {
@@ -155,10 +152,10 @@ async def _archive_texts(
     }
     if not texts:
         return
-    packed = [zlib.compress(text.encode()) for text in texts.values()]
-    await SQL["archive_texts"].execute(tx, agent_id=agent_id, memory_ids=list(texts), compressed_texts=packed)
-    kept = [truncate_text(text) if after[memory_id] == "SUMMARIZED" else None for memory_id, text in texts.items()]
-    await SQL["shorten_texts"].execute(tx, agent_id=agent_id, memory_ids=list(texts), texts=kept)
+    compressed = [zlib.compress(text.encode()) for text in texts.values()]
+    await SQL["archive_texts"].execute(tx, agent_id=agent_id, memory_ids=list(texts), compressed_texts=compressed)
+    shortened = [truncate_text(text) if after[i] == "SUMMARIZED" else None for i, text in texts.items()]
+    await SQL["shorten_texts"].execute(tx, agent_id=agent_id, memory_ids=list(texts), texts=shortened)
 
 
 def truncate_text(text: str) -> str:
@@ -169,25 +166,25 @@ def truncate_text(text: str) -> str:
     return f"{words[0]} …" if words else "…"
 
 
-async def _plan_procedures(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    rows = await SQL["get_procedure_records"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return procedures.plan([procedures.ProcedureRecord(**row) for row in rows], ctx.thresholds)
-
-
-async def _plan_censors(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    rows = await SQL["get_censor_records"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return censors.plan([censors.CensorRecord(**row) for row in rows], ctx.thresholds)
-
-
-async def _do_nothing(
-    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
-) -> None:
-    """Follow-up of kinds whose transitions change only the state."""
-
-
-RULES: Mapping[Kind, tuple[PlanFunction, FollowUpFunction]] = {
-    "fact": (_plan_facts, _update_holds),
-    "episode": (_plan_episodes, _archive_texts),
-    "procedure": (_plan_procedures, _do_nothing),
-    "censor": (_plan_censors, _do_nothing),
+RULES: Mapping[Kind, KindRules] = {
+    "fact": KindRules(
+        SQL["get_fact_evidence"],
+        lambda rows, ctx: facts.plan([facts.FactEvidence(**row) for row in rows], ctx.thresholds, now=ctx.now),
+        _update_current,
+    ),
+    "episode": KindRules(
+        SQL["get_episode_ages"],
+        lambda rows, ctx: episodes.plan([episodes.EpisodeAge(**row) for row in rows], ctx.thresholds, now=ctx.now),
+        _archive_texts,
+    ),
+    "procedure": KindRules(
+        SQL["get_procedure_records"],
+        lambda rows, ctx: procedures.plan([procedures.ProcedureRecord(**row) for row in rows], ctx.thresholds),
+        None,
+    ),
+    "censor": KindRules(
+        SQL["get_censor_records"],
+        lambda rows, ctx: censors.plan([censors.CensorRecord(**row) for row in rows], ctx.thresholds),
+        None,
+    ),
 }

@@ -11,6 +11,8 @@ from newton.memory.transitions import PlannedTransition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeAge:
+    """An episode with its state and the time at which it ended."""
+
     memory_id: UUID
     state: str
     ended_at: datetime
@@ -18,21 +20,15 @@ class EpisodeAge:
 
 def plan(episodes: Sequence[EpisodeAge], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
     """Return the due transitions. The age of an episode is counted from its end."""
-    return [step for life in episodes if (step := _plan_transition(life, thresholds, now))]
+    return [step for episode in episodes if (step := _plan_transition(episode, thresholds, now))]
 
 
 def _plan_transition(episode: EpisodeAge, thresholds: LifecycleThresholds, now: datetime) -> PlannedTransition | None:
     age = now - episode.ended_at
     if age >= thresholds.archive_after and episode.state != "ARCHIVED":
-        return _make_transition(episode, "archived", "ARCHIVED", f"it ended {age.days} days ago; its summary stays")
+        reason = f"it ended {age.days} days ago; its full text is archived"
+        return PlannedTransition(episode.memory_id, "archived", episode.state, "ARCHIVED", reason)
     if age >= thresholds.summarize_after and episode.state == "ACTIVE":
-        return _make_transition(
-            episode, "summarized", "SUMMARIZED", f"it ended {age.days} days ago; its beginning stays"
-        )
+        reason = f"it ended {age.days} days ago; only the beginning of its text is kept"
+        return PlannedTransition(episode.memory_id, "summarized", episode.state, "SUMMARIZED", reason)
     return None
-
-
-def _make_transition(episode: EpisodeAge, event: str, to_state: str, reason: str) -> PlannedTransition:
-    return PlannedTransition(
-        memory_id=episode.memory_id, event=event, from_state=episode.state, to_state=to_state, reason=reason
-    )

@@ -132,8 +132,8 @@ general as materialized (
 )
 select
     m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single_valued as single,
-    greatest(f.valid_from, f.reconfirmed_at, a.at) as since, f.valid_to, m.created_at, f.is_core as marked,
-    f.duplicate_of as same_as,
+    greatest(f.valid_from, f.reconfirmed_at, a.at) as since, f.valid_to, m.created_at, f.is_core,
+    f.duplicate_of,
     case
         when f.is_generalization then (
             select count(*) from memory.sources as s where s.agent_id = $1 and s.memory_id = m.memory_id

@@ -12,17 +12,16 @@ from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import PAST_STATES
 from newton.memory.transitions import PlannedTransition
 
-MIN_INDEPENDENT_ORIGINS = 2  # further outside origins that release a quarantined fact
+MIN_INDEPENDENT_ORIGINS = 2  # other outside origins that release a quarantined fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactEvidence:
     """A fact with its evidence.
 
-    `confirmations` counts the statements after the first; for a fact that is not from outside, only those that are not
-    from outside either. `sources` counts the independent ones among them that are not from outside, `outside` the other
-    outside origins that state the same. `vouched` is True when a person stated it. `since` is the start of validity or
-    the last renewal.
+    Outside means trust `tool` or `web`. `confirmations` counts the repeated statements; those from outside count only
+    for a fact from outside. `sources` counts the independent sources that are not outside, `outside` the other outside
+    origins. `vouched` is True when a person stated the fact. `since` is the start of validity or the last renewal.
     """
 
     memory_id: UUID
@@ -34,8 +33,8 @@ class FactEvidence:
     since: datetime
     valid_to: datetime | None
     created_at: datetime
-    marked: bool
-    same_as: UUID | None
+    is_core: bool
+    duplicate_of: UUID | None
     generalises: int
     generalised: bool
     wrong: bool
@@ -59,14 +58,9 @@ class FactEvidence:
 
     def is_current_candidate(self, now: datetime) -> bool:
         """Return whether it can be the current value of a single-valued attribute."""
-        out = (
-            self.is_disproved
-            or self.superseded
-            or self.generalised
-            or self.same_as is not None
-            or self.has_expired(now)
-        )
-        return self.single and self.is_released and not out
+        merged = self.generalised or self.duplicate_of is not None
+        ended = self.is_disproved or self.superseded or merged or self.has_expired(now)
+        return self.single and self.is_released and not ended
 
 
 class TargetState(NamedTuple):
@@ -78,81 +72,66 @@ class TargetState(NamedTuple):
 
 
 def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
-    """Return the due transitions, at most one per fact. Facts of one single-valued attribute must be planned
-    together.
-    """
-    following = find_successors(facts, now=now)
+    """Return the due transitions, at most one per fact. Values of one single-valued attribute must come together."""
+    successors = find_successors(facts, now=now)
     steps: list[PlannedTransition] = []
-    for life in facts:
-        fate = _end_state(life, following, now) or _current_state(life, thresholds)
-        releases = life.quarantined and life.is_released and fate.state != "INACTIVE"
-        if fate.state == life.state and not releases:
-            continue
-        event, because = _describe_transition(life, fate, releases=releases)
-        steps.append(
-            PlannedTransition(
-                memory_id=life.memory_id,
-                event=event,
-                from_state=life.state,
-                to_state=fate.state,
-                reason=because,
-                releases=releases,
-            )
-        )
+    for fact in facts:
+        target = _end_state(fact, successors, now) or _current_state(fact, thresholds)
+        releases = fact.quarantined and fact.is_released and target.state != "INACTIVE"
+        if target.state != fact.state or releases:
+            event, reason = _describe_transition(fact, target, releases=releases)
+            steps.append(PlannedTransition(fact.memory_id, event, fact.state, target.state, reason, releases))
     return steps
 
 
 def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUID, FactEvidence]:
     """Map each superseded value to the next value of the same attribute."""
     groups: defaultdict[tuple[str | None, str | None], list[FactEvidence]] = defaultdict(list)
-    for life in facts:
-        if life.is_current_candidate(now):
-            groups[life.subject_key, life.attribute].append(life)
-    following: dict[UUID, FactEvidence] = {}
-    for group in groups.values():
-        ordered = sorted(group, key=lambda life: (life.since, life.created_at, life.memory_id))
-        following |= {life.memory_id: later for life, later in pairwise(ordered)}
-    return following
+    for fact in sorted(facts, key=lambda fact: (fact.since, fact.created_at, fact.memory_id)):
+        if fact.is_current_candidate(now):
+            groups[fact.subject_key, fact.attribute].append(fact)
+    return {fact.memory_id: later for group in groups.values() for fact, later in pairwise(group)}
 
 
 def _end_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
-    """Return the state of a fact that is not current, or None."""
+    """Return the state of a fact that is no longer current, or None."""
     if fact.is_disproved:
-        return TargetState("INACTIVE", "disproved", "it was said to be wrong")
-    if fact.same_as:
-        return TargetState("SUPERSEDED", "merged", "another fact says the same")
+        return TargetState("INACTIVE", "disproved", "it was retracted or disproved")
+    if fact.duplicate_of:
+        return TargetState("SUPERSEDED", "merged", "it duplicates another fact")
     if fact.generalised:
-        return TargetState("SUPERSEDED", "generalised", "a more general fact tells it")
+        return TargetState("SUPERSEDED", "generalised", "a more general fact covers it")
     return _superseded_state(fact, successors, now)
 
 
 def _superseded_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
     if fact.superseded:
-        return TargetState("SUPERSEDED", "superseded", "another fact takes its place")
+        return TargetState("SUPERSEDED", "superseded", "another fact supersedes it")
     if later := successors.get(fact.memory_id):
-        return TargetState("SUPERSEDED", "superseded", f"another value holds since {later.since:%Y-%m-%d}")
+        return TargetState("SUPERSEDED", "superseded", f"a newer value is valid since {later.since:%Y-%m-%d}")
     if fact.valid_to is not None and fact.has_expired(now):
-        return TargetState("SUPERSEDED", "expired", f"it held until {fact.valid_to:%Y-%m-%d}")
+        return TargetState("SUPERSEDED", "expired", f"it was valid until {fact.valid_to:%Y-%m-%d}")
     return None
 
 
 def _current_state(fact: FactEvidence, thresholds: LifecycleThresholds) -> TargetState:
     """Return the state of a current fact. A core fact stays core while it is current."""
-    if fact.state == "CORE" or fact.marked:
+    if fact.state == "CORE" or fact.is_core:
         return TargetState("CORE", "established", "it was marked as core")
     if fact.sources >= thresholds.core_min_sources:
         return TargetState("CORE", "established", f"{fact.sources} independent sources confirm it")
     if fact.generalises >= thresholds.core_min_sources:
-        return TargetState("CORE", "established", f"it generalises {fact.generalises} facts")
+        return TargetState("CORE", "established", f"it generalizes {fact.generalises} facts")
     if fact.confirmations or fact.state == "CONFIRMED":
-        return TargetState("CONFIRMED", "confirmed", f"it was said again, {fact.confirmations} times in all")
-    return TargetState("NEW", "learnt", "nothing more is known of it")
+        return TargetState("CONFIRMED", "confirmed", f"number of confirmations: {fact.confirmations}")
+    return TargetState("NEW", "learnt", "it has no confirmations")
 
 
 def _describe_transition(fact: FactEvidence, target: TargetState, *, releases: bool) -> tuple[str, str]:
+    """Return the event and the reason of a transition."""
     if releases:
-        why = "a person said so too" if fact.vouched else f"{fact.outside} other origins say so too"
-        return "released", f"{why}; {target.reason}"
+        cause = "a person confirmed it" if fact.vouched else f"{fact.outside} other origins state the same"
+        return "released", f"{cause}; {target.reason}"
     if fact.state == "SUPERSEDED" and target.state not in PAST_STATES:
-        return "restored", f"nothing takes its place any more; {target.reason}"
+        return "restored", f"nothing supersedes it any longer; {target.reason}"
     return target.event, target.reason

@@ -25,13 +25,13 @@ class ProcedureRecord:
 
 
 def effectiveness(successes: int, failures: int) -> float:
-    """Return the share of successes among the rated uses; 0 without any, so that it sorts.
+    """Return the share of successes among the rated uses; 0 without rated uses.
 
     >>> effectiveness(3, 1), effectiveness(0, 0)
     (0.75, 0.0)
     """
-    judged = successes + failures
-    return successes / judged if judged else 0.0
+    rated = successes + failures
+    return successes / rated if rated else 0.0
 
 
 def lower_bound(successes: int, failures: int) -> float:
@@ -51,28 +51,26 @@ def lower_bound(successes: int, failures: int) -> float:
 
 def plan(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
     """Return the due transitions, at most one per procedure."""
-    return [step for life in records if (step := _plan_transition(life, thresholds))]
+    return [step for record in records if (step := _plan_transition(record, thresholds))]
 
 
 def _plan_transition(record: ProcedureRecord, thresholds: LifecycleThresholds) -> PlannedTransition | None:
-    after, event, because = _target_state(record, thresholds)
-    if after == record.state or (record.state == ARCHIVED and after != "RETIRED"):
+    state, event, reason = _target_state(record, thresholds)
+    if state == record.state or (record.state == ARCHIVED and state != "RETIRED"):
         return None
-    if record.state == "RETIRED":
-        event = "restored"
-    return PlannedTransition(
-        memory_id=record.memory_id, event=event, from_state=record.state, to_state=after, reason=because
-    )
+    event = "restored" if record.state == "RETIRED" else event
+    return PlannedTransition(record.memory_id, event, record.state, state, reason)
 
 
-def _target_state(procedure: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:
-    if procedure.retired:
-        return "RETIRED", "retired", "another version or nobody uses it any more"
-    share, judged = effectiveness(procedure.successes, procedure.failures), procedure.successes + procedure.failures
-    record = f"{procedure.successes} of {judged} judged uses succeeded"
-    if judged and procedure.activations >= thresholds.procedure_min_uses:
-        if share > thresholds.effective_min_rate:
-            return "EFFECTIVE", "proved", record
-        if share < thresholds.ineffective_max_rate:
-            return "INEFFECTIVE", "failed", record
-    return "ACTIVE", "reopened", record
+def _target_state(record: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:
+    """Return the state that follows from the record, the event of the transition and the reason."""
+    if record.retired:
+        return "RETIRED", "retired", "a newer version replaced it, or it was removed"
+    rate, rated = effectiveness(record.successes, record.failures), record.successes + record.failures
+    reason = f"{record.successes} of {rated} rated uses succeeded"
+    if rated and record.activations >= thresholds.procedure_min_uses:
+        if rate > thresholds.effective_min_rate:
+            return "EFFECTIVE", "proved", reason
+        if rate < thresholds.ineffective_max_rate:
+            return "INEFFECTIVE", "failed", reason
+    return "ACTIVE", "reopened", reason

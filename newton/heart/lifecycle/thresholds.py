@@ -1,4 +1,4 @@
-"""Thresholds of lifecycle transitions."""
+"""Thresholds of lifecycle transitions and caps on memories."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleThresholds:
-    """Thresholds and caps. Rates are in [0, 1]."""
+    """Minimum counts, ages, rates in [0, 1], and the maximum number of memories of each kind."""
 
     core_min_sources: int = 3
     max_facts_per_attribute: int = 10

@@ -51,186 +51,42 @@ upload use validate verify visit vote wait walk want warn wash waste watch welco
 
 _PLURALS = "child children, man men, woman women, person people, foot feet, tooth teeth, mouse mice, life lives"
 
-# Synonyms by line; the first word represents the line.
+# Groups of synonyms; the first word represents its group.
 _SYNONYMS = """
-live reside dwell
-child kid
-start begin commence
-finish complete conclude
-buy purchase
-choose pick select
-movie film
-doctor physician
-lawyer attorney solicitor
-move relocate
-help assist
-fix repair mend
-speak talk
-fast quick rapid swift
-cheap inexpensive
-expensive costly pricey
-ill sick
-happy glad
-mother mom mum
-father dad
-grandmother grandma granny
-grandfather grandpa granddad
-bike bicycle
-car automobile
-tv television telly
-telephone phone
-email mail
-holiday vacation
-apartment flat
-manager boss
-work job employ
-leave depart
-receive obtain
-delete remove erase
-close shut
-allow permit
-forbid prohibit ban
-hire recruit
-dismiss sack
-marry wed wedding marriage
-allergic allergy
-big large
-small little
-answer reply
-buddy pal
-choice decision
-developer programmer
-enjoy like
-favourite favorite
-colour color
-repository repo
-database db
-configuration config
-application app
-documentation doc
-production prod
-authentication auth
-information info
-specification spec
-administrator admin
-mathematics math maths
-laboratory lab
-hour hr h
-minute min
-second sec
-kilometre kilometer km
-kilogram kilo kg
-gigabyte gb
-megabyte mb
-euro eur
-dollar usd
-main primary principal
-colleague coworker teammate
-goal objective aim
-often frequently
-usually normally generally
-fully completely entirely
-photo photograph
-exam examination
-fridge refrigerator
-trash garbage rubbish
-elevator lift
-truck lorry
-afraid scared frightened
-rich wealthy
-huge enormous
-trip journey
-bug defect
-construct build
-sofa couch
-hate loathe detest
-love adore
+live reside dwell; child kid; start begin commence; finish complete conclude; buy purchase; choose pick select
+movie film; doctor physician; lawyer attorney solicitor; move relocate; help assist; fix repair mend; speak talk
+fast quick rapid swift; cheap inexpensive; expensive costly pricey; ill sick; happy glad; mother mom mum; father dad
+grandmother grandma granny; grandfather grandpa granddad; bike bicycle; car automobile; tv television telly
+telephone phone; email mail; holiday vacation; apartment flat; manager boss; work job employ; leave depart
+receive obtain; delete remove erase; close shut; allow permit; forbid prohibit ban; hire recruit; dismiss sack
+marry wed wedding marriage; allergic allergy; big large; small little; answer reply; buddy pal; choice decision
+developer programmer; enjoy like; favourite favorite; colour color; repository repo; database db; configuration config
+application app; documentation doc; production prod; authentication auth; information info; specification spec
+administrator admin; mathematics math maths; laboratory lab; hour hr h; minute min; second sec; kilometre kilometer km
+kilogram kilo kg; gigabyte gb; megabyte mb; euro eur; dollar usd; main primary principal; colleague coworker teammate
+goal objective aim; often frequently; usually normally generally; fully completely entirely; photo photograph
+exam examination; fridge refrigerator; trash garbage rubbish; elevator lift; truck lorry; afraid scared frightened
+rich wealthy; huge enormous; trip journey; bug defect; construct build; sofa couch; hate loathe detest; love adore
 """
 
 # Products with two names. Names of persons have no synonyms: Ana is not Anna.
 _ALIASES = "postgresql postgres, kubernetes k8s, javascript js, typescript ts, golang go-lang, github gh"
 
-# The words of a line exclude each other.
+# The words of a group exclude each other.
 _EXCLUSIVE = """
-hot warm cool cold
-love hate dislike loathe
-like hate dislike loathe
-buy sell
-start finish stop quit
-open close
-hire fire dismiss
-marry divorce
-accept reject refuse decline
-allow forbid
-win lose
-arrive leave
-send receive get
-give take
-borrow lend
-read write
-add remove
-enable disable
-import export
-encrypt decrypt
-increase decrease
-raise lower
-push pull
-start end
-succeed fail
-remember forget
-before after
-above below
-over under
-from to
-left right
-north south east west
-up down
-inside outside
-first last
-early late
-old new young
-big small
-tall short long
-fast slow
-high low
-rich poor
-cheap expensive
-easy hard difficult
-safe dangerous
-good bad
-better worse
-best worst
-more less fewer
-strong weak
-light heavy dark
-thick thin
-full empty
-true false wrong
-same different
-public private
-open closed
-active inactive
-alive dead
-single married divorced widowed
-local remote
-online offline
-internal external
-dry wet
-clean dirty
-happy sad
-healthy ill
-male female
-mother father sister brother son daughter husband wife aunt uncle cousin grandmother grandfather
-boy girl
-man woman
-breakfast lunch dinner supper
-spring summer autumn fall winter
-red blue green yellow black white brown grey gray orange purple pink
-frontend backend
-staging production
-euro dollar pound yen
-kilometre mile metre
-week hour minute second day month year
+hot warm cool cold; love hate dislike loathe; like hate dislike loathe; buy sell; start finish stop quit; open close
+hire fire dismiss; marry divorce; accept reject refuse decline; allow forbid; win lose; arrive leave; send receive get
+give take; borrow lend; read write; add remove; enable disable; import export; encrypt decrypt; increase decrease
+raise lower; push pull; start end; succeed fail; remember forget; before after; above below; over under; from to
+left right; north south east west; up down; inside outside; first last; early late; old new young; big small
+tall short long; fast slow; high low; rich poor; cheap expensive; easy hard difficult; safe dangerous; good bad
+better worse; best worst; more less fewer; strong weak; light heavy dark; thick thin; full empty; true false wrong
+same different; public private; open closed; active inactive; alive dead; single married divorced widowed; local remote
+online offline; internal external; dry wet; clean dirty; happy sad; healthy ill; male female
+mother father sister brother son daughter husband wife aunt uncle cousin grandmother grandfather; boy girl; man woman
+breakfast lunch dinner supper; spring summer autumn fall winter
+red blue green yellow black white brown grey gray orange purple pink; frontend backend; staging production
+euro dollar pound yen; kilometre mile metre; week hour minute second day month year
 """
 
 # Markers, which set the role of the next words. A strong marker is a content word too.

@@ -249,7 +249,7 @@ def _format_changes(changes: Sequence[MemoryStateChange]) -> list[tuple[str, lis
     lines = [
         (
             f"{one.at:%Y-%m-%d} {one.state.lower()}: {_format_description(one.name)} "
-            f"(`{short_id(one.memory_id)}`; {one.because})"
+            f"(`{short_id(one.memory_id)}`; {one.reason})"
         )
         for one in changes[-MAX_LISTED:]
     ]

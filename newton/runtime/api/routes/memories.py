@@ -249,6 +249,6 @@ def _to_state_change(change: TransitionRecord) -> StateChangeInfo:
         from_state=change.from_state,
         to_state=change.to_state,
         event=change.event,
-        reason=change.because,
+        reason=change.reason,
         origin=change.origin,
     )

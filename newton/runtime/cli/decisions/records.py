@@ -227,7 +227,7 @@ def _format_decision(decision: DecisionDetail, history: list[TransitionRecord]) 
         yield from draw_links(decision_id, decision.links)
     yield "History"
     yield f"  {decision.memory.created_at:%Y-%m-%d %H:%M}  recorded ({decision.memory.origin})"
-    yield from (f"  {step.at:%Y-%m-%d %H:%M}  {step.to_state}: {step.because} ({step.origin})" for step in history)
+    yield from (f"  {step.at:%Y-%m-%d %H:%M}  {step.to_state}: {step.reason} ({step.origin})" for step in history)
 
 
 def _format_ruling(ruling: dict[str, str]) -> str:

@@ -139,7 +139,7 @@ def _format_transition(transition: TransitionRecord) -> str:
         if transition.from_state == transition.to_state
         else f"{transition.from_state} → {transition.to_state}"
     )
-    return f"{transition.at:%Y-%m-%d %H:%M}  {states}  {transition.event}: {transition.because} ({transition.origin})"
+    return f"{transition.at:%Y-%m-%d %H:%M}  {states}  {transition.event}: {transition.reason} ({transition.origin})"
 
 
 def _format_record(record: MemoryDetail, details: Mapping[str, str]) -> str:

@@ -209,7 +209,7 @@ def _format_version(
     version: IdentityVersion, before: Sequence[UUID], lines_by_id: Mapping[UUID, TenetRecord]
 ) -> list[str]:
     what = f"rolled back to {version.restored}" if version.restored else version.change
-    why = f": {version.because}" if version.because else ""
+    why = f": {version.reason}" if version.reason else ""
     changed = diff_tenets(before, version.standing)
     return [
         f"{version.version:>4}  {version.at:%Y-%m-%d %H:%M}  {what} ({version.trust}, {version.origin}){why}",
@@ -248,7 +248,7 @@ def _version_to_json(
         "trust": version.trust,
         "change": version.change,
         "restored": version.restored,
-        "because": version.because,
+        "because": version.reason,
         "came": [
             {"tenet_id": str(one), "part": lines_by_id[one].part, "words": lines_by_id[one].words}
             for one in changed.added
