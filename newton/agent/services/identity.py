@@ -9,13 +9,7 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.heart.identity import identity_store
-from newton.heart.identity.identity_store import (
-    IdentityEdit,
-    IdentityVersion,
-    MessageRef,
-    TenetProposal,
-    TenetRecord,
-)
+from newton.heart.identity.identity_store import IdentityEdit, IdentityVersion, MessageRef, TenetProposal, TenetRecord
 from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
 from newton.heart.identity.tenets import Identity, IdentityPart, Tenet
 from newton.memory.hygiene import clean_text
