@@ -1,1 +1,1 @@
-"""The bundled agent: a turn is context, model, record."""
+"""One agent: it runs turns, offers services on its memory, and maintains that memory in the background."""

@@ -11,7 +11,7 @@ from newton.db.queries import load
 
 SQL = load("newton.agent", "events.sql")
 
-RETENTION = timedelta(days=7)  # a reader that was away longer starts over
+RETENTION = timedelta(days=7)  # older events are deleted when a new one is published
 CHANNEL = "newton_events"  # NOTIFY payload: the agent with new events
 
 EVENT_TYPES: Mapping[str, str] = {
@@ -73,7 +73,7 @@ EVENT_TYPES: Mapping[str, str] = {
 
 
 class AgentEvent(NamedTuple):
-    """An event. The payload holds ids and numbers, never a person's words."""
+    """An event. The payload contains ids, numbers and states, never text of a person."""
 
     number: int
     type: str
@@ -82,9 +82,9 @@ class AgentEvent(NamedTuple):
 
 
 def publish(type_: str, data: Mapping[str, object], *, agent_id: UUID, now: datetime) -> None:
-    """Publish an event (`noun.participle`) when the open transaction commits. `data` is JSON.
+    """Publish an event (`noun.participle`) when the open transaction commits. `data` must be JSON-serializable.
 
-    It is written last, because it takes the agent's event lock.
+    The event is written at the end of the transaction, because the write locks the agent's events.
     """
     if type_ not in EVENT_TYPES:
         raise ValueError(f"{type_} is not in EVENT_TYPES")
@@ -99,7 +99,7 @@ def publish(type_: str, data: Mapping[str, object], *, agent_id: UUID, now: date
 
 
 def clear(*, agent_id: UUID, now: datetime) -> None:
-    """Delete all events of the agent when the open transaction commits; one event records that."""
+    """Delete all events of the agent when the open transaction commits, and publish `agent.erased`."""
 
     async def write(tx: Tx) -> None:
         await SQL["clear"].execute(tx, agent_id=agent_id, cleared_at=now)
@@ -114,7 +114,7 @@ async def read_after(tx: Tx, number: int, *, agent_id: UUID, limit: int = 500) -
 
 
 async def get_last_number(tx: Tx, *, agent_id: UUID) -> int:
-    """Return the number of the last event; 0 without events."""
+    """Return the number of the last event, or 0 if there is none."""
     row = await SQL["get_last_number"].fetch_one(tx, agent_id=agent_id)
     assert row is not None
     return row["number"]

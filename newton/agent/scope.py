@@ -1,7 +1,7 @@
-"""Database, clock, rules and caller identity, shared by all services of one agent."""
+"""The scope of one agent and caller, shared by all services: database, clock, thresholds, origin and trust."""
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentScope:
-    """One agent and its caller. The composition root creates one per agent; services narrow it with `at`.
+    """One agent and its caller. The composition root creates one for each agent, and one for each interface with `at`.
 
-    `origin` names the interface of a call ("cli", "http", "mcp", "job embed"), `trust` the tier of what the caller
-    says. Code sets both; a model never does.
+    `origin` names the interface of a call ("cli", "http", "mcp", "job embed"), `trust` the trust tier of the caller's
+    text. Code sets both; a model never does.
     """
 
     agent_id: UUID
@@ -36,11 +36,11 @@ class AgentScope:
     trust: Trust = "user"
 
     def at(self, origin: str, trust: Trust | None = None) -> "AgentScope":
-        """Return this scope for a call through another interface."""
+        """Return a copy of this scope for a call through another interface."""
         return replace(self, origin=origin, trust=trust or self.trust)
 
     def within(self, tx: Tx) -> "AgentScope":
-        """Return this scope joined to an open transaction: `transaction()` then yields `tx` and commits nothing."""
+        """Return a copy of this scope inside an open transaction: `transaction()` yields `tx` and does not commit."""
         return replace(self, db=NestedDatabase(tx, self.agent_id))
 
     def now(self) -> datetime:
@@ -50,8 +50,14 @@ class AgentScope:
         """Open a transaction that sees only this agent's rows. See `Database.transaction`."""
         return self.db.transaction(self.agent_id, snapshot=snapshot)
 
+    @asynccontextmanager
+    async def write(self, trust: Trust | None = None) -> AsyncGenerator[tuple[Tx, LifecycleContext]]:
+        """Open a transaction together with the write context of its start."""
+        async with self.transaction() as tx:
+            yield tx, self.write_context(trust)
+
     def write_context(self, trust: Trust | None = None) -> LifecycleContext:
-        """Return the origin, trust and time of a write. `trust` defaults to that of the scope."""
+        """Return the origin, trust and time for a write. `trust` defaults to the trust of the scope."""
         return LifecycleContext(
             agent_id=self.agent_id,
             now=self.clock.now(),
@@ -62,5 +68,5 @@ class AgentScope:
         )
 
     def publish(self, type_: str, payload: Mapping[str, object]) -> None:
-        """Append an event when the open transaction commits. See `events.publish`."""
+        """Publish an event when the open transaction commits. See `events.publish`."""
         events.publish(type_, payload, agent_id=self.agent_id, now=self.clock.now())

@@ -203,8 +203,8 @@ async def test_censors_and_procedures_are_told_with_what_changed(story: Story) -
     ]
     assert found.procedures == (("tea", 4, 0, 3, 1, 1, 0),)
     said = assess(found)
-    assert "Turned out not to work: tea." in said.concerns
-    assert "Rewrite what does not work: `newton procedures show tea`." in said.recommendations
+    assert "Procedures that became ineffective: tea." in said.concerns
+    assert "Rewrite the procedure that does not work: `newton procedures show tea`." in said.recommendations
 
 
 async def test_facts_are_confirmed_superseded_and_disproved(story: Story) -> None:

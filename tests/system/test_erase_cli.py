@@ -36,7 +36,7 @@ def test_what_came_with_newton_was_told_of_nobody(home: Path) -> None:
     assert typed(home, "remember", TOLD, "--agent", "four").returncode == 0
     refused = typed(home, "erase", "--subject", "Nobody", "--agent", "four")
     assert refused.returncode == 2
-    assert "Nothing is told of 'Nobody'" in refused.stderr
+    assert "Nothing is stored about 'Nobody'" in refused.stderr
 
 
 @pytest.mark.parametrize("words", [["erase", "--everything", "--yes"], ["export", "-"]])

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.growth import rules as appraising
 from newton.agent.growth.report import GrowthReport, PeriodMetric, build_growth_report
 from newton.agent.growth.rules import GrowthAssessment, assess
 from newton.brain.draft import NEAR_COSINE, ReviewedDecision, Verdict
@@ -204,7 +203,7 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
         (
             lambda: told(brain(*went("success", 20, sure=0.3))),
             ADVICE,
-            "State more confidence; what came of each is shown by `newton calibration`.",
+            "State more confidence: `newton calibration` compares stated confidence with outcomes.",
         ),
         (lambda: told(repeating(10, 2)), WEAK, "20 % of 10 decisions repeat a mistake; the target is under 10 %."),
         (
@@ -212,19 +211,19 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
             STRONG,
             "1 decision was near a known failure, and each answered it.",
         ),
-        (lambda: told(repeating(10, 1, shown=2)), ADVICE, "2 decisions were shown a failure and went on without a"),
+        (lambda: told(repeating(10, 1, shown=2)), ADVICE, "2 decisions were shown a similar failure and did not"),
         (lambda: told(repeating(9, 0, missing=2)), ADVICE, "2 decisions have no vector, so repeated mistakes"),
         (lambda: told(brain(overdue=3)), ADVICE, "3 decisions wait for an outcome: `newton decisions list --due`."),
-        (lambda: told(brain(number=2)), ADVICE, "No decision was judged; say what became of one"),
+        (lambda: told(brain(number=2)), ADVICE, "No decision was reviewed; record an outcome"),
         (lambda: told(brain(), heart(met=CensorCounts(10, 1, 0, 0))), STRONG, "Censors were right 90 % of 10 times."),
         (lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))), WEAK, "Censors were right only 85 % of 20 times"),
         (
             lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))),
             ADVICE,
-            "Retire or narrow the censors that were wrong",
+            "Retire or narrow the censors with false positives",
         ),
-        (lambda: told(brain(), heart(changed("EFFECTIVE", "tea"))), STRONG, "Proved to work: tea."),
-        (lambda: told(brain(), heart(changed("INEFFECTIVE", "tea"))), WEAK, "Turned out not to work: tea."),
+        (lambda: told(brain(), heart(changed("EFFECTIVE", "tea"))), STRONG, "Procedures that became effective: tea."),
+        (lambda: told(brain(), heart(changed("INEFFECTIVE", "tea"))), WEAK, "Procedures that became ineffective: tea."),
         (
             lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 3, 0, 0, 0))),
             STRONG,
@@ -235,7 +234,7 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
             WEAK,
             "Only 20 % of 10 facts were confirmed",
         ),
-        (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 2, 0, 0, 0))), ADVICE, "Say which facts are so"),
+        (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 2, 0, 0, 0))), ADVICE, "Confirm the facts"),
     ],
 )
 def test_a_rule_says_its_sentence(report: Callable[[], GrowthAssessment], where: str, said: str) -> None:
@@ -254,7 +253,7 @@ def test_the_brier_score_is_said_to_rise_or_fall_only_for_certain() -> None:
 
 def test_a_repeated_mistake_is_named_with_what_to_do() -> None:
     (advice,) = told(repeating(30, 1)).recommendations
-    assert advice.startswith("Look at what failed before: `newton decisions show 00000063`")
+    assert advice.startswith("Read the earlier failure: `newton decisions show 00000063`")
     assert told(repeating(10, 1)).concerns == ()
     assert told(repeating(10, 0, answered=1, shown=1)).strengths == ()
 
@@ -272,13 +271,7 @@ def test_too_little_says_nothing() -> None:
 
 def test_a_procedure_counts_by_what_it_is_in_the_end() -> None:
     said = told(brain(), heart(changed("INEFFECTIVE", "tea", days=3), changed("EFFECTIVE", "tea")))
-    assert (said.strengths, said.concerns) == (("Proved to work: tea.",), ())
-
-
-def test_every_rule_says_when_it_holds() -> None:
-    rules = (*appraising.STRENGTHS, *appraising.CONCERNS, *appraising.RECOMMENDATIONS)
-    assert len(set(rules)) == len(rules)
-    assert all(rule.__doc__ for rule in rules)
+    assert (said.strengths, said.concerns) == (("Procedures that became effective: tea.",), ())
 
 
 def full() -> GrowthReport:

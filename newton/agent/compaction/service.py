@@ -4,12 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from newton.agent.compaction.block_summarizer import (
-    BlockSummarizer,
-    CallBudget,
-    ModelCircuitBreaker,
-    merge_summaries,
-)
+from newton.agent.compaction.block_summarizer import BlockSummarizer, CallBudget, ModelCircuitBreaker, merge_summaries
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
@@ -166,11 +161,7 @@ class CompactionService:
                 made = []
             self.on_event(
                 CompactionProgressed(
-                    strategy=strategy.name,
-                    processed=number,
-                    total=len(blocks),
-                    saved=saved,
-                    time=self.scope.now(),
+                    strategy=strategy.name, processed=number, total=len(blocks), saved=saved, time=self.scope.now()
                 )
             )
 

@@ -1,4 +1,4 @@
-"""Metrics of an agent's development: a period beside the one before it. Pure."""
+"""Metrics of an agent's development in a period, compared with the period before it. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,22 +9,23 @@ from newton.brain.calibration.bias import ConfidenceBias, compute_bias
 from newton.brain.calibration.series import FloatArray, ForecastSeries, sort_by_time, to_series
 from newton.brain.calibration.trend import WINDOW_SIZE, CalibrationTrend, compute_trend, fit_slope
 from newton.brain.draft import ReviewedDecision
-from newton.brain.growth_queries import DecisionGrowth as Decided
+from newton.brain.growth_queries import DecisionGrowth
 from newton.brain.queries import DecisionSummary
 from newton.brain.repeated_mistakes import RepeatReport
-from newton.heart.growth_queries import MemoryGrowth as Lived
-from newton.heart.growth_queries import MemoryStateChange, ProcedureCounts
+from newton.heart.growth_queries import MemoryGrowth, MemoryStateChange, ProcedureCounts
 from newton.memory.time_expressions import ReportPeriods
 
 # Below this a single case moves a share by more than 20 points.
 MIN_SAMPLES = 5
+MIN_SLOPE_SAMPLES = 2 * WINDOW_SIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodMetric:
-    """A count, a share in [0, 1] or a score, of this period and the one before; None where undefined.
+    """A count, a share in [0, 1] or a score of this period and the one before; None where undefined.
 
-    `n` and `n_before` are the sample sizes; a value from fewer than `fewest` is not reliable. A count is its own n.
+    `n` and `n_before` are the sample sizes; for a count, the count itself. A value from fewer than `fewest` is not
+    reliable.
     """
 
     kind: Literal["count", "share", "score", "signed"]
@@ -48,12 +49,13 @@ class PeriodMetric:
 class GrowthMetrics:
     """Metrics of two periods.
 
-    `made` counts decisions by decision time, `judged` by review time: `accuracy` (a partial outcome counts half),
-    `brier` and `bias` are of the latter; `slope` is of all decisions up to the end, per 100 decisions. `near` counts
-    decisions near a known failure; some `answered` it, to some it was only `shown`, and `repeated` is the share of the
-    rest among all comparable decisions. `precision` is the share of censor activations not reported as false positives,
-    `succeeded` that of rated procedure uses with success, and `confirmed` that of all facts at the end of the period
-    that were confirmed.
+    `made` counts decisions by decision time, `judged` by review time. `accuracy` (a partial outcome counts half),
+    `brier` and `bias` are computed from the latter; `slope` is the trend of the Brier score per 100 decisions, over the
+    whole record. `near` counts decisions similar to a known failure: those that `answered` it, those that were only
+    `shown` it, and the rest, whose share among all comparable decisions is `repeated`.
+
+    `precision` is the share of censor activations (`met`) not reported as false positives, `succeeded` the share of
+    rated procedure uses with success, and `confirmed` the share of confirmed facts at the end of the period.
     """
 
     made: PeriodMetric
@@ -85,8 +87,11 @@ class GrowthMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthReport:
-    """A growth report without its text. `bias` is of the period, `trend` of the whole record (None if too short);
-    `overdue` are the decisions overdue the longest, `state_changes` those of the period."""
+    """The data of a growth report.
+
+    `bias` is computed from the period and `trend` from the whole record; each is None if there is too little data.
+    `overdue` lists the decisions that are overdue the longest, `state_changes` the state changes in the period.
+    """
 
     periods: ReportPeriods
     metrics: GrowthMetrics
@@ -98,30 +103,30 @@ class GrowthReport:
     state_changes: tuple[MemoryStateChange, ...]
 
 
-def build_growth_report(periods: ReportPeriods, brain: Decided, heart: Lived) -> GrowthReport:
+def build_growth_report(periods: ReportPeriods, brain: DecisionGrowth, heart: MemoryGrowth) -> GrowthReport:
     """Compute the report of both periods."""
-    judged = sort_by_time(brain.reviewed)
-    now = [one for one in judged if periods.is_current(one.reviewed_at)]
-    changed = tuple(one for one in heart.state_changes if periods.is_current(one.at))
+    reviewed = sort_by_time(brain.reviewed)
+    now = [decision for decision in reviewed if periods.is_current(decision.reviewed_at)]
+    changes = [change for change in heart.state_changes if periods.is_current(change.at) and change.kind != "fact"]
     return GrowthReport(
         periods=periods,
         metrics=GrowthMetrics(
             **_decision_metrics(periods, brain),
-            **_score_metrics(periods, judged),
+            **_score_metrics(periods, reviewed),
             **_censor_metrics(periods, heart),
             **_procedure_metrics(periods, heart),
             **_fact_metrics(periods, heart),
         ),
         bias=compute_bias(to_series(now)),
-        trend=compute_trend(judged, to_series(judged)),
+        trend=compute_trend(reviewed, to_series(reviewed)),
         repeats=brain.now.repeats,
         overdue=brain.overdue,
         procedures=heart.procedures,
-        state_changes=tuple(one for one in changed if one.kind != "fact"),
+        state_changes=tuple(changes),
     )
 
 
-def _decision_metrics(periods: ReportPeriods, brain: Decided) -> dict[str, PeriodMetric]:
+def _decision_metrics(periods: ReportPeriods, brain: DecisionGrowth) -> dict[str, PeriodMetric]:
     now, before = brain.now.repeats, brain.before.repeats
     return {
         "made": _count_metric(brain.now.made, brain.before.made),
@@ -138,10 +143,11 @@ def _shown_count(repeats: RepeatReport) -> int:
 
 
 def _score_metrics(periods: ReportPeriods, decisions: Sequence[ReviewedDecision]) -> dict[str, PeriodMetric]:
-    """Compute accuracy, Brier score, bias and slope; the slope needs all earlier decisions."""
-    now = to_series([one for one in decisions if periods.is_current(one.reviewed_at)])
-    before = to_series([one for one in decisions if periods.is_previous(one.reviewed_at)])
-    whole, until = to_series(decisions), to_series([one for one in decisions if one.reviewed_at < periods.start])
+    """Compute accuracy, Brier score, bias and slope; the slope is fitted to all decisions until the end of a period."""
+    now = to_series([decision for decision in decisions if periods.is_current(decision.reviewed_at)])
+    before = to_series([decision for decision in decisions if periods.is_previous(decision.reviewed_at)])
+    earlier = to_series([decision for decision in decisions if decision.reviewed_at < periods.start])
+    whole = to_series(decisions)
     n, n_before = len(now), len(before)
 
     def score(
@@ -150,46 +156,52 @@ def _score_metrics(periods: ReportPeriods, decisions: Sequence[ReviewedDecision]
         first, second = (float(column(pairs).mean()) if len(pairs) else None for pairs in (now, before))
         return PeriodMetric(kind=kind, now=first, before=second, n=n, n_before=n_before, fewest=fewest)
 
-    steep, was = (fit_slope(of.squared_errors).per_100 if len(of) >= 2 * WINDOW_SIZE else None for of in (whole, until))
+    def slope(series: ForecastSeries) -> float | None:
+        return fit_slope(series.squared_errors).per_100 if len(series) >= MIN_SLOPE_SAMPLES else None
+
     return {
         "judged": _count_metric(n, n_before),
         "accuracy": score("share", lambda pairs: pairs.outcome, MIN_SAMPLES),
         "brier": score("score", lambda pairs: pairs.squared_errors, MIN_SAMPLES),
         "bias": score("signed", lambda pairs: pairs.gap, biases.MIN_REVIEWS_FOR_BIAS),
         "slope": PeriodMetric(
-            kind="signed", now=steep, before=was, n=len(whole), n_before=len(until), fewest=2 * WINDOW_SIZE
+            kind="signed",
+            now=slope(whole),
+            before=slope(earlier),
+            n=len(whole),
+            n_before=len(earlier),
+            fewest=MIN_SLOPE_SAMPLES,
         ),
     }
 
 
-def _censor_metrics(periods: ReportPeriods, heart: Lived) -> dict[str, PeriodMetric]:
-    met, wrong, met_before, wrong_before = heart.censors
+def _censor_metrics(periods: ReportPeriods, heart: MemoryGrowth) -> dict[str, PeriodMetric]:
+    met, false, met_before, false_before = heart.censors
     return {
         "met": _count_metric(met, met_before),
-        "false_positives": _count_metric(wrong, wrong_before),
-        "precision": _share_metric((met - wrong, met), (met_before - wrong_before, met_before)),
+        "false_positives": _count_metric(false, false_before),
+        "precision": _share_metric((met - false, met), (met_before - false_before, met_before)),
         "escalated": _change_metric(periods, heart, "censor", "ESCALATED"),
         "retired": _change_metric(periods, heart, "censor", "RETIRED"),
     }
 
 
-def _procedure_metrics(periods: ReportPeriods, heart: Lived) -> dict[str, PeriodMetric]:
-    successes, failures = sum(one.successes for one in heart.procedures), sum(one.failures for one in heart.procedures)
-    well, badly = (
-        sum(one.successes_before for one in heart.procedures),
-        sum(one.failures_before for one in heart.procedures),
-    )
+def _procedure_metrics(periods: ReportPeriods, heart: MemoryGrowth) -> dict[str, PeriodMetric]:
+    def total(field: str) -> int:
+        return sum(getattr(counts, field) for counts in heart.procedures)
+
+    successes, successes_before = total("successes"), total("successes_before")
     return {
-        "uses": _count_metric(
-            sum(one.uses for one in heart.procedures), sum(one.uses_before for one in heart.procedures)
+        "uses": _count_metric(total("uses"), total("uses_before")),
+        "succeeded": _share_metric(
+            (successes, successes + total("failures")), (successes_before, successes_before + total("failures_before"))
         ),
-        "succeeded": _share_metric((successes, successes + failures), (well, well + badly)),
         "effective": _change_metric(periods, heart, "procedure", "EFFECTIVE"),
         "ineffective": _change_metric(periods, heart, "procedure", "INEFFECTIVE"),
     }
 
 
-def _fact_metrics(periods: ReportPeriods, heart: Lived) -> dict[str, PeriodMetric]:
+def _fact_metrics(periods: ReportPeriods, heart: MemoryGrowth) -> dict[str, PeriodMetric]:
     facts = heart.facts
     return {
         "learnt": _count_metric(facts.learnt, facts.learnt_before),
@@ -200,9 +212,9 @@ def _fact_metrics(periods: ReportPeriods, heart: Lived) -> dict[str, PeriodMetri
     }
 
 
-def _change_metric(periods: ReportPeriods, heart: Lived, kind: str, state: str) -> PeriodMetric:
-    ats = [one.at for one in heart.state_changes if (one.kind, one.state) == (kind, state)]
-    return _count_metric(sum(map(periods.is_current, ats)), sum(map(periods.is_previous, ats)))
+def _change_metric(periods: ReportPeriods, heart: MemoryGrowth, kind: str, state: str) -> PeriodMetric:
+    times = [change.at for change in heart.state_changes if (change.kind, change.state) == (kind, state)]
+    return _count_metric(sum(map(periods.is_current, times)), sum(map(periods.is_previous, times)))
 
 
 def _count_metric(now: int, before: int) -> PeriodMetric:
@@ -211,12 +223,12 @@ def _count_metric(now: int, before: int) -> PeriodMetric:
 
 def _share_metric(now: tuple[int, int], before: tuple[int, int]) -> PeriodMetric:
     """Compute a share from (part, whole) pairs."""
-    (part, whole), (former, n_before) = now, before
+    (part, whole), (part_before, whole_before) = now, before
     return PeriodMetric(
         kind="share",
         now=part / whole if whole else None,
-        before=former / n_before if n_before else None,
+        before=part_before / whole_before if whole_before else None,
         n=whole,
-        n_before=n_before,
+        n_before=whole_before,
         fewest=MIN_SAMPLES,
     )

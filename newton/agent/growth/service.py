@@ -1,4 +1,4 @@
-"""Growth reports, read in one transaction."""
+"""Growth reports of an agent, each read in one transaction."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,22 +20,22 @@ class GrowthService:
     scope: AgentScope
 
     async def report_weeks(self, weeks: int = 1) -> GrowthReport:
-        """Report the last `weeks` and as many before them. Raises InputError if below 1."""
+        """Report the last `weeks` weeks, compared with as many before. Raises InputError if `weeks` is out of range."""
         if not 1 <= weeks * 7 <= MAX_DAYS:
             raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 or more, such as 4.")
         now = self.scope.now()
         return await self._build_report(now - timedelta(weeks=weeks), now)
 
     async def report_since(self, start: datetime) -> GrowthReport:
-        """Report from `start`, and an equal period before it. Raises InputError for a future start."""
+        """Report the time since `start`, compared with an equal period before. Raises InputError for a future time."""
         now = self.scope.now()
         if not timedelta(0) < now - start <= timedelta(days=MAX_DAYS):
-            raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date that has passed.")
+            raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date in the past.")
         return await self._build_report(start, now)
 
     async def _build_report(self, start: datetime, now: datetime) -> GrowthReport:
         periods = ReportPeriods(start - (now - start), start, now)
         async with self.scope.transaction() as tx:
-            decided = await brain.read_growth(tx, periods, agent_id=self.scope.agent_id)
-            lived = await heart.read_growth(tx, periods, agent_id=self.scope.agent_id)
-        return build_growth_report(periods, decided, lived)
+            decisions = await brain.read_growth(tx, periods, agent_id=self.scope.agent_id)
+            memories = await heart.read_growth(tx, periods, agent_id=self.scope.agent_id)
+        return build_growth_report(periods, decisions, memories)

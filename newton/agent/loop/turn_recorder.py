@@ -156,11 +156,7 @@ class TurnRecorder:
     async def _append_lines(self, tx: Tx, lines: Sequence[Message]) -> tuple[Sequence[StoredMessage], UUID | None]:
         """Return the new messages and the memory of the last one; duplicates at the same time are skipped."""
         stored = await sessions.append(
-            tx,
-            lines,
-            session_id=self.session_id,
-            ctx=self.scope.write_context(),
-            sizes=self.sizes,
+            tx, lines, session_id=self.session_id, ctx=self.scope.write_context(), sizes=self.sizes
         )
         memory_ids = await working_set_store.add_messages(tx, [p.position for p in stored], scope=self._session_scope())
         return stored, memory_ids[-1] if memory_ids else None

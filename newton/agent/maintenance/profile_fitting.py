@@ -42,8 +42,7 @@ class ProfileFitter:
         base = get_profile(self.profiles, name)
         if not base.weights.nonzero or base.combine != "sum":
             raise InputError(
-                f"{name!r} has no weights to fit.",
-                hint="Choose a profile with weights: see `newton profiles show`.",
+                f"{name!r} has no weights to fit.", hint="Choose a profile with weights: see `newton profiles show`."
             )
         async with self.scope.transaction() as tx:
             known = await training_data.load_cases(

@@ -1,6 +1,7 @@
-"""Curation of memories by a person: confirm, correct, mark as core, forget, and inspect their history."""
+"""Curation of memories: confirm, correct, mark as core, forget, and read their history."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -10,6 +11,7 @@ from newton.db.pool import Tx
 from newton.errors import ConflictError
 from newton.heart.facts import attributes, fact_store
 from newton.heart.facts.fact_store import NewFact
+from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.forgetting import forget
 from newton.memory.hygiene import clean_name, clean_text, validate_time
@@ -19,113 +21,102 @@ from newton.memory.transitions import AppliedTransition, TransitionRecord, list_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurationService:
-    """Curation for one agent. A memory is named by its id or the end of it."""
+    """Curation for one agent. A memory is identified by its id or an id suffix."""
 
     scope: AgentScope
 
     async def get(self, memory_ref: str) -> tuple[MemoryDetail, list[TransitionRecord], dict[str, str]]:
-        """Return a memory in full, its state transitions, and the other attributes of a fact."""
+        """Return a memory in full, its state transitions, and for a fact its other fields."""
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
-            found = await read_memory(tx, memory_id, agent_id=self.scope.agent_id)
+            memory = await read_memory(tx, memory_id, agent_id=self.scope.agent_id)
             changes = await list_transitions(tx, agent_id=self.scope.agent_id, memory_id=memory_id)
-            told = (
-                await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
-                if found.kind == "fact"
-                else {}
-            )
-        return found, changes, told
+            if memory.kind != "fact":
+                return memory, changes, {}
+            return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
 
     async def resolve(self, memory_ref: str) -> UUID:
-        """Return the id of the memory with that id or id suffix. Raises as `get`."""
+        """Return the full id of a memory. Raises as `resolve_id`."""
         async with self.scope.transaction() as tx:
             return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
-        """Return the transitions made through this interface since a moment."""
+        """List the state transitions caused through this interface since a time."""
         async with self.scope.transaction() as tx:
             return await list_applied_since(tx, since, agent_id=self.scope.agent_id, origin=self.scope.origin)
 
     async def confirm(self, memory_ref: str) -> bool:
-        """Confirm a fact. Return False if this interface has confirmed it today.
+        """Confirm a fact. Return False if it was confirmed through this interface today already.
 
         Raises ConflictError for a retracted fact.
         """
-        now = self.scope.now()
-        source = f"{self.scope.origin} {now:%Y-%m-%d}"
-        async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
-            await fact_store.ensure_not_inactive(tx, memory_id, ctx=self.scope.write_context())
-            counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=self.scope.write_context())
+        async with self._memory(memory_ref) as (tx, ctx, memory_id):
+            source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
+            await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
+            counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=ctx)
             self._publish("memory.confirmed", memory_id, counted=counted)
             return counted
 
     async def mark_core(self, memory_ref: str) -> None:
         """Mark a fact as core. Raises as `confirm`."""
-        async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
-            await fact_store.ensure_not_inactive(tx, memory_id, ctx=self.scope.write_context())
-            await fact_store.mark_core(tx, memory_id, ctx=self.scope.write_context())
+        async with self._memory(memory_ref) as (tx, ctx, memory_id):
+            await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
+            await fact_store.mark_core(tx, memory_id, ctx=ctx)
             self._publish("memory.marked_core", memory_id)
 
     async def supersede(self, memory_ref: str, content: str, *, at: datetime | None = None) -> UUID:
         """Supersede a fact with a new statement of the same subject and attribute; return the new id."""
-        async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
-            await self._ensure_current(tx, memory_id)
-            subject, attribute = await fact_store.read_subject_and_attribute(
-                tx, memory_id, agent_id=self.scope.agent_id
-            )
-            told = NewFact(
+        async with self._memory(memory_ref) as (tx, ctx, memory_id):
+            if (await read_memory(tx, memory_id, agent_id=ctx.agent_id)).state == "SUPERSEDED":
+                hint = "Supersede the current fact instead: `newton show` names it."
+                raise ConflictError(f"The fact {short_id(memory_id)} is superseded already.", hint=hint)
+            subject, attribute = await fact_store.read_subject_and_attribute(tx, memory_id, agent_id=ctx.agent_id)
+            valid_from = validate_time(at) if at else ctx.now
+            fact = NewFact(
                 ref=str(new_id()),
                 content=clean_text(content),
-                valid_from=validate_time(at) if at else self.scope.now(),
+                valid_from=valid_from,
                 subject=subject,
                 attribute=attribute,
             )
-            await fact_store.add_facts(tx, [told], ctx=self.scope.write_context())
-            new = await fact_store.find_fact_id(tx, told, agent_id=self.scope.agent_id)
-            await fact_store.supersede(tx, memory_id, by_fact=new, ctx=self.scope.write_context())
-            self._publish("memory.superseded", memory_id, superseded_by=str(new))
-        return new
-
-    async def _ensure_current(self, tx: Tx, memory_id: UUID) -> None:
-        found = await read_memory(tx, memory_id, agent_id=self.scope.agent_id)
-        if found.state == "SUPERSEDED":
-            raise ConflictError(
-                f"The fact {short_id(memory_id)} is superseded already.",
-                hint="Supersede the current fact instead: `newton show` names it.",
-            )
+            await fact_store.add_facts(tx, [fact], ctx=ctx)
+            fact_id = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
+            await fact_store.supersede(tx, memory_id, by_fact=fact_id, ctx=ctx)
+            self._publish("memory.superseded", memory_id, superseded_by=str(fact_id))
+            return fact_id
 
     async def retract(self, memory_ref: str) -> None:
-        """Mark a fact as never true."""
-        async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
-            await fact_store.retract(tx, memory_id, ctx=self.scope.write_context())
+        """Retract a fact that was never true."""
+        async with self._memory(memory_ref) as (tx, ctx, memory_id):
+            await fact_store.retract(tx, memory_id, ctx=ctx)
             self._publish("memory.retracted", memory_id)
 
     async def list_attributes(self) -> dict[str, bool]:
-        """Return every known attribute, and whether it is single-valued."""
+        """Return the known attributes, each with True if it is single-valued."""
         async with self.scope.transaction() as tx:
             return await attributes.list_attributes(tx, agent_id=self.scope.agent_id)
 
     async def set_cardinality(self, attribute: str, *, single_valued: bool) -> None:
-        """Set whether an attribute is single-valued. Existing facts do not change."""
+        """Declare an attribute single-valued or multi-valued. Existing facts do not change."""
         async with self.scope.transaction() as tx:
-            named = clean_name(attribute, what="attribute")
-            await attributes.set_cardinality(tx, named, agent_id=self.scope.agent_id, single=single_valued)
+            name = clean_name(attribute, what="attribute")
+            await attributes.set_cardinality(tx, name, agent_id=self.scope.agent_id, single=single_valued)
             self.scope.publish("attribute.declared", {"single_valued": single_valued})
 
     async def forget(self, memory_refs: Sequence[str], *, include_derived: bool, reason: str) -> list[UUID]:
-        """Permanently delete memories; return the ids of all that were deleted."""
-        async with self.scope.transaction() as tx:
-            memory_ids = [await resolve_id(tx, one, agent_id=self.scope.agent_id) for one in memory_refs]
-            gone = await forget(
-                tx, memory_ids, derived=include_derived, reason=clean_text(reason), ctx=self.scope.write_context()
-            )
-            about = {"memory_ids": [str(one) for one in memory_ids], "forgotten": len(gone)}
-            self.scope.publish("memory.forgotten", about)
-            return gone
+        """Permanently delete memories; return the ids of all deleted memories."""
+        async with self.scope.write() as (tx, ctx):
+            memory_ids = [await resolve_id(tx, memory_ref, agent_id=ctx.agent_id) for memory_ref in memory_refs]
+            deleted = await forget(tx, memory_ids, derived=include_derived, reason=clean_text(reason), ctx=ctx)
+            payload = {"memory_ids": [str(memory_id) for memory_id in memory_ids], "forgotten": len(deleted)}
+            self.scope.publish("memory.forgotten", payload)
+            return deleted
 
-    def _publish(self, type_: str, memory_id: UUID, **more: object) -> None:
-        self.scope.publish(type_, {"memory_id": str(memory_id), **more})
+    @asynccontextmanager
+    async def _memory(self, memory_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
+        """Open a transaction with its write context and the id of a memory. Raises as `resolve_id`."""
+        async with self.scope.write() as (tx, ctx):
+            yield tx, ctx, await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
+
+    def _publish(self, type_: str, memory_id: UUID, **details: object) -> None:
+        self.scope.publish(type_, {"memory_id": str(memory_id), **details})

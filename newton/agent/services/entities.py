@@ -1,4 +1,4 @@
-"""Entities: the people and things an agent knows by name."""
+"""Entities of an agent: named people and things, and their relations."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,13 @@ class EntityService:
     scope: AgentScope
 
     async def list_entities(self, *, limit: int) -> list[tuple[EntitySummary, float]]:
-        """Return the most salient entities with their salience."""
-        now = self.scope.now()
-        async with self.scope.transaction() as tx:
-            known = await entity_store.list_entities(tx, agent_id=self.scope.agent_id, limit=limit)
-        return sorted(((e, e.salience_at(now)) for e in known), key=lambda pair: -pair[1])
+        """List up to `limit` entities with their salience, highest first."""
+        async with self.scope.write() as (tx, ctx):
+            entities = await entity_store.list_entities(tx, agent_id=ctx.agent_id, limit=limit)
+        return sorted(((entity, entity.salience_at(ctx.now)) for entity in entities), key=lambda pair: -pair[1])
 
     async def find_related_entities(self, name: str, *, depth: int) -> list[ReachedRelation]:
-        """Return entities related to `name`, nearest first. Raises NotFoundError."""
+        """Return the entities related to `name` over up to `depth` relations, nearest first. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             found = (await entity_store.load_index(tx, agent_id=self.scope.agent_id)).resolve(name)
             if found is None:

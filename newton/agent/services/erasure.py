@@ -26,8 +26,11 @@ TOKEN_LENGTH = 8  # characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePlan:
-    """Effects of an erasure: memories to delete (kind, short form), decisions that lose their text, identity lines;
-    and `related`: contexts, tasks, documents, sessions, checkpoints and forget reasons that lose text or names."""
+    """The data that an erasure affects.
+
+    `memories` are deleted (id, kind, short form); `decisions` and `tenets` lose their text. `related` are the ids and
+    kinds of contexts, tasks, documents, sessions, checkpoints and reasons from which the names are removed.
+    """
 
     agent_id: UUID
     names: tuple[str, ...]
@@ -38,10 +41,10 @@ class ErasurePlan:
 
     @property
     def token(self) -> str:
-        """Return a token of this exact plan, which confirms that the caller has seen it."""
+        """Return a hash of this plan. The caller passes it to `erase` to confirm exactly this plan."""
         ids = [*(memory_id for memory_id, _, _ in self.memories), *self.decisions, *self.tenets]
-        ids += [one for one, _ in self.related]
-        return digest(str(self.agent_id), *self.names, *(str(one) for one in ids)).hex()[:TOKEN_LENGTH]
+        ids += [related_id for related_id, _ in self.related]
+        return digest(str(self.agent_id), *self.names, *map(str, ids)).hex()[:TOKEN_LENGTH]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,80 +54,74 @@ class ErasureService:
     scope: AgentScope
 
     async def plan(self, subject: str) -> ErasurePlan:
-        """Return what erasing a subject, under all its known names, would affect."""
+        """Return the data that erasing a subject, under all its known names, would affect."""
         async with self.scope.transaction() as tx:
             return await self._plan(tx, subject)
 
     async def erase(self, subject: str, *, token: str, reason: str) -> ErasurePlan:
-        """Erase a subject in one transaction, recorded first. Return what was erased.
+        """Erase a subject and all memories derived from it in one transaction; return the plan that was carried out.
 
-        Derived memories are erased too. Raises ConflictError when `token` is not of the current plan, and InputError
-        for a reason that names the subject, because the reason is kept.
+        Raises ConflictError when `token` does not match the current plan, and InputError for a reason that contains a
+        name of the subject, because the reason is stored.
         """
-        async with self.scope.transaction() as tx:
-            found = await self._plan(tx, subject)
-            if token != found.token:
+        async with self.scope.write() as (tx, ctx):
+            plan = await self._plan(tx, subject)
+            if token != plan.token:
                 raise ConflictError(
                     "The data to erase has changed since the plan was shown.",
                     hint="Run it without --confirm again, and pass the new token.",
                 )
-            ctx, why = self.scope.write_context(), clean_text(reason, what="reason")
-            if re.search(_name_pattern(found.names), why, re.IGNORECASE):
-                raise InputError(
-                    "The reason names the subject to erase.", hint="Leave the name out: the reason is kept."
-                )
-            for decision_id in found.decisions:
-                await decisions.erase(tx, decision_id, reason=why, ctx=ctx)
-            if found.memories:
-                await forget(tx, [one[0] for one in found.memories], derived=True, reason=why, ctx=ctx)
-            await self._redact_related(tx, found, reason=why)
-            for tenet_id in found.tenets:
-                await self._erase_identity_line(tx, tenet_id, IdentityEdit(ctx=ctx, reason=why))
-            about = {name: len(getattr(found, name)) for name in ("memories", "decisions", "tenets")}
-            self.scope.publish("subject.erased", about)
-            return found
-
-    async def _redact_related(self, tx: Tx, plan: ErasurePlan, *, reason: str) -> None:
-        ids, kinds = [one for one, _ in plan.related], [kind for _, kind in plan.related]
-        noted = {"now": self.scope.now(), "reason": reason, "origin": self.scope.origin}
-        await SQL["record_forgotten"].execute(tx, agent_id=self.scope.agent_id, ids=ids, kinds=kinds, **noted)
-        await SQL["redact_references"].execute(
-            tx, agent_id=self.scope.agent_id, ids=ids, pattern=_name_pattern(plan.names)
-        )
-
-    async def _erase_identity_line(self, tx: Tx, tenet_id: UUID, edit: IdentityEdit) -> None:
-        held = {one.tenet_id for one in await identity_store.list_tenets(tx, agent_id=self.scope.agent_id) if one.words}
-        if tenet_id in held:  # erased already with another line of the same text
-            await identity_store.erase(tx, str(tenet_id), edit=edit)
+            reason, pattern = clean_text(reason, what="reason"), _name_pattern(plan.names)
+            if re.search(pattern, reason, re.IGNORECASE):
+                raise InputError("The reason names the subject to erase.", hint="Omit the name: the reason is stored.")
+            for decision_id in plan.decisions:
+                await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
+            if plan.memories:
+                await forget(tx, [memory[0] for memory in plan.memories], derived=True, reason=reason, ctx=ctx)
+            ids, kinds = [related[0] for related in plan.related], [related[1] for related in plan.related]
+            record = {"now": ctx.now, "reason": reason, "origin": ctx.origin}
+            await SQL["record_forgotten"].execute(tx, agent_id=ctx.agent_id, ids=ids, kinds=kinds, **record)
+            await SQL["redact_references"].execute(tx, agent_id=ctx.agent_id, ids=ids, pattern=pattern)
+            for tenet_id in plan.tenets:
+                await _erase_tenet(tx, tenet_id, IdentityEdit(ctx=ctx, reason=reason))
+            counts = {name: len(getattr(plan, name)) for name in ("memories", "decisions", "tenets")}
+            self.scope.publish("subject.erased", counts)
+            return plan
 
     async def erase_agent(self) -> None:
-        """Delete the agent with all its data. Access tokens remain."""
-        async with self.scope.transaction() as tx:
-            await SQL["erase_agent"].execute(tx, agent_id=self.scope.agent_id)
-            clear(agent_id=self.scope.agent_id, now=self.scope.now())
+        """Delete all data of the agent. Its access tokens remain."""
+        async with self.scope.write() as (tx, ctx):
+            await SQL["erase_agent"].execute(tx, agent_id=ctx.agent_id)
+            clear(agent_id=ctx.agent_id, now=ctx.now)
 
     async def _plan(self, tx: Tx, subject: str) -> ErasurePlan:
-        said = clean_text(subject, what="subject")
-        rows = await SQL["find_aliases"].fetch_all(tx, agent_id=self.scope.agent_id, key=normalize_name(said))
-        others = [name for row in rows for name in (row["name"], *row["aliases"])]
-        names = tuple(sorted({said, *others}))
-        keys = list({one for name in names for one in (normalize_name(name), name.casefold(), name.lower())})
+        agent_id, subject = self.scope.agent_id, clean_text(subject, what="subject")
+        rows = await SQL["find_aliases"].fetch_all(tx, agent_id=agent_id, key=normalize_name(subject))
+        names = tuple(sorted({subject, *(name for row in rows for name in (row["name"], *row["aliases"]))}))
+        keys = list({key for name in names for key in (normalize_name(name), name.casefold(), name.lower())})
         pattern = _name_pattern(names)
-        about = await SQL["find_memories_about"].fetch_all(
-            tx, agent_id=self.scope.agent_id, keys=keys, pattern=pattern, shipped=procedures.DISK_ORIGIN
+        memories = await SQL["find_memories_about"].fetch_all(
+            tx, agent_id=agent_id, keys=keys, pattern=pattern, shipped=procedures.DISK_ORIGIN
         )
-        tenets = await SQL["find_tenets"].fetch_all(tx, agent_id=self.scope.agent_id, pattern=pattern)
-        beside = await SQL["find_other_records"].fetch_all(tx, agent_id=self.scope.agent_id, pattern=pattern)
-        if not about and not tenets and not beside:
-            raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists the names.")
+        tenets = await SQL["find_tenets"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
+        related = await SQL["find_other_records"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
+        if not memories and not tenets and not related:
+            raise InputError(f"Nothing is stored about {subject!r}.", hint="`newton entities` lists the known names.")
         return ErasurePlan(
-            agent_id=self.scope.agent_id,
+            agent_id=agent_id,
             names=names,
-            memories=[tuple(row) for row in about if row["kind"] != "decision"],
-            decisions=[row["memory_id"] for row in about if row["kind"] == "decision"],
+            memories=[tuple(row) for row in memories if row["kind"] != "decision"],
+            decisions=[row["memory_id"] for row in memories if row["kind"] == "decision"],
             tenets=[row["tenet_id"] for row in tenets],
-            related=[tuple(row) for row in beside],
+            related=[tuple(row) for row in related],
         )
+
+
+async def _erase_tenet(tx: Tx, tenet_id: UUID, edit: IdentityEdit) -> None:
+    """Erase a line of the identity, unless it was erased together with another line of the same text."""
+    tenets = await identity_store.list_tenets(tx, agent_id=edit.ctx.agent_id)
+    if any(tenet.tenet_id == tenet_id and tenet.words for tenet in tenets):
+        await identity_store.erase(tx, str(tenet_id), edit=edit)
 
 
 def _name_pattern(names: Sequence[str]) -> str:

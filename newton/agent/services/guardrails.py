@@ -1,9 +1,9 @@
-"""Guardrails of an agent: list, evaluate, and change them. Only a person may change them."""
+"""Guardrails of an agent: list and evaluate them, and let a person change them."""
 
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from newton.agent.scope import AgentScope
@@ -19,64 +19,56 @@ from newton.memory.hygiene import clean_text
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,59}")
 MAX_TEXT_CHARS = 500  # of a message or a description
 
-# Interfaces that only a person uses. An agent that could change its guardrails would have none.
+# Interfaces that only people use: an agent must not change its own guardrails.
 PERSONAL_ORIGINS = frozenset({"cli"})
 
 
 @functools.cache
 def load_file_guardrails(extra_dir: Path | None) -> dict[str, Guardrail]:
-    """Load the packaged guardrails and those of `extra_dir`, cached.
-
-    Raises ConfigError naming file and line.
-    """
+    """Load the packaged guardrails and those of `extra_dir`, cached. Raises ConfigError that names file and line."""
     return load_guardrails(validate_expression, extra_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailService:
-    """Guardrails of one agent. `file_guardrails` holds those of the files by name."""
+    """Guardrails of one agent. `file_guardrails` are the guardrails from files, by name."""
 
     scope: AgentScope
     file_guardrails: Mapping[str, Guardrail]
 
     async def evaluate(self, tx: Tx, draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
         """Evaluate every guardrail in force on a draft."""
-        return evaluate(
-            await guardrail_store.list_in_force(tx, self.file_guardrails, self.scope.agent_id), draft, track_record
-        )
+        rules = await guardrail_store.list_in_force(tx, self.file_guardrails, self.scope.agent_id)
+        return evaluate(rules, draft, track_record)
 
     async def list_guardrails(self) -> list[GuardrailStatus]:
-        """Return the guardrails in force, and retired ones of the files."""
+        """List the guardrails in force, and the retired guardrails from files."""
         async with self.scope.transaction() as tx:
             return await guardrail_store.list_all(tx, self.file_guardrails, self.scope.agent_id)
 
     async def add(self, rule: GuardrailRule) -> AddStatus:
-        """Add a rule, or replace the one of that name. Raises InputError for an invalid rule."""
-        ctx = self._edit_context()
-        checked = _validate_rule(rule)
+        """Add a rule, or replace the rule of the same name. Raises InputError for an invalid rule."""
+        ctx, rule = self._edit_context(), _validate_rule(rule)
         async with self.scope.transaction() as tx:
-            added = await guardrail_store.add(tx, checked, self.file_guardrails, ctx=ctx)
-            self._publish("added")
-            return added
+            status = await guardrail_store.add(tx, rule, self.file_guardrails, ctx=ctx)
+            self.scope.publish("guardrail.added", {})
+            return status
 
     async def retire(self, name: str) -> None:
-        """Retire a guardrail, a file's too. Raises NotFoundError."""
+        """Disable a guardrail for this agent, also one from a file. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             await guardrail_store.retire(tx, name, self.file_guardrails, ctx=ctx)
-            self._publish("retired")
+            self.scope.publish("guardrail.retired", {})
 
     async def restore(self, name: str) -> bool:
-        """Restore a file's guardrail to its file version; False if it is in force. Raises NotFoundError."""
+        """Restore a guardrail from its file; return False if it is in force already. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             restored = await guardrail_store.restore(tx, name, self.file_guardrails, ctx=ctx)
             if restored:
-                self._publish("restored")
+                self.scope.publish("guardrail.restored", {})
             return restored
-
-    def _publish(self, event: str) -> None:
-        self.scope.publish(f"guardrail.{event}", {})
 
     def _edit_context(self) -> EditContext:
         if self.scope.origin not in PERSONAL_ORIGINS:
@@ -91,19 +83,11 @@ def _validate_rule(rule: GuardrailRule) -> GuardrailRule:
             hint="Start with a lowercase letter, then lowercase letters, digits, - and _; at most 60 characters.",
         )
     validate_expression(rule.expression)
-    message = _clean_text(rule.message, "message")
     description = _clean_text(rule.description, "description") if rule.description else ""
-    return GuardrailRule(
-        name=rule.name,
-        expression=rule.expression,
-        severity=rule.severity,
-        message=message,
-        description=description,
-        source="own",
-    )
+    return replace(rule, message=_clean_text(rule.message, "message"), description=description, source="own")
 
 
 def _clean_text(text: str, what: str) -> str:
     if len(text) > MAX_TEXT_CHARS:
-        raise InputError(f"The {what} has {len(text):,} characters.", hint=f"{MAX_TEXT_CHARS} is the most.")
+        raise InputError(f"The {what} has {len(text):,} characters.", hint=f"The maximum is {MAX_TEXT_CHARS}.")
     return clean_text(text, what=what)

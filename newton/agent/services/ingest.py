@@ -21,7 +21,7 @@ FileCallback = Callable[[Path], None]
 
 @dataclass(slots=True)
 class IngestReport:
-    """The result of an ingestion. `refused` maps unreadable files to reasons."""
+    """Numbers of documents and of new, kept and replaced passages, and the errors of unreadable files."""
 
     new: int = 0
     kept: int = 0
@@ -44,21 +44,20 @@ class IngestService:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def find_documents(self, path: Path, *, follow: bool = False) -> DocumentPaths:
-        """Return the documents under a path; `follow` follows symbolic links.
+        """Return the documents under a path, and the skipped symbolic links unless `follow` is True.
 
-        Raises InputError when there are no documents and no links that were skipped.
+        Raises InputError when there are neither.
         """
         found = await asyncio.to_thread(list_documents, path, follow=follow)
         if not any(found):
-            raise InputError(
-                f"{path} contains no documents.", hint="Supported formats are Markdown, text, HTML and PDF."
-            )
+            hint = "Supported formats are Markdown, text, HTML and PDF."
+            raise InputError(f"{path} contains no documents.", hint=hint)
         return found
 
     async def ingest(
         self, paths: Sequence[Path], *, trust: Trust, progress: FileCallback = lambda path: None
     ) -> IngestReport:
-        """Ingest new or changed documents; unreadable ones are reported and skipped."""
+        """Ingest new or changed documents, each in its own transaction. Unreadable files are reported and skipped."""
         report = IngestReport()
         for path in paths:
             try:
@@ -66,36 +65,30 @@ class IngestService:
             except InputError as error:
                 report.refused.append(error)
             else:
-                source = DocumentSource(
-                    ref=str(path.resolve()), title=redact_secrets(document.title), format=document.format
-                )
-                async with self.scope.transaction() as tx:
-                    taken = await documents.replace_passages(tx, source, chunks, ctx=self.scope.write_context(trust))
-                    self._publish(taken)
-                report.add(taken)
+                title = redact_secrets(document.title)
+                source = DocumentSource(ref=str(path.resolve()), title=title, format=document.format)
+                report.add(await self._replace_passages(source, chunks, trust))
             progress(path)
         return report
 
     async def mark_missing(self, folder: Path) -> list[str]:
-        """Mark ingested documents under `folder` that no longer exist; return their paths."""
+        """Remove the passages of ingested documents under `folder` that no longer exist; return their paths."""
         known = {document.ref: document for document in await self.list_documents() if document.passages}
-        gone = [known[ref] for ref in await asyncio.to_thread(_missing_refs, folder, list(known))]
-        for document in gone:
-            source = DocumentSource(ref=document.ref, title=document.title, format=document.format)
-            async with self.scope.transaction() as tx:
-                self._publish(await documents.replace_passages(tx, source, [], ctx=self.scope.write_context("user")))
-        return [document.ref for document in gone]
+        missing = await asyncio.to_thread(_missing_refs, folder, list(known))
+        for ref in missing:
+            source = DocumentSource(ref=ref, title=known[ref].title, format=known[ref].format)
+            await self._replace_passages(source, [], "user")
+        return missing
 
     async def list_documents(self) -> list[documents.DocumentSummary]:
-        """Return every ingested document."""
+        """List all ingested documents."""
         async with self.scope.transaction() as tx:
             return await documents.list_documents(tx, agent_id=self.scope.agent_id)
 
     def _read_document(self, path: Path) -> tuple[LoadedDocument, list[TextChunk]]:
         if not _has_utf8_name(path):
-            raise InputError(
-                f"The name of {os.fsencode(path).decode(errors='replace')} is not UTF-8.", hint="Rename the file."
-            )
+            name = os.fsencode(path).decode(errors="replace")
+            raise InputError(f"The name of {name} is not UTF-8.", hint="Rename the file.")
         document = read_document(path)
         chunks = split_passages(
             document.sections,
@@ -107,19 +100,24 @@ class IngestService:
             chunk._replace(text=redact_secrets(chunk.text), heading=redact_secrets(chunk.heading)) for chunk in chunks
         ]
 
-    def _publish(self, result: IngestResult) -> None:
-        if result.new or result.replaced:
-            about = {"new": result.new, "kept": result.kept, "replaced": result.replaced}
-            self.scope.publish("document.ingested", about)
+    async def _replace_passages(
+        self, source: DocumentSource, chunks: Sequence[TextChunk], trust: Trust
+    ) -> IngestResult:
+        async with self.scope.write(trust) as (tx, ctx):
+            result = await documents.replace_passages(tx, source, chunks, ctx=ctx)
+            if result.new or result.replaced:
+                payload = {"new": result.new, "kept": result.kept, "replaced": result.replaced}
+                self.scope.publish("document.ingested", payload)
+            return result
 
 
 def _missing_refs(folder: Path, refs: Sequence[str]) -> list[str]:
-    """Return the refs under the folder whose file does not exist."""
+    """Return the refs under `folder` whose file does not exist."""
     root = folder.resolve()
     paths = [Path(ref) for ref in refs if Path(ref).is_absolute() and Path(ref).is_relative_to(root)]
     return [str(path) for path in paths if not path.exists()]
 
 
 def _has_utf8_name(path: Path) -> bool:
-    """Return whether the file name is valid UTF-8; the file system allows any bytes."""
+    """Return whether the path is valid UTF-8; the file system allows any bytes."""
     return str(path.resolve()).encode(errors="ignore").decode() == str(path.resolve())

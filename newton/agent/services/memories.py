@@ -1,9 +1,9 @@
-"""Operations on memories: remember and recall."""
+"""Remember and recall: store facts and episodes, and search all memories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
@@ -20,16 +20,13 @@ from newton.memory.memory import ARCHIVED, RECALLABLE_KINDS, Kind
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
 
-if TYPE_CHECKING:
-    pass
-
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDraft:
-    """A fact to store: `confidence` from 0 to 1, `importance` from 0 to 10, times with a time zone."""
+    """A fact to store. `confidence` is from 0 to 1, `importance` from 0 to 10; times must have a time zone."""
 
     content: str
     subject: str | None = None
@@ -41,7 +38,7 @@ class FactDraft:
 
 
 class RememberResult(NamedTuple):
-    """Result of `remember`: the memory of the fact, and whether it is new."""
+    """The status and the id of a stored memory."""
 
     status: FactOutcome
     memory_id: UUID
@@ -54,46 +51,40 @@ class MemoryService:
     scope: AgentScope
 
     async def remember(self, fact: FactDraft) -> RememberResult:
-        """Store a fact, or confirm it if the same text is known.
+        """Store a fact, or confirm it if a fact with this text exists.
 
         Raises InputError for an empty text, a name of several lines, a number out of range, a time without a zone or an
         end before the start, and ConflictError for a retracted fact.
         """
-        sure = fact.confidence
-        if sure is not None and not 0 <= sure <= 1:
-            raise InputError(f"A confidence of {sure} is out of range.", hint="Give a number from 0 to 1.")
-        told = NewFact(
+        if fact.confidence is not None and not 0 <= fact.confidence <= 1:
+            raise InputError(f"A confidence of {fact.confidence} is out of range.", hint="Give a number from 0 to 1.")
+        new_fact = NewFact(
             ref=str(new_id()),
             content=clean_text(fact.content),
             subject=clean_name(fact.subject, what="subject") if fact.subject is not None else None,
             attribute=clean_name(fact.attribute, what="attribute") if fact.attribute is not None else None,
-            confidence=sure,
+            confidence=fact.confidence,
             importance=normalize_importance(fact.importance),
             valid_from=_with_timezone(fact.at) or self.scope.now(),
             valid_to=_with_timezone(fact.until),
         )
-        async with self.scope.transaction() as tx:
-            learnt = await fact_store.add_facts(tx, [told], ctx=self.scope.write_context())
-            known = await fact_store.find_fact_id(tx, told, agent_id=self.scope.agent_id)
-            await fact_store.ensure_not_inactive(tx, known, ctx=self.scope.write_context())
-            return self._publish(RememberResult(learnt[0], known), "fact")
+        async with self.scope.write() as (tx, ctx):
+            (status,) = await fact_store.add_facts(tx, [new_fact], ctx=ctx)
+            memory_id = await fact_store.find_fact_id(tx, new_fact, agent_id=ctx.agent_id)
+            await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
+            return self._publish(RememberResult(status, memory_id), "fact")
 
     async def remember_episode(
         self, content: str, *, title: str, occurred_at: datetime | None = None
     ) -> RememberResult:
         """Store an episode."""
-        when = _with_timezone(occurred_at) or self.scope.now()
-        experience = NewEpisode(
-            ref=str(new_id()),
-            title=clean_name(title, what="title"),
-            content=clean_text(content),
-            started_at=when,
-            ended_at=when,
-        )
-        async with self.scope.transaction() as tx:
-            await episodes.add_episodes(tx, [experience], ctx=self.scope.write_context())
-            known = await episodes.find_episode_id(tx, experience, agent_id=self.scope.agent_id)
-            return self._publish(RememberResult("new", known), "episode")
+        at = _with_timezone(occurred_at) or self.scope.now()
+        title, content = clean_name(title, what="title"), clean_text(content)
+        episode = NewEpisode(ref=str(new_id()), title=title, content=content, started_at=at, ended_at=at)
+        async with self.scope.write() as (tx, ctx):
+            await episodes.add_episodes(tx, [episode], ctx=ctx)
+            memory_id = await episodes.find_episode_id(tx, episode, agent_id=ctx.agent_id)
+            return self._publish(RememberResult("new", memory_id), "episode")
 
     async def recall(
         self,
@@ -104,12 +95,12 @@ class MemoryService:
         include_quarantined: bool = False,
         as_of: datetime | None = None,
     ) -> RecallResult:
-        """Return the `limit` memories most relevant to a text. External ones are included only on request.
+        """Return the `limit` memories most relevant to a text; quarantined memories only with `include_quarantined`.
 
-        Superseded facts rank lower, retracted ones are left out. `as_of` searches the memory as it was at that moment.
+        Superseded facts rank lower; retracted facts are left out. `as_of` searches the memory as it was at that time.
         """
         if limit < 1:
-            raise InputError(f"A limit of {limit} finds nothing.", hint="Give 1 or more.")
+            raise InputError(f"The limit of {limit} is too small.", hint="Give 1 or more.")
         if "artifact" in kinds:
             raise InputError(
                 "Artifacts can be recalled only in their own session.",
@@ -117,7 +108,7 @@ class MemoryService:
             )
         if limit > MAX_RECALL_LIMIT:
             raise InputError(f"A limit of {limit:,} is too large.", hint=f"Give at most {MAX_RECALL_LIMIT:,}.")
-        asked = clean_text(text, what="question")
+        query = clean_text(text, what="question")
         width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
         search = MemorySearch(
             db=self.scope.db,
@@ -127,20 +118,19 @@ class MemoryService:
             excluded_states={"INACTIVE", "RETIRED", ARCHIVED},
             moment=_with_timezone(as_of),
         )
-        recalled = await recall(asked, embedder=self.scope.embedder, search=search)
-        shown = [found for found in recalled.memories if not found.repeats_query(asked)]
+        recalled = await recall(query, embedder=self.scope.embedder, search=search)
+        memories = [found for found in recalled.memories if not found.repeats_query(query)][:limit]
         if as_of is None:
-            await self.record_access([found.memory_id for found in shown[:limit]])
-        return replace(recalled, memories=shown[:limit])
+            await self.record_access([found.memory_id for found in memories])
+        return replace(recalled, memories=memories)
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
-        """Record an access to each memory."""
-        async with self.scope.transaction() as tx:
-            await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
+        async with self.scope.write() as (tx, ctx):
+            await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
 
     def _publish(self, result: RememberResult, kind: Kind) -> RememberResult:
-        about = {"memory_id": str(result.memory_id), "kind": kind, "status": result.status}
-        self.scope.publish("memory.remembered", about)
+        payload = {"memory_id": str(result.memory_id), "kind": kind, "status": result.status}
+        self.scope.publish("memory.remembered", payload)
         return result
 
 

@@ -11,33 +11,31 @@ from uuid import UUID
 from newton.brain.draft import Verdict
 from newton.errors import ConfigError
 
-# Placeholder of the decision id in a command. Its text is never passed.
-PLACEHOLDER = "{decision}"
+PLACEHOLDER = "{decision}"  # replaced by the id of the decision; its text is never passed
 EXIT_STATUS_VERDICTS: dict[int, Verdict] = {0: "success", 1: "failure"}
 
 
 async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_seconds: float) -> Verdict | None:
-    """Run the command without a shell and return its outcome: status 0 is success, 1 failure.
+    """Run the command without a shell and return the verdict: exit status 0 is success, 1 is failure.
 
-    Returns None for any other status and after `timeout_seconds`. Raises ConfigError when the command cannot be run.
+    Returns None for any other exit status, or after `timeout_seconds`. Raises ConfigError if the command cannot be run.
     """
     if not command:
         raise ConfigError("The verifier command is empty.", hint="Correct [verifiers] in newton.toml.")
-    words = [word.replace(PLACEHOLDER, str(decision_id)) for word in command]
+    args = [arg.replace(PLACEHOLDER, str(decision_id)) for arg in command]
     try:
-        running = await asyncio.create_subprocess_exec(
-            *words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+        process = await asyncio.create_subprocess_exec(
+            *args, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"The verifier {words[:1]} cannot be run: {error}.", hint="Correct [verifiers] in newton.toml."
-        ) from None
+        hint = "Correct [verifiers] in newton.toml."
+        raise ConfigError(f"The verifier {args[:1]} cannot be run: {error}.", hint=hint) from None
     try:
         async with asyncio.timeout(timeout_seconds):
-            return EXIT_STATUS_VERDICTS.get(await running.wait())
+            return EXIT_STATUS_VERDICTS.get(await process.wait())
     except TimeoutError:
         return None
     finally:
         with suppress(ProcessLookupError):  # the whole process group
-            os.killpg(running.pid, signal.SIGKILL)
-        await running.wait()
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

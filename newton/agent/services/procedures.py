@@ -1,7 +1,8 @@
-"""Procedures of an agent: synchronized from disk, and rated by use."""
+"""Procedures of an agent: synchronize them with the files on disk, and record their uses and outcomes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.content.skills import Skill
@@ -17,44 +18,37 @@ class ProcedureService:
     scope: AgentScope
 
     async def sync_from_disk(self, skills: Mapping[str, Skill]) -> SyncReport:
-        """Synchronize the stored procedures with the folder."""
-        ctx = self.scope.at(DISK_ORIGIN, "operator").write_context()
-        async with self.scope.transaction() as tx:
+        """Synchronize the stored procedures with those read from disk."""
+        async with self.scope.at(DISK_ORIGIN, "operator").write() as (tx, ctx):
             return await procedures.sync_procedures(tx, skills, ctx=ctx)
 
     async def list_procedures(self) -> list[ProcedureVersion]:
-        """Return every version of every procedure with its record."""
+        """List all versions of all procedures with their track records."""
         async with self.scope.transaction() as tx:
             return await procedures.list_versions(tx, agent_id=self.scope.agent_id)
 
     async def get(self, name: str) -> ProcedureVersion:
-        """Return the latest version. Raises NotFoundError."""
+        """Return the latest version of a procedure. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             return await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
 
     async def record_use(self, name: str, result: ActivationResult | None) -> None:
         """Record a use, with its result if known."""
-        ctx = self.scope.write_context()
-        async with self.scope.transaction() as tx:
-            procedure = await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
+        async with self.scope.write() as (tx, ctx):
+            memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
             (activation,) = await activations.record_activations(
-                tx, "procedure", [procedure.memory_id], stage=self.scope.origin, ctx=ctx
+                tx, "procedure", [memory_id], stage=ctx.origin, ctx=ctx
             )
             if result:
-                await activations.record_result(
-                    tx, "procedure", procedure.memory_id, result, activation=activation, ctx=ctx
-                )
-            self._publish("used", procedure, result)
+                await activations.record_result(tx, "procedure", memory_id, result, activation=activation, ctx=ctx)
+            self._publish("used", memory_id, result)
 
     async def record_outcome(self, name: str, result: ActivationResult) -> None:
-        """Record the result of the last use without one. Raises NotFoundError when there is none."""
-        async with self.scope.transaction() as tx:
-            procedure = await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
-            await activations.record_result(
-                tx, "procedure", procedure.memory_id, result, ctx=self.scope.write_context()
-            )
-            self._publish("outcome_recorded", procedure, result)
+        """Record the result of the latest use without a result. Raises NotFoundError if there is none."""
+        async with self.scope.write() as (tx, ctx):
+            memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
+            await activations.record_result(tx, "procedure", memory_id, result, ctx=ctx)
+            self._publish("outcome_recorded", memory_id, result)
 
-    def _publish(self, event: str, procedure: ProcedureVersion, result: ActivationResult | None) -> None:
-        about = {"memory_id": str(procedure.memory_id), "result": result}
-        self.scope.publish(f"procedure.{event}", about)
+    def _publish(self, event: str, memory_id: UUID, result: ActivationResult | None) -> None:
+        self.scope.publish(f"procedure.{event}", {"memory_id": str(memory_id), "result": result})

@@ -1,4 +1,4 @@
-"""Working memory of a session, and contexts built from it without a query, a model or a search."""
+"""Working memory of a session, and contexts built from it without a search or a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,10 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetStats:
-    """Size of a working set, quartiles (minimum to maximum) of the hours since each memory was added and accessed, and
-    statistics by strategy."""
+    """Statistics of a working set and of the strategies used on it.
+
+    `hours_since_added` and `hours_since_accessed` are (minimum, quartiles, maximum) over its memories.
+    """
 
     items: int
     tokens: int
@@ -46,8 +48,7 @@ class WorkingSetStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingMemory:
-    """Working memory of one session. `capacity` is in tokens; `model_id` selects the stored vectors for deduplication,
-    if any."""
+    """Working memory of one session. `capacity` is in tokens; `model_id` selects the vectors for clustering, if any."""
 
     scope: AgentScope
     session_id: UUID
@@ -59,49 +60,50 @@ class WorkingMemory:
     async def create_context(
         self, strategy: str = DEFAULT_STRATEGY, max_tokens: int | None = None, *, decay_hours: float | None = None
     ) -> WorkingContext:
-        """Build a context from the working set by a strategy (a profile name), within `max_tokens` or the capacity.
+        """Build a context from the working set by a strategy (a profile name), of at most `max_tokens` or the capacity.
 
-        `decay_hours` overrides the profile's time constant. Raises NotFoundError for an unknown strategy and InputError
-        for an invalid limit or decay.
+        `decay_hours` replaces the time constant of the profile. Raises NotFoundError for an unknown strategy, and
+        InputError for an invalid limit or decay.
         """
         limit = self.capacity if max_tokens is None else max_tokens
         if not 1 <= limit <= MAX_CONTEXT_TOKENS:
             raise InputError(f"A limit of {limit:,} tokens is not possible.", hint=f"Give 1 to {MAX_CONTEXT_TOKENS:,}.")
+        agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
-            seen = await session_state.find_session_frame(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            profile = select_profile(self.profiles, strategy, frame=seen)
+            frame = await session_state.find_session_frame(tx, agent_id=agent_id, session_id=self.session_id)
+            profile = select_profile(self.profiles, strategy, frame=frame)
             profile = profile if decay_hours is None else profile.with_time_constant(decay_hours)
-            desk = await self._snapshot(tx, profile, seen)
-            made = assemble_working_context(desk, profile, max_tokens=limit)
-            await working_set_store.record_strategy_use(tx, made, strategy, agent_id=self.scope.agent_id, now=desk.now)
-        return made
+            snapshot = await self._snapshot(tx, profile, frame)
+            context = assemble_working_context(snapshot, profile, max_tokens=limit)
+            await working_set_store.record_strategy_use(tx, context, strategy, agent_id=agent_id, now=snapshot.now)
+        return context
 
     async def get_stats(self) -> WorkingSetStats:
         async with self.scope.transaction() as tx:
-            held = await working_set_store.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            used = await working_set_store.list_profile_stats(tx, agent_id=self.scope.agent_id)
+            items = await working_set_store.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            strategies = await working_set_store.list_profile_stats(tx, agent_id=self.scope.agent_id)
         now = self.scope.now()
         return WorkingSetStats(
-            items=len(held),
-            tokens=sum(found.summary_tokens + SEPARATOR_TOKENS for found in held),
+            items=len(items),
+            tokens=sum(item.summary_tokens + SEPARATOR_TOKENS for item in items),
             capacity=self.capacity,
-            hours_since_added=_quartiles([(now - found.created_at) / HOUR for found in held]),
-            hours_since_accessed=_quartiles([(now - (found.accessed_at or now)) / HOUR for found in held]),
-            strategies=tuple(used),
+            hours_since_added=_quartiles([(now - item.created_at) / HOUR for item in items]),
+            hours_since_accessed=_quartiles([(now - (item.accessed_at or now)) / HOUR for item in items]),
+            strategies=tuple(strategies),
         )
 
     async def _snapshot(self, tx: Tx, profile: Profile, frame_name: str | None) -> WorkingSetSnapshot:
-        held = await working_set_store.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+        key = {"agent_id": self.scope.agent_id, "session_id": self.session_id}
+        memories = await working_set_store.list_memories(tx, **key)
         vectors: dict[UUID, Vector] = {}
         if profile.order == "clustered" and self.model_id is not None:
-            where = {"agent_id": self.scope.agent_id, "session_id": self.session_id}
-            vectors = await working_set_store.load_vectors(tx, **where, model_id=self.model_id)
+            vectors = await working_set_store.load_vectors(tx, **key, model_id=self.model_id)
         frame = self.frames.get(frame_name) if frame_name else None
-        return WorkingSetSnapshot(memories=held, now=self.scope.now(), frame=frame, vectors=vectors)
+        return WorkingSetSnapshot(memories=memories, now=self.scope.now(), frame=frame, vectors=vectors)
 
 
 async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
-    """Return the named session, or the last one with a working set. Raises NotFoundError."""
+    """Return the id of the named session, or of the last session with a working set. Raises NotFoundError."""
     async with db.transaction(agent_id) as tx:
         if session_ref is None:
             return (await working_set_store.find_last_session(tx, agent_id=agent_id))[0]
@@ -109,8 +111,8 @@ async def find_active_session(db: Database, session_ref: str | None, *, agent_id
 
 
 def _quartiles(hours: Sequence[float]) -> tuple[float, ...]:
-    """Return minimum, quartiles and maximum; empty for no values."""
+    """Return (minimum, quartiles, maximum) rounded to 0.01; empty for no values."""
     if not hours:
         return ()
     inner = quantiles(hours, n=4, method="inclusive") if len(hours) > 1 else [hours[0]] * 3
-    return tuple(round(one, 2) for one in (min(hours), *inner, max(hours)))
+    return tuple(round(value, 2) for value in (min(hours), *inner, max(hours)))
