@@ -46,7 +46,7 @@ class RecallInput(ToolInput):
 
 
 class ExpandInput(ToolInput):
-    """Read one memory in full, with its source and its trust."""
+    """Read one memory in full by its id, with its source and its trust."""
 
     memory_id: str = Field(description="The id that a result shows, or its last letters.")
 

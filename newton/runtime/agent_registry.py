@@ -1,4 +1,4 @@
-"""The agents of one process, which share only its database and models."""
+"""The agents of one process, which share its database and models."""
 
 import asyncio
 from collections import OrderedDict
@@ -17,8 +17,8 @@ from newton.runtime.wiring import AgentServices
 if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
 
-MAX_LOADED = 256  # cached agents; each is a few objects, created in a millisecond
-READY_SECONDS = 2
+MAX_LOADED = 256  # maximum number of cached agents
+READY_SECONDS = 2  # timeout of the readiness check
 
 
 class AgentRegistry:
@@ -37,35 +37,32 @@ class AgentRegistry:
 
     async def get(self, name: str) -> AgentServices:
         """Return the services of the named agent. Raises NotFoundError when there is none."""
-        known = derive_agent_id(name)
-        if known == self.default.scope.agent_id:
+        agent_id = derive_agent_id(name)
+        if agent_id == self.default.scope.agent_id:
             return self.default
-        if known in self._agents:
-            self._agents.move_to_end(known)
-            return self._agents[known]
-        async with self._lock(known):
-            return self._agents.get(known) or self._cache(await open_for_agent(self.default, name))
+        if agent_id in self._agents:
+            self._agents.move_to_end(agent_id)
+            return self._agents[agent_id]
+        async with self._lock(agent_id):
+            return self._agents.get(agent_id) or self._cache(await open_for_agent(self.default, name))
 
     async def create(self, name: str) -> AgentServices:
-        """Return the services of the named agent, creating it if needed. `get` does not, since a typo would create
-        one."""
+        """Create the named agent unless it exists, and return its services."""
         await agents.get_or_create_agent(self.default.scope.db, name, now=self.default.scope.now())
         return await self.get(name)
 
     async def reload(self, newton: AgentServices) -> AgentServices:
-        """Recreate the services of the agent, as after a change of its embedding model. Running work keeps the old
-        ones."""
-        name = newton.settings.agent
+        """Replace the services of the agent, as after a change of its embedding model. Running tasks keep the old."""
         async with self._lock(newton.scope.agent_id):
-            made = await open_for_agent(self.default, name)
+            reloaded = await open_for_agent(self.default, newton.settings.agent)
             if newton.scope.agent_id != self.default.scope.agent_id:
-                return self._cache(made)
-            self.default = made
-        return made
+                return self._cache(reloaded)
+            self.default = reloaded
+        return reloaded
 
-    def _lock(self, key: UUID) -> asyncio.Lock:
-        """Return the lock of one agent, so that opening one does not block another."""
-        return self._locks.setdefault(key, asyncio.Lock())
+    def _lock(self, agent_id: UUID) -> asyncio.Lock:
+        """Return the lock of one agent, so that opening an agent does not block the others."""
+        return self._locks.setdefault(agent_id, asyncio.Lock())
 
     def _cache(self, newton: AgentServices) -> AgentServices:
         self._agents[newton.scope.agent_id] = newton
@@ -76,19 +73,16 @@ class AgentRegistry:
 
     @property
     def loaded_agents(self) -> list[AgentServices]:
-        """Return the cached agents."""
+        """The default agent and the cached ones."""
         return [self.default, *self._agents.values()]
 
     async def is_ready(self) -> bool:
-        """Return True when the database answers within two seconds.
-
-        One probe is pending at a time and is not cancelled: cancelling would wait for the database as well.
-        """
-        asked = self._ready_check
-        if asked is None or asked.done():
-            asked = self._ready_check = asyncio.create_task(self._ping_database())
-        await asyncio.wait({asked}, timeout=READY_SECONDS)
-        return asked.done() and asked.result()
+        """Return True when the database answers within two seconds. At most one check is pending at a time."""
+        check = self._ready_check
+        if check is None or check.done():
+            check = self._ready_check = asyncio.create_task(self._ping_database())
+        await asyncio.wait({check}, timeout=READY_SECONDS)  # cancelling the check would wait for the database
+        return check.done() and check.result()
 
     async def _ping_database(self) -> bool:
         try:

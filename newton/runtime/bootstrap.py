@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from newton.cognition.greetings import strip_greeting
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.scoring.score import check_expression
 from newton.concurrency import task_group
+from newton.content.frames import Frame
 from newton.content.package_data import data_folder
 from newton.content.packs import FrameSet, load_frame_set
 from newton.content.profiles import load_profiles
@@ -32,10 +33,11 @@ from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.agent.llm.structured import StructuredLLM
     from newton.providers.embedding import Embedder
 
-GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 triggers many collections per context
+FrameTiebreak = Callable[[str, Sequence[Frame]], Awaitable[str | None]]
+
+GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 starts many collections per context
 
 
 @asynccontextmanager
@@ -48,53 +50,57 @@ async def open_newton(
     without `create_agent` an unknown agent raises NotFoundError.
     """
     check_settings(settings)
-    outlook = load_frame_set(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
+    frame_set = _load_frame_set(settings)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         async with task_group() as tasks:
-            loading = tasks.create_task(asyncio.to_thread(load_models, settings))
+            model_task = tasks.create_task(asyncio.to_thread(load_models, settings))
             database = open_database(settings, schema=data_folder("schema"), keep_alive=long_running)
-            opening = tasks.create_task(stack.enter_async_context(database))
-        (configured, count), db = loading.result(), opening.result()
+            database_task = tasks.create_task(stack.enter_async_context(database))
+        (configured, count_tokens), db = model_task.result(), database_task.result()
         agent_id, embedder = await _resolve_agent(db, settings, configured, clock, create_agent=create_agent)
         scope = AgentScope(
             agent_id=agent_id,
             db=db,
             clock=clock,
-            count_tokens=count,
+            count_tokens=count_tokens,
             thresholds=build_thresholds(settings),
             embedder=embedder,
         )
-        own = build_structured_llm(settings, scope)
         newton = AgentServices(
             settings=settings,
             scope=scope,
             configured_embedder=configured,
-            frames=outlook.frames,
-            profiles=outlook.profiles,
-            pack=outlook.pack,
+            frames=frame_set.frames,
+            profiles=frame_set.profiles,
             skills=skills,
-            context_builder=await _contexts(scope, settings, outlook, own),
+            context_builder=await _build_contexts(scope, settings, frame_set),
         )
-        await _finish_startup(newton, skip_procedure_sync=skip_procedure_sync)
+        if not skip_procedure_sync:
+            await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
+        # full garbage collections of the loaded objects would take a fifth of the time of a context
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
         yield newton
 
 
-async def _contexts(
-    scope: AgentScope, settings: Settings, outlook: FrameSet, own: "StructuredLLM | None"
-) -> ContextBuilder:
+def _load_frame_set(settings: Settings) -> FrameSet:
+    return load_frame_set(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
+
+
+async def _build_contexts(scope: AgentScope, settings: Settings, frame_set: FrameSet) -> ContextBuilder:
     return ContextBuilder(
         db=scope.db,
         clock=scope.clock,
         count_tokens=scope.count_tokens,
-        frames=outlook.frames,
-        profiles=outlook.profiles,
+        frames=frame_set.frames,
+        profiles=frame_set.profiles,
         embedder=scope.embedder,
-        classifier=await load_or_train(outlook.frames, scope.embedder, cache=settings.home / "cache"),
+        classifier=await load_or_train(frame_set.frames, scope.embedder, cache=settings.home / "cache"),
         header_tokens=count_header_tokens(scope.count_tokens),
         source_timeout_seconds=settings.source_seconds,
-        tiebreak=own.pick_frame if own and settings.frame_tiebreak else None,
+        tiebreak=_build_tiebreak(settings, scope),
         coverage_thresholds=CoverageThresholds(min_cosine=settings.covered, min_word_share=settings.covered_words),
         artifact_policy=build_artifact_policy(settings),
         web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),
@@ -108,42 +114,38 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
         newton.scope.db, settings, newton.configured_embedder, newton.scope.clock, create_agent=False
     )
     scope = replace(newton.scope, agent_id=agent_id, embedder=embedder)
-    own = build_structured_llm(settings, scope)
-    contexts = replace(newton.context_builder, tiebreak=own.pick_frame if own and settings.frame_tiebreak else None)
+    contexts = replace(newton.context_builder, tiebreak=_build_tiebreak(settings, scope))
     if embedder is not newton.scope.embedder:
-        likeness = await load_or_train(newton.frames, embedder, cache=settings.home / "cache")
-        contexts = replace(contexts, embedder=embedder, classifier=likeness)
+        classifier = await load_or_train(newton.frames, embedder, cache=settings.home / "cache")
+        contexts = replace(contexts, embedder=embedder, classifier=classifier)
     other = replace(newton, settings=settings, scope=scope, context_builder=contexts)
     await other.procedures(DISK_ORIGIN).sync_from_disk(other.skills)
     return other
+
+
+def _build_tiebreak(settings: Settings, scope: AgentScope) -> FrameTiebreak | None:
+    """Return the model call that selects between uncertain frames, or None when it is disabled or has no model."""
+    llm = build_structured_llm(settings, scope)
+    return llm.pick_frame if llm and settings.frame_tiebreak else None
 
 
 async def _resolve_agent(
     db: Database, settings: Settings, configured: "Embedder | None", clock: Clock, *, create_agent: bool = True
 ) -> "tuple[UUID, Embedder | None]":
     """Return the id of the configured agent and the embedder of its active model."""
-    named = settings.agent
-    agent_id = await (
-        agents.get_or_create_agent(db, named, now=clock.now()) if create_agent else agents.get_agent_id(db, named)
-    )
+    if create_agent:
+        agent_id = await agents.get_or_create_agent(db, settings.agent, now=clock.now())
+    else:
+        agent_id = await agents.get_agent_id(db, settings.agent)
     async with db.transaction(agent_id) as tx:
         identity = await reembedding.read_active_model(tx, agent_id=agent_id)
     return agent_id, await asyncio.to_thread(embedder_for, identity, settings, configured)
 
 
-async def _finish_startup(newton: AgentServices, *, skip_procedure_sync: bool) -> None:
-    """Sync procedures and freeze loaded objects: full garbage collections took a fifth of a context's time."""
-    if not skip_procedure_sync:
-        await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
-
-
 async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
     """Return the frame for an input, without a database."""
-    profiles = load_profiles(settings.profiles_dir, check_expression)
-    outlook = load_frame_set(profiles, settings.frames_dir, settings.pack)
+    frames = _load_frame_set(settings).frames
     embedder, _ = await asyncio.to_thread(load_models, settings)
-    likeness = await load_or_train(outlook.frames, embedder, cache=settings.home / "cache")
+    classifier = await load_or_train(frames, embedder, cache=settings.home / "cache")
     vector = (await embedder.embed([strip_greeting(text)]))[0] if embedder else None
-    return choose_frame(outlook.frames, text, vector=vector, classifier=likeness, session_frame=None)
+    return choose_frame(frames, text, vector=vector, classifier=classifier, session_frame=None)

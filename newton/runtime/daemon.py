@@ -30,20 +30,17 @@ from newton.runtime.tracing import export_traces
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
-DRAIN_SECONDS = 7
-ABORT_SECONDS, EXIT_SECONDS = 8.0, 9.5  # seconds from the stop signal until connections are dropped, and until exit
-BACKLOG = 512
-REQUEST_HEAD_SECONDS = 10  # seconds for a request head, against clients that send a byte a second
-STALLED_READER_SECONDS = 20  # seconds until a client that reads nothing is dropped
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 15.0  # seconds between attempts to reach the database
+# Seconds from the stop signal until requests are cancelled, database connections are dropped, and the process exits.
+DRAIN_SECONDS, ABORT_SECONDS, EXIT_SECONDS = 7, 8.0, 9.5
+BACKLOG = 512  # connections that wait to be accepted
+REQUEST_HEAD_SECONDS = 10  # timeout for the head of a request
+STALLED_READER_SECONDS = 20  # timeout for a client that reads nothing
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 15.0  # pauses between attempts to open the database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenOptions:
-    """The listen address. Beyond loopback it requires TLS, or a TLS proxy.
-
-    `allowed_hosts` are further permitted Host names.
-    """
+    """The listen address, TLS files, and the names in `Host` headers that are allowed besides `host` and loopback."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -54,7 +51,7 @@ class ListenOptions:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Return the permitted Host names."""
+        """The host names that requests may use."""
         return LOOPBACK_HOSTS | {self.host.lower(), *(name.lower() for name in self.allowed_hosts)}
 
     def url(self, sock: socket.socket) -> str:
@@ -71,24 +68,19 @@ class ListenOptions:
                 f"{self.host} is reachable by other machines, and tokens would be sent unencrypted.",
                 hint="Give --tls-cert and --tls-key, or --behind-proxy when a proxy in front of Newton terminates TLS.",
             )
-        self._check_certificate()
+        if self.certificate:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
+            except OSError as error:  # includes ssl.SSLError
+                raise ConfigError(
+                    f"{self.certificate} and {self.key} are not a certificate and its key: {error.strerror or error}.",
+                    hint="Give --tls-cert and --tls-key readable PEM files that belong together.",
+                ) from None
         return self
-
-    def _check_certificate(self) -> None:
-        if self.certificate is None or self.key is None:
-            return
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
-        except OSError as error:  # includes ssl.SSLError
-            raise ConfigError(
-                f"{self.certificate} and {self.key} are not a certificate and its key:  {error.strerror or error}.",
-                hint="Give --tls-cert and --tls-key two PEM files that Newton may read and that belong together.",
-            ) from None
 
 
 class _TimeoutProtocol(H11Protocol):
-    """Drops clients that stop reading or never complete a request head; each would hold a connection and its buffers
-    for ever."""
+    """Disconnects clients that stop reading or never complete a request head."""
 
     _stall_timer: asyncio.TimerHandle | None = None
     _head_timer: asyncio.TimerHandle | None = None
@@ -99,11 +91,11 @@ class _TimeoutProtocol(H11Protocol):
 
     def handle_events(self) -> None:
         super().handle_events()
-        begun = self.conn.trailing_data[0] and not (self.cycle and not self.cycle.response_complete)
-        if self._head_timer is not None and not begun:
+        is_incomplete = self.conn.trailing_data[0] and not (self.cycle and not self.cycle.response_complete)
+        if self._head_timer is not None and not is_incomplete:
             self._head_timer.cancel()
             self._head_timer = None
-        elif self._head_timer is None and begun:
+        elif self._head_timer is None and is_incomplete:
             self._head_timer = self.loop.call_later(REQUEST_HEAD_SECONDS, self.transport.abort)
 
     def pause_writing(self) -> None:
@@ -138,14 +130,13 @@ async def serve(
     settings: Settings,
     listen: ListenOptions,
     *,
-    on_message: Callable[[str], None] = lambda said: None,
+    on_message: Callable[[str], None] = lambda text: None,
     export_spans: bool = False,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then drain and exit within ten seconds. `on_message` gets the address and the
-    end."""
+    """Serve until SIGTERM or SIGINT, then drain and exit within ten seconds. `on_message` receives progress reports."""
     listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
-    token, taken = operator_token.load_or_create_token(settings.home), bind_socket(listen)
+    token, bound = operator_token.load_or_create_token(settings.home), bind_socket(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _request_stop, stop)
@@ -154,54 +145,50 @@ async def serve(
         newton = await _open_with_retry(stack, settings, stop, on_message)
         if newton is None:
             return
-        minds = AgentRegistry(newton)
-        app = create_app(minds, operator_token=token, hosts=listen.hosts)
+        agents, url = AgentRegistry(newton), listen.url(bound)
+        app = create_app(agents, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mount_mcp(app))
-        stack.enter_context(daemon_address.publish_address(settings.home, listen.url(taken)))
+        stack.enter_context(daemon_address.publish_address(settings.home, url))
         server = UvicornServer(build_uvicorn_config(app, listen))
         async with task_group() as tasks:
-            hearing = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
-            serving = tasks.create_task(server.serve(sockets=[taken]))
-            tasks.create_task(JobWorker(newton.scope.db, build_runner(minds)).work(SCHEDULES, stop))
-            on_message(
-                f"Newton serves {listen.url(taken)}. Operator token: {settings.home / operator_token.TOKEN_FILE}."
-            )
+            listener = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
+            server_task = tasks.create_task(server.serve(sockets=[bound]))
+            tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
+            on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             await stop.wait()
             asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)
             on_message("Newton is shutting down.")
-            hearing.cancel()
+            listener.cancel()
             app.state.broadcaster.close()
             server.should_exit = True
-            await serving
-            if app.state.running_turns:
-                await asyncio.wait(
-                    app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS
-                )  # they keep what was said
+            await server_task
+            if app.state.running_turns:  # they store the reply so far
+                await asyncio.wait(app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS)
 
 
 def _request_stop(stop: asyncio.Event) -> None:
-    """Stop, and exit the process even when a thread is blocked on an unresponsive server."""
+    """Set `stop`, and schedule the exit of the process in case a thread is blocked on an unresponsive server."""
     if not stop.is_set():
         stop.set()
-        leaving = Timer(EXIT_SECONDS, os._exit, (1,))  # pyright: ignore[reportPrivateUsage]  # so it is called
-        leaving.daemon = True
-        leaving.start()
+        timer = Timer(EXIT_SECONDS, os._exit, (1,))  # pyright: ignore[reportPrivateUsage]  # its documented use
+        timer.daemon = True
+        timer.start()
 
 
 @asynccontextmanager
 async def _cancel_on(stop: asyncio.Event) -> AsyncGenerator[None]:
     """Cancel the enclosed block with a TimeoutError when `stop` is set."""
+
+    async def expire() -> None:
+        await stop.wait()
+        limit.reschedule(asyncio.get_running_loop().time())
+
     async with asyncio.timeout(None) as limit:
-        watching = asyncio.create_task(_expire_on(stop, limit))
+        watcher = asyncio.create_task(expire())
         try:
             yield
         finally:
-            watching.cancel()
-
-
-async def _expire_on(stop: asyncio.Event, limit: asyncio.Timeout) -> None:
-    await stop.wait()
-    limit.reschedule(asyncio.get_running_loop().time())
+            watcher.cancel()
 
 
 async def _open_with_retry(
@@ -224,27 +211,23 @@ async def _open_with_retry(
 
 
 def bind_socket(listen: ListenOptions) -> socket.socket:
-    """Bind the listening socket, before any other startup step. Raises ConfigError when it cannot be bound."""
+    """Bind the listening socket. Raises ConfigError when the address is invalid or in use."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     try:
-        taken = socket.create_server((listen.host, listen.port), family=_family(listen.host), backlog=BACKLOG)
-        # asyncio sets TCP_NODELAY only for sockets with an explicit protocol; else two-packet responses wait 40 ms
-        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return taken
+        bound = socket.create_server((listen.host, listen.port), family=family, backlog=BACKLOG)
+        # asyncio sets TCP_NODELAY only for sockets with an explicit protocol; without it responses are delayed by 40 ms
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound
     except OverflowError:
         raise ConfigError(f"{listen.port} is not a port.", hint="Give --port a number from 0 to 65535.") from None
     except OSError as error:
         raise ConfigError(
             f"Cannot listen on {listen.host}:{listen.port}: {os.strerror(error.errno or 0)}.",
-            hint="Another daemon may run there; stop it, or give another --port.",
+            hint="Stop the program that uses the port, such as another daemon, or give another --port.",
         ) from None
 
 
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
 def build_uvicorn_config(app: object, listen: ListenOptions) -> uvicorn.Config:
-    """Return the uvicorn configuration."""
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]  # an ASGI application of another package's type
         host=listen.host,

@@ -12,7 +12,7 @@ ADDRESS_FILE = "daemon.json"
 
 
 class DaemonAddress(BaseModel):
-    """The daemon's URL and its Newton version."""
+    """The URL and the version of a running daemon."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,18 +22,18 @@ class DaemonAddress(BaseModel):
 
 @contextmanager
 def publish_address(home: Path, url: str) -> Generator[None]:
-    """Write the address file for the duration of the block. The last of several daemons wins."""
-    here = DaemonAddress(url=url, version=__version__)
-    (home / ADDRESS_FILE).write_text(here.model_dump_json() + "\n", encoding="utf-8")
+    """Write the address file for the duration of the block. The last of several daemons overwrites it."""
+    address = DaemonAddress(url=url, version=__version__)
+    (home / ADDRESS_FILE).write_text(address.model_dump_json() + "\n", encoding="utf-8")
     try:
         yield
     finally:
-        if read_address(home) == here:
+        if read_address(home) == address:
             (home / ADDRESS_FILE).unlink(missing_ok=True)
 
 
 def read_address(home: Path) -> DaemonAddress | None:
-    """Return the published address, perhaps of a killed daemon; None when there is none."""
+    """Return the content of the address file, which may be of a killed daemon, or None without a valid file."""
     try:
         return DaemonAddress.model_validate_json((home / ADDRESS_FILE).read_bytes())
     except (OSError, ValidationError):

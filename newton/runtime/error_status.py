@@ -1,4 +1,4 @@
-"""HTTP statuses and exit codes of errors, defined only here."""
+"""HTTP status, exit code and title of each error code."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,8 @@ EXIT_OK, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 class ErrorStatus(NamedTuple):
-    """`exit_code` is 1 for an external failure and 2 for a refusal; `retryable` means that a retry may succeed."""
+    """The status of an error. `exit_code` is 1 for an external failure and 2 for a refusal; after a `retryable` error
+    the same request may succeed."""
 
     http: int
     exit_code: int
@@ -15,25 +16,25 @@ class ErrorStatus(NamedTuple):
 
 
 ERROR_STATUSES: dict[str, ErrorStatus] = {
-    "newton_error": ErrorStatus(500, EXIT_REFUSED, "Newton cannot do it"),
-    "config_error": ErrorStatus(500, EXIT_REFUSED, "A setting must be changed"),
-    "invalid_input": ErrorStatus(422, EXIT_REFUSED, "The request cannot be taken"),
-    "unauthorized": ErrorStatus(401, EXIT_REFUSED, "No valid token"),
-    "forbidden": ErrorStatus(403, EXIT_REFUSED, "The token may not do that"),
-    "origin_not_allowed": ErrorStatus(403, EXIT_REFUSED, "The request comes from elsewhere"),
-    "not_found": ErrorStatus(404, EXIT_REFUSED, "There is no such thing"),
-    "conflict": ErrorStatus(409, EXIT_REFUSED, "It contradicts what is stored"),
-    "in_progress": ErrorStatus(409, EXIT_FAILED, "It is being done", retryable=True),
-    "censor_blocked": ErrorStatus(403, EXIT_REFUSED, "A censor forbids it"),
-    "guardrail_blocked": ErrorStatus(403, EXIT_REFUSED, "A guardrail forbids it"),
-    "too_large": ErrorStatus(413, EXIT_REFUSED, "The request is too large"),
-    "overloaded": ErrorStatus(429, EXIT_FAILED, "Too much at once", retryable=True),
-    "timeout": ErrorStatus(503, EXIT_FAILED, "It took too long", retryable=True),
-    "database_unavailable": ErrorStatus(503, EXIT_FAILED, "The database is away", retryable=True),
-    "schema_mismatch": ErrorStatus(500, EXIT_REFUSED, "The database is not at this version"),
-    "provider_error": ErrorStatus(502, EXIT_FAILED, "A model failed", retryable=True),
-    "token_limit_reached": ErrorStatus(429, EXIT_FAILED, "The model's tokens of today are spent"),
-    "context_window_exceeded": ErrorStatus(502, EXIT_FAILED, "The model cannot read so much"),
+    "newton_error": ErrorStatus(500, EXIT_REFUSED, "Internal error"),
+    "config_error": ErrorStatus(500, EXIT_REFUSED, "Invalid configuration"),
+    "invalid_input": ErrorStatus(422, EXIT_REFUSED, "Invalid input"),
+    "unauthorized": ErrorStatus(401, EXIT_REFUSED, "Invalid or missing token"),
+    "forbidden": ErrorStatus(403, EXIT_REFUSED, "Forbidden"),
+    "origin_not_allowed": ErrorStatus(403, EXIT_REFUSED, "Origin not allowed"),
+    "not_found": ErrorStatus(404, EXIT_REFUSED, "Not found"),
+    "conflict": ErrorStatus(409, EXIT_REFUSED, "Conflict with stored data"),
+    "in_progress": ErrorStatus(409, EXIT_FAILED, "Request in progress", retryable=True),
+    "censor_blocked": ErrorStatus(403, EXIT_REFUSED, "Blocked by a censor"),
+    "guardrail_blocked": ErrorStatus(403, EXIT_REFUSED, "Blocked by a guardrail"),
+    "too_large": ErrorStatus(413, EXIT_REFUSED, "Content too large"),
+    "overloaded": ErrorStatus(429, EXIT_FAILED, "Too many requests", retryable=True),
+    "timeout": ErrorStatus(503, EXIT_FAILED, "Timeout", retryable=True),
+    "database_unavailable": ErrorStatus(503, EXIT_FAILED, "Database unavailable", retryable=True),
+    "schema_mismatch": ErrorStatus(500, EXIT_REFUSED, "Database schema of another version"),
+    "provider_error": ErrorStatus(502, EXIT_FAILED, "Model provider error", retryable=True),
+    "token_limit_reached": ErrorStatus(429, EXIT_FAILED, "Daily token limit reached"),
+    "context_window_exceeded": ErrorStatus(502, EXIT_FAILED, "Context window exceeded"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Build the models that the settings name, loaded on first use."""
+"""Build the configured models. Their modules are imported on first use."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -26,7 +26,7 @@ def build_chat_model(settings: Settings) -> "OpenAIChat | None":
 
 
 def build_structured_llm(settings: Settings, scope: AgentScope, *, model: str | None = None) -> StructuredLLM | None:
-    """Return the structured LLM, or None without an endpoint. `model` names another model at the same endpoint."""
+    """Return the structured LLM, or None when no chat model is configured. `model` overrides its name."""
     chat = build_chat_model(settings.model_copy(update={"openai_model": model or settings.openai_model}))
     return chat and StructuredLLM(scope=scope, model=chat, tokens_per_day=settings.llm_tokens_per_day)
 
@@ -34,14 +34,13 @@ def build_structured_llm(settings: Settings, scope: AgentScope, *, model: str | 
 def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCounter) -> WebSource | None:
     if settings.search_url is None:
         return None
-    search = import_module("newton.providers.web_search").WebSearch(
-        settings.search_url, seconds=settings.source_seconds
-    )
+    web_search = import_module("newton.providers.web_search").WebSearch
+    search = web_search(settings.search_url, seconds=settings.source_seconds)
     return WebSource(search=search, db=db, count_tokens=count_tokens)
 
 
 def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
-    """Return the embedder and the token counter, loaded in parallel with the database's start."""
+    """Return the configured embedder and the token counter. Blocks while they load."""
     tokens = import_module("newton.providers.token_counter")
     tokens.preload()
     match settings.embedding:
@@ -60,7 +59,7 @@ def _load_minilm(device: str) -> "Embedder":
 
 
 class MissingEmbedder:
-    """Stands in for an active embedding model that the settings do not name."""
+    """Placeholder for an active embedding model that is not configured. Raises ProviderError on use."""
 
     def __init__(self, identity: str) -> None:
         self.identity, self.dimensions = identity, 1
@@ -68,12 +67,12 @@ class MissingEmbedder:
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         raise ProviderError(
             f"The active embedding model {self.identity} is not configured.",
-            hint="Run `newton reembed` to switch to the model of your settings.",
+            hint="Run `newton reembed` to switch to the configured model.",
         )
 
 
 def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
-    """Return the embedder of the active model: that of the settings, or another while it is active."""
+    """Return the embedder of the active model `identity`, which may differ from the configured one."""
     if configured is None or identity in (None, configured.identity):
         return configured
     if identity == import_module("newton.providers.minilm").MiniLM.identity:

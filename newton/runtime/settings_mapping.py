@@ -1,4 +1,4 @@
-"""Convert settings to the options of each component."""
+"""Convert settings to the options of components."""
 
 from datetime import timedelta
 
@@ -14,23 +14,22 @@ from newton.settings import Settings
 
 
 def check_settings(settings: Settings) -> None:
-    """Raises ConfigError for contradictory settings. Defaults adjust instead."""
+    """Raise ConfigError for contradictory settings. Defaults are never in conflict."""
     if "conversation_tokens" in settings.model_fields_set and settings.conversation_tokens > settings.window_tokens:
         raise ConfigError(
             f"Conversations of {settings.conversation_tokens:,} tokens exceed a window of {settings.window_tokens:,}.",
             hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or leave it out.",
         )
-    looked_at = build_artifact_policy(settings).candidate_count
-    if "rag_final_top_k" in settings.model_fields_set and settings.rag_final_top_k > looked_at:
+    candidates = build_artifact_policy(settings).candidate_count
+    if "rag_final_top_k" in settings.model_fields_set and settings.rag_final_top_k > candidates:
         raise ConfigError(
-            f"{settings.rag_final_top_k} artifacts cannot go into a context when {looked_at} are looked at.",
+            f"{settings.rag_final_top_k} artifacts cannot be selected from {candidates} candidates.",
             hint="Set NEWTON_RAG_FINAL_TOP_K below NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
         )
     build_summary_sizes(settings)
 
 
 def build_turn_limits(settings: Settings) -> TokenLimits:
-    """Return the token limits of one turn."""
     return TokenLimits(
         context=settings.context_tokens,
         conversation=settings.conversation_tokens,
@@ -42,15 +41,13 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
 
 
 def conversation_budget(settings: Settings) -> int:
-    """Return the limit of a conversation in a request, in local tokens."""
-    most = build_turn_limits(settings)
-    return split_window(
-        most.window, reply=most.reply, conversation=most.conversation, context=most.context
-    ).conversation
+    """Return the maximum size of a conversation in a request, in tokens of Newton's counter."""
+    limits = build_turn_limits(settings)
+    shares = split_window(limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context)
+    return shares.conversation
 
 
 def build_thresholds(settings: Settings) -> LifecycleThresholds:
-    """Return the lifecycle thresholds."""
     return LifecycleThresholds(
         core_min_sources=settings.core_sources,
         max_facts_per_attribute=settings.facts_per_attribute,
@@ -79,10 +76,10 @@ def build_chain_heads(settings: Settings) -> ChainHeadFiles:
 
 
 def build_summary_sizes(settings: Settings) -> SummarySizes:
-    """Return the chunk and summary sizes. Raises ConfigError when the overlap fills a chunk."""
+    """Return the sizes of chunks and summaries. Raises ConfigError when the overlap is as large as a chunk."""
     if settings.rag_chunk_overlap >= settings.rag_chunk_size:
         raise ConfigError(
-            f"An overlap of {settings.rag_chunk_overlap} tokens fills a chunk of {settings.rag_chunk_size}.",
+            f"Chunks of {settings.rag_chunk_size} tokens cannot overlap by {settings.rag_chunk_overlap}.",
             hint="Set NEWTON_RAG_CHUNK_OVERLAP below NEWTON_RAG_CHUNK_SIZE.",
         )
     return SummarySizes(

@@ -1,4 +1,4 @@
-"""OpenTelemetry export of spans of requests, jobs, contexts and model calls."""
+"""Export of spans (requests, jobs, contexts, model calls) with OpenTelemetry."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ from newton.errors import ConfigError
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-FLUSH_TIMEOUT_MS = 1_000  # for an unresponsive collector, at shutdown
+FLUSH_TIMEOUT_MS = 1_000  # for the last export at shutdown
 
 
 class OtelSpanTracer:
@@ -24,12 +24,10 @@ class OtelSpanTracer:
         self._extract = import_module("opentelemetry.propagate").extract
 
     def start_current_span(self, name: str, headers: Mapping[str, str]) -> "AbstractContextManager[Span]":
-        # without exception messages and tracebacks, which may quote user text
+        context = self._extract(headers) if headers else None
+        # exception messages and tracebacks may quote user text
         return self._tracer.start_as_current_span(
-            name,
-            context=self._extract(headers) if headers else None,
-            record_exception=False,
-            set_status_on_exception=False,
+            name, context=context, record_exception=False, set_status_on_exception=False
         )
 
     def start_detached_span(self, name: str) -> "Span":
@@ -38,9 +36,9 @@ class OtelSpanTracer:
 
 @asynccontextmanager
 async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
-    """Export spans over OTLP to the endpoint of the OTEL_… variables while the block runs.
+    """Export spans by OTLP during the block. The endpoint is set by the standard `OTEL_...` variables.
 
-    Raises ConfigError when the packages for it are not installed.
+    Raises ConfigError when the packages of OpenTelemetry are not installed.
     """
     if not enabled:
         yield
@@ -51,9 +49,9 @@ async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
         otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     except ImportError:
         install = f"{sys.executable} -m pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
-        raise ConfigError("The packages that write traces are missing.", hint=f"`{install}` brings them.") from None
-    given = resources.OTELResourceDetector().detect()  # OTEL_SERVICE_NAME overrides it
-    provider = sdk.TracerProvider(resource=resources.Resource({"service.name": "newton"}).merge(given))
+        raise ConfigError("The packages of OpenTelemetry are not installed.", hint=f"Run `{install}`.") from None
+    detected = resources.OTELResourceDetector().detect()  # OTEL_SERVICE_NAME overrides the name below
+    provider = sdk.TracerProvider(resource=resources.Resource({"service.name": "newton"}).merge(detected))
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
     telemetry.set_tracer(OtelSpanTracer(provider.get_tracer("newton", __version__)))
     try:

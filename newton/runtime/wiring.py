@@ -1,34 +1,21 @@
-"""The composition root: the only place where the parts meet by name."""
+"""The composition root: builds the services of one agent from its scope, settings and content files."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from newton.agent.compaction.service import CompactionService
-from newton.agent.loop.action_gate import ActionGate
-from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.maintenance.service import MaintenanceService
-from newton.agent.scope import AgentScope
 from newton.agent.services.bundles import BundleService
-from newton.agent.services.censors import CensorService
-from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
-from newton.agent.services.entities import EntityService
-from newton.agent.services.erasure import ErasureService
-from newton.agent.services.identity import IdentityService
-from newton.agent.services.memories import MemoryService
-from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.sessions import SessionService
-from newton.agent.services.tasks import TaskService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
 from newton.brain.chain_heads import ChainHeadFiles
-from newton.cognition.metrics.service import MetricsService
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
-from newton.content.packs import FramePack
 from newton.content.profiles import Profile
 from newton.content.skills import Skill
 from newton.db.pool import Tx
@@ -36,70 +23,44 @@ from newton.dialogue.compaction.progress_events import CompactionEvent
 from newton.dialogue.compaction.strategies import parse_preset
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
+from newton.runtime import settings_mapping as options
 from newton.runtime.model_factory import build_structured_llm
-from newton.runtime.settings_mapping import (
-    build_chain_heads,
-    build_similarity_thresholds,
-    build_summary_sizes,
-    build_turn_limits,
-    conversation_budget,
-)
+from newton.runtime.scope_services import ScopeServices
 from newton.runtime.transfer.agent_archive import AgentArchive
 from newton.runtime.transfer.importer import NdjsonImporter
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.agent.growth.service import GrowthService
     from newton.agent.maintenance.profile_fitting import ProfileFitter
     from newton.agent.services.guardrails import GuardrailService
     from newton.agent.services.ingest import IngestService
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
-
-T = TypeVar("T")
 EventCallback = Callable[[CompactionEvent], None]
-
-
-def _service(build: Callable[..., T]) -> Callable[["AgentServices", str], T]:
-    """Return a method that builds a service for calls from the interface `origin`."""
-    return lambda self, origin: build(scope=self.scope.at(origin))
 
 
 def _ignore(event: CompactionEvent) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentServices:
-    """All services of one agent."""
+class AgentServices(ScopeServices):
+    """All services of one agent. `origin` names the interface of the caller."""
 
     settings: Settings
-    scope: AgentScope
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
-    pack: FramePack | None = None
     configured_embedder: "Embedder | None" = None
 
     def within(self, tx: Tx) -> "AgentServices":
         """Return these services joined to an open transaction; see `AgentScope.within`."""
         return replace(self, scope=self.scope.within(tx))
 
-    memories = _service(MemoryService)
-    curation = _service(CurationService)
-    procedures = _service(ProcedureService)
-    identity = _service(IdentityService)
-    tasks = _service(TaskService)
-    entities = _service(EntityService)
-    action_gate = _service(ActionGate)
-    censors = _service(CensorService)
-    erasure = _service(ErasureService)
-    history_matcher = _service(HistoryMatcher)
-
     def guardrails(self, origin: str) -> "GuardrailService":
-        """Return the guardrails. Raises ConfigError for a guardrail file that cannot be used."""
-        # CEL takes 0.2 s to load, and most commands evaluate no decision
+        """Return the guardrails. Raises ConfigError for an invalid guardrail file."""
+        # imported late: CEL takes 0.2 s to load, and most commands evaluate no decision
         module = import_module("newton.agent.services.guardrails")
         files = module.load_file_guardrails(self.settings.guardrails_dir)
         return module.GuardrailService(scope=self.scope.at(origin), file_guardrails=files)
@@ -108,7 +69,7 @@ class AgentServices:
         return DecisionService(
             scope=self.scope.at(origin),
             gate=self.action_gate(origin),
-            evaluate_guardrails=lambda tx, choice, standing: self.guardrails(origin).evaluate(tx, choice, standing),
+            evaluate_guardrails=lambda tx, draft, record: self.guardrails(origin).evaluate(tx, draft, record),
             chain_heads=self.chain_heads,
             verifiers=self.settings.verifiers,
             verifier_seconds=self.settings.verifier_seconds,
@@ -117,49 +78,39 @@ class AgentServices:
     def bundles(self) -> BundleService:
         return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
 
-    def growth(self) -> "GrowthService":
-        return import_module("newton.agent.growth.service").GrowthService(scope=self.scope)
-
-    def metrics(self) -> MetricsService:
-        return MetricsService(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)
-
     def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.maintenance.profile_fitting")
         return module.ProfileFitter(scope=self.scope, profiles=self.profiles, frames=self.frames)
 
     def ingest(self, origin: str) -> "IngestService":
         module = import_module("newton.agent.services.ingest")
-        return module.IngestService(scope=self.scope.at(origin), sizes=build_summary_sizes(self.settings))
+        return module.IngestService(scope=self.scope.at(origin), sizes=options.build_summary_sizes(self.settings))
 
     def maintenance(self, origin: str) -> MaintenanceService:
         return MaintenanceService(
             scope=self.scope.at(origin, "agent"),
             bundle_days=self.settings.bundle_days,
-            similarity_thresholds=build_similarity_thresholds(self.settings),
+            similarity_thresholds=options.build_similarity_thresholds(self.settings),
             llm=build_structured_llm(self.settings, self.scope),
             working_days=self.settings.working_days,
-            sizes=build_summary_sizes(self.settings),
+            sizes=options.build_summary_sizes(self.settings),
         )
 
     @property
     def chain_heads(self) -> ChainHeadFiles:
-        """Return the file store that keeps the last hash of each agent's decision log outside the database."""
-        return build_chain_heads(self.settings)
+        """Return the store, outside the database, of the last hash of each agent's decision log."""
+        return options.build_chain_heads(self.settings)
 
     def importer(self) -> NdjsonImporter:
-        scope, sizes = self.scope, build_summary_sizes(self.settings)
+        scope, sizes = self.scope, options.build_summary_sizes(self.settings)
         outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
         return NdjsonImporter(scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=sizes)
 
     def archive(self) -> AgentArchive:
-        """Return the exporter and importer of the agent."""
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
 
     def compaction(self, on_event: EventCallback = _ignore) -> CompactionService:
-        """Return the conversation compaction; `on_event` receives its progress.
-
-        The summarizing model may differ from the chat model, at the same endpoint.
-        """
+        """Return the compaction of conversations. `on_event` receives its progress."""
         return CompactionService(
             scope=self.scope,
             preset=parse_preset(self.settings.compaction),
@@ -169,11 +120,8 @@ class AgentServices:
         )
 
     def sessions(self, origin: str, on_event: EventCallback = _ignore) -> SessionService:
-        return SessionService(
-            scope=self.scope.at(origin),
-            compaction=self.compaction(on_event),
-            conversation_tokens=conversation_budget(self.settings),
-        )
+        budget, compaction = options.conversation_budget(self.settings), self.compaction(on_event)
+        return SessionService(scope=self.scope.at(origin), compaction=compaction, conversation_tokens=budget)
 
     def toolset(self, origin: str) -> AgentToolset:
         return AgentToolset(
@@ -193,19 +141,18 @@ class AgentServices:
             compaction=self.compaction(on_event),
             gate=self.action_gate(origin),
             model=model,
-            limits=build_turn_limits(self.settings),
-            sizes=build_summary_sizes(self.settings),
+            limits=options.build_turn_limits(self.settings),
+            sizes=options.build_summary_sizes(self.settings),
             tools=self.toolset("agent"),
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:
         """Return the working memory of the named session, or of the last active one. Raises NotFoundError."""
-        scope = self.scope
         return WorkingMemory(
-            scope=scope,
-            session_id=await find_active_session(scope.db, session, agent_id=scope.agent_id),
+            scope=self.scope,
+            session_id=await find_active_session(self.scope.db, session, agent_id=self.scope.agent_id),
             profiles=self.profiles,
             frames=self.frames,
             capacity=self.settings.working_tokens,
-            model_id=derive_model_id(scope.embedder.identity) if scope.embedder else None,
+            model_id=derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None,
         )

@@ -221,7 +221,7 @@ async def test_what_takes_its_holder_down_each_time_is_given_up(db: Database, ag
     await mark_dead(db, moment=now)
     assert await claimed(db, "one", now) == []
     entry = (await entries(db, agent))["ten"]
-    assert entry.state == "dead" and entry.error == "whoever ran it went away each time"
+    assert entry.state == "dead" and entry.error == "the worker stopped during every attempt"
 
 
 async def test_of_runs_that_found_nothing_to_do_the_last_is_kept(db: Database, agent: UUID) -> None:

@@ -95,7 +95,7 @@ async def test_what_is_due_is_done_once_and_says_why(db: Database, agent: UUID) 
     [
         (ProviderError("The model does not answer.", hint="Wait."), "The model does not answer."),
         (ValueError("Ana said that she is ill"), "ValueError at test_worker.py:"),
-        (TimeoutError(), "it took too long"),
+        (TimeoutError(), "the run timed out"),
     ],
 )
 async def test_what_fails_waits_for_its_next_attempt_and_the_worker_goes_on(

@@ -231,7 +231,7 @@ async def test_an_agent_that_has_done_nothing_is_told_so(story: Story) -> None:
     said = assess(found)
     assert said == ((), (), ())
     for text in (shown.render_markdown(found, said, agent="ana"), shown.render_html(found, said, agent="ana")):
-        assert "too little to speak of" in text
+        assert "too few data for strengths or concerns" in text
     assert {figure["now"] for figure in figures_of(found)} == {0, None}
 
 

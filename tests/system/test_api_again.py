@@ -348,7 +348,7 @@ async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> N
 @pytest.mark.parametrize("said", ["no JSON", "[]", "{}", '{"agent": 7}', '{"type": 7, "title": "x"}'])
 async def test_a_stranger_at_the_address_of_a_daemon_is_named_as_one(said: str) -> None:
     async def respond(wire: Wire) -> None:
-        await wire.send(200 if wire.path.endswith("agent") else 404, said)
+        await wire.send(200 if wire.path.endswith("token") else 404, said)
 
     async def told(wire: Wire) -> None:
         await wire.begin_stream()
@@ -360,7 +360,7 @@ async def test_a_stranger_at_the_address_of_a_daemon_is_named_as_one(said: str) 
         Client(there.url.removesuffix("/v1"), token="x", max_attempts=1) as client,
     ):
         partner = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "read", "model": None})
-        with pytest.raises(OverloadedError, match="Newton"):
+        with pytest.raises(OverloadedError, match="not one of Newton"):
             await client.get_token_info()
         with pytest.raises(OverloadedError, match="404"):
             await client.calibration()

@@ -55,7 +55,7 @@ async def test_only_our_names_are_answered_to(api: Api) -> None:
         for header, value, status in NAMES:
             answer = await http.get("/v1/frames", headers={header: value})
             assert answer.status_code == status, value
-            assert status == 200 or answer.json()["title"] == "The request comes from elsewhere"
+            assert status == 200 or answer.json()["title"] == "Origin not allowed"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
@@ -160,7 +160,7 @@ async def test_an_export_ends_when_nothing_moves_and_not_before(api: Api, monkey
     async with api.http(await api.token("ana")) as http:
         monkeypatch.setattr(admission, "RESPONSE_SECONDS", 0)
         answer = await http.get("/v1/export")
-        assert (answer.status_code, answer.json()["title"]) == (503, "It took too long")
+        assert (answer.status_code, answer.json()["title"]) == (503, "Timeout")
     with pytest.raises(TimeoutExceededError):
         async with stall_timeout():
             await asyncio.Event().wait()

@@ -37,7 +37,7 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
     assert listed(home, "ana")["verify"]["because"] == "no decision was made yet"
     assert " s: no decision was made yet" in typed(home, "jobs", "--agent", "ana").stdout
     typed(home, "decide", "Use Postgres", "--agent", "ana", "--confidence", "0.8", "--reason", "analysis:it is there")
-    assert "all 1 records are as they were written" in typed(home, "jobs", "run", "verify", "--agent", "ana").stdout
+    assert "1 record verified, none was changed" in typed(home, "jobs", "run", "verify", "--agent", "ana").stdout
     assert listed(home, "ana")["verify"]["did"] == {"records": 1}
     assert listed(home, "bo")["verify"]["state"] is None, "another agent's runs are its own"
 

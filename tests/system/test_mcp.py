@@ -57,7 +57,7 @@ async def lived(client: Client) -> None:
     """A small life: every verb once, and what goes wrong with some."""
     offered = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(offered) == VERBS
-    assert all(tool.description and len(tool.description) > 40 for tool in offered.values())
+    assert all(tool.description and len(tool.description) >= 60 for tool in offered.values())
     hints = {name: tool.annotations for name, tool in offered.items() if tool.annotations}
     assert {name for name, hint in hints.items() if hint.read_only_hint} == {
         "recall",

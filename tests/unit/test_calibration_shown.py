@@ -60,14 +60,14 @@ def test_the_diagram_puts_stated_and_true_where_they_are() -> None:
 
 def test_the_whole_is_told_with_its_verdicts() -> None:
     told = calibration_text.render_calibration(build_calibration(overconfident(300)))
-    assert "300 decisions judged" in told
+    assert "300 decisions reviewed" in told
     assert ": overconfident" in told
     assert re.search(r"on the 100 later ones 0\.\d+ as stated", " ".join(told.split()))
     assert "  stated       50 %" in told
 
 
 def test_too_little_says_so() -> None:
-    assert calibration_text.render_calibration(build_calibration([])).startswith("Nothing was judged yet.")
+    assert calibration_text.render_calibration(build_calibration([])).startswith("No decision was reviewed yet.")
     told = calibration_text.render_calibration(build_calibration(overconfident(12)))
     assert "too few reviews to say (20 are needed)" in told
     assert "A trend needs 40 reviews; there are 12." in told

@@ -295,8 +295,8 @@ def test_tables_are_markdown_whose_columns_stand_below_each_other() -> None:
 def test_what_is_too_few_is_said_and_what_that_means() -> None:
     found = build_growth_report(PERIODS, brain(*went("success", 4)), heart())
     text = shown.render_markdown(found, assess(found), agent="ana")
-    assert re.search(r"came true +\| too few \| none +\| 4 judged \(0 before\)", text)
-    assert "Too few: a share or a score needs 5, a bias 20 reviews, a slope 40." in text
+    assert re.search(r"success rate +\| too few \| none +\| 4 reviewed \(0 before\)", text)
+    assert "'Too few' means: fewer than 5 cases for a share or score, 20 reviews for a bias, 40 reviews for a " in text
     assert "Too few" not in shown.render_markdown(full(), assess(full()), agent="ana")
 
 

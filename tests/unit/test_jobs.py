@@ -23,11 +23,11 @@ NONE_LEFT = OutboxBacklog(0, 0, None)
 def test_what_waits_for_a_model_that_is_away_says_so_and_is_no_failure() -> None:
     # R9
     away = to_embed_outcome(DrainResult(0, 0, stopped_by="connection refused"), OutboxBacklog(3, 0, None))
-    assert away == JobOutcome(reason="3 memories wait for a vector: connection refused")
+    assert away == JobOutcome(reason="3 memories are not embedded yet: connection refused")
     part = to_embed_outcome(DrainResult(5, 0, stopped_by="connection refused"), OutboxBacklog(1, 0, None))
-    assert part.reason == "1 memory waits for a vector: connection refused"
+    assert part.reason == "1 memory is not embedded yet: connection refused"
     assert part.result and part.result["embedded"] == 5
-    assert to_embed_outcome(DrainResult(2, 1), NONE_LEFT).reason == "3 memories waited for a vector"
+    assert to_embed_outcome(DrainResult(2, 1), NONE_LEFT).reason == "3 memories to embed"
     assert to_embed_outcome(DrainResult(0, 0), NONE_LEFT).result is None
     assert to_embed_outcome(DrainResult(0, 0, stopped_by="no model"), NONE_LEFT).result is None, "nobody waits for it"
 
@@ -86,6 +86,6 @@ def test_tables_that_autovacuum_keeps_up_with_are_left_alone() -> None:
 
 
 def test_what_is_kept_and_what_was_read_is_said() -> None:
-    assert describe_retention(0, 30).startswith("contexts are kept for ever, ")
-    assert describe_retention(90, 30) == "contexts are kept 90 days, what sessions have at hand 30, ended runs 30"
-    assert to_extraction_outcome(ExtractionResult(1, 2, 0, 0)).reason == "1 conversation no model had read"
+    assert describe_retention(0, 30).startswith("retention: contexts no limit, ")
+    assert describe_retention(90, 30) == "retention: contexts 90 days, working memory 30 days, runs 30 days"
+    assert to_extraction_outcome(ExtractionResult(1, 2, 0, 0)).reason == "1 conversation to process"

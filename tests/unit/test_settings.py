@@ -80,7 +80,7 @@ def test_settings_become_what_sessions_are_condensed_and_searched_by() -> None:
         chunk_tokens=200, overlap_tokens=50, max_new_messages=12, summary_tokens=90, max_new_tokens=4_000
     )
     assert build_artifact_policy(given) == ArtifactPolicy(top_k=4, rerank_candidates=0)
-    with pytest.raises(ConfigError, match="fills a chunk"):
+    with pytest.raises(ConfigError, match="cannot overlap by"):
         build_summary_sizes(load({"rag_chunk_size": 60, "rag_chunk_overlap": 60}))
 
 
@@ -113,8 +113,8 @@ def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsew
     ("given", "said"),
     [
         ({"window_tokens": 8_000, "conversation_tokens": 9_000}, "exceed a window of 8,000"),
-        ({"rag_final_top_k": 30}, "30 artifacts cannot go into a context when 20 are looked at"),
-        ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "6 artifacts .* when 5 are looked at"),
+        ({"rag_final_top_k": 30}, "30 artifacts cannot be selected from 20 candidates"),
+        ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "6 artifacts .* from 5 candidates"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(given: dict[str, int], said: str) -> None:

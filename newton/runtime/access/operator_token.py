@@ -1,4 +1,4 @@
-"""The operator's token, valid for any agent, in a file readable only by the daemon's user."""
+"""The operator's token: valid for every agent, stored in a file that only the daemon's user can read."""
 
 import hmac
 import os
@@ -12,18 +12,15 @@ TOKEN_FILE = "operator.token"
 
 
 def load_or_create_token(home: Path) -> str:
-    """Return the operator's token, creating it on first use.
-
-    Raises ConfigError when other users may read the file, or when it holds no token.
-    """
+    """Return the operator's token, creating it on first use. Raises ConfigError for an invalid or readable file."""
     path = home / TOKEN_FILE
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return _read_token(path)
     text = PREFIX + secrets.token_urlsafe(32)
-    with os.fdopen(made, "w") as file:
+    with os.fdopen(descriptor, "w") as file:
         file.write(text + "\n")
         file.flush()
         os.fsync(file.fileno())
@@ -42,5 +39,5 @@ def _read_token(path: Path) -> str:
         )
     text = path.read_text(encoding="utf-8").strip()
     if not text.startswith(PREFIX):
-        raise ConfigError(f"{path} holds no token.", hint="Delete it; the next start makes a new one.")
+        raise ConfigError(f"{path} contains no token.", hint="Delete it; the next start creates a new one.")
     return text

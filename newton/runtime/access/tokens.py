@@ -45,31 +45,23 @@ class TokenClaims(NamedTuple):
 async def create_token(
     tx: Tx, *, agent_id: UUID, name: str, scope: TokenScope, now: datetime, expires_at: datetime | None = None
 ) -> str:
-    """Create a token and return its secret, of which only the hash is stored. Raises InputError for an expiry in the
-    past, and ConflictError when an active token has that name."""
+    """Create a token and return it; only its hash is stored.
+
+    Raises InputError for an expiry in the past, and ConflictError when an active token has the name.
+    """
     if expires_at is not None and expires_at <= now:
         raise InputError("The expiry of the token is in the past.", hint="Give a time in the future, or omit it.")
     token_id = new_id()
     text = _encode_token(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
-    made = await SQL["insert_token"].fetch_one(
-        tx,
-        agent_id=agent_id,
-        token_id=token_id,
-        name=name,
-        scope=scope,
-        hash=hash_token(text),
-        now=now,
-        expires_at=expires_at,
-    )
-    if made is None:
-        raise ConflictError(
-            f"There is a token {name!r} in use.", hint=f"Choose another name, or run `newton tokens revoke {name}`."
-        )
+    row = {"token_id": token_id, "name": name, "scope": scope, "hash": hash_token(text), "expires_at": expires_at}
+    if await SQL["insert_token"].fetch_one(tx, agent_id=agent_id, now=now, **row) is None:
+        hint = f"Choose another name, or run `newton tokens revoke {name}`."
+        raise ConflictError(f"There is already an active token {name!r}.", hint=hint)
     return text
 
 
 def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
-    """Return the agent id and token id in a token, unverified; None for malformed text."""
+    """Return the agent id and the token id in a token without verification; None for a malformed one."""
     if not text.startswith(PREFIX):
         return None
     try:
@@ -82,12 +74,14 @@ def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
 
 
 async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | None:
-    """Return the claims of a token; None when it is malformed, unknown, expired or revoked. Call it in a transaction of
-    its agent, or as a single statement."""
-    claimed = parse_token_ids(text)
-    if claimed is None:
+    """Return the claims of a token; None when it is malformed, unknown, expired or revoked.
+
+    `tx` is a transaction of the token's agent, or that of a single statement.
+    """
+    ids = parse_token_ids(text)
+    if ids is None:
         return None
-    agent_id, token_id = claimed
+    agent_id, token_id = ids
     row = await SQL["authenticate"].fetch_one(tx, agent_id=agent_id, token_id=token_id, hash=hash_token(text), now=now)
     return TokenClaims(agent_id, *row) if row else None
 
@@ -98,17 +92,16 @@ async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:
 
 
 async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime) -> AgentToken:
-    """Revoke a token by id prefix or name. Raises NotFoundError and InputError."""
-    usable = [one for one in await list_tokens(tx, agent_id=agent_id) if one.revoked_at is None]
-    meant = [
-        one for one in usable if token_ref == one.name or (len(token_ref) >= 4 and one.token_id.hex.endswith(token_ref))
-    ]
-    if not meant:
-        raise NotFoundError(f"There is no token {token_ref!r} in use.", hint="List them with `newton tokens list`.")
-    if len(meant) > 1:
-        raise InputError(f"{token_ref!r} matches {len(meant)} tokens.", hint="Give the end of its id instead.")
-    await SQL["revoke_token"].execute(tx, agent_id=agent_id, token_id=meant[0].token_id, now=now)
-    return meant[0]._replace(revoked_at=now)
+    """Revoke a token by its name or the end of its id. Raises NotFoundError, and InputError for several matches."""
+    active = [one for one in await list_tokens(tx, agent_id=agent_id) if one.revoked_at is None]
+    suffix = token_ref if len(token_ref) >= 4 else None
+    matches = [one for one in active if token_ref == one.name or (suffix and one.token_id.hex.endswith(suffix))]
+    if not matches:
+        raise NotFoundError(f"There is no active token {token_ref!r}.", hint="`newton tokens list` shows the tokens.")
+    if len(matches) > 1:
+        raise InputError(f"{token_ref!r} matches {len(matches)} tokens.", hint="Give the end of the token's id.")
+    await SQL["revoke_token"].execute(tx, agent_id=agent_id, token_id=matches[0].token_id, now=now)
+    return matches[0]._replace(revoked_at=now)
 
 
 def hash_token(text: str) -> bytes:

@@ -1,10 +1,10 @@
 """The FastAPI application: routes and middleware."""
 
 from collections.abc import Set
+from operator import attrgetter
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 
 from newton import __version__
 from newton.client.connection import LOOPBACK_HOSTS
@@ -38,27 +38,9 @@ from newton.runtime.api.routes import (
     turns,
 )
 
-ROUTERS = (
-    health.router,
-    metrics.router,
-    agents.router,
-    context.router,
-    bundles.router,
-    memories.router,
-    recall.router,
-    turns.router,
-    sessions.router,
-    identity.router,
-    tasks.router,
-    decisions.router,
-    guardrails.router,
-    calibration.router,
-    frames.router,
-    imports.router,
-    exports.router,
-    jobs.router,
-    events.router,
-    openai.router,
+ROUTE_MODULES = (
+    *(health, metrics, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
+    *(decisions, guardrails, calibration, frames, imports, exports, jobs, events, openai),
 )
 
 
@@ -71,17 +53,21 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
         docs_url=None,
         redoc_url=None,
         responses={"default": {"model": problems.ProblemDetails, "description": "A problem document with a hint."}},
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=attrgetter("name"),  # the operationId is the name of the function
     )
     app.state.agents = registry
     app.state.operator_token = operator_token
     app.state.broadcaster = EventBroadcaster()
-    app.state.running_turns = set()  # the daemon waits for them on shutdown
+    app.state.running_turns = set()  # the tasks that the daemon waits for on shutdown
     app.state.metrics = PrometheusMetrics(registry)
     problems.install_error_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
-    _add_middleware(app, hosts)
+    for module in ROUTE_MODULES:
+        app.include_router(module.router)
+    app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())  # the last one added is the outermost
+    app.add_middleware(BodyMiddleware)
+    app.add_middleware(OriginCheckMiddleware, hosts=hosts)
+    app.add_middleware(RequestLogMiddleware, metrics=app.state.metrics)
+    app.openapi = lambda: build_openapi(app)
     return app
 
 
@@ -94,17 +80,3 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
             if "openai" not in operation["tags"] and "application/json" in content:  # OpenAI has its own error shape
                 content[problems.PROBLEM_MEDIA_TYPE] = content.pop("application/json")
     return schema
-
-
-def _add_middleware(app: FastAPI, hosts: Set[str]) -> None:
-    """Add the middleware; the last one added is the outermost."""
-    app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())
-    app.add_middleware(BodyMiddleware)
-    app.add_middleware(OriginCheckMiddleware, hosts=hosts)
-    app.add_middleware(RequestLogMiddleware, metrics=app.state.metrics)
-    app.openapi = lambda: build_openapi(app)
-
-
-def _operation_id(route: APIRoute) -> str:
-    """Return the operationId: the name of the function."""
-    return route.name

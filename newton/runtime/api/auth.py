@@ -21,7 +21,7 @@ INVALID_TOKEN = UnauthorizedError(
     "The request has no valid token.",
     hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` creates one.",
 )
-EMPTY_BODIES = (b"", b"{}", b"null")  # sent by clients that always send a body
+EMPTY_BODIES = (b"", b"{}", b"null")  # accepted everywhere, because some clients always send a body
 
 
 class AuthenticatedCaller:
@@ -36,10 +36,9 @@ class AuthenticatedCaller:
         return self._token is None
 
     async def is_token_valid(self, tx: Tx) -> bool:
-        """Return whether the token is still valid; for long requests."""
-        return (
-            self._token is None or await tokens.verify_token(tx, self._token, now=self.newton.scope.now()) is not None
-        )
+        """Return whether the token is still valid. Long-running requests call it repeatedly."""
+        now = self.newton.scope.now()
+        return self._token is None or await tokens.verify_token(tx, self._token, now=now) is not None
 
     def require_operator(self, reason: str) -> None:
         """Raise ForbiddenError unless the token is the operator's."""
@@ -67,16 +66,17 @@ async def get_caller(
 ) -> AuthenticatedCaller:
     """Return the caller. Raises UnauthorizedError without a valid token, InputError for an unexpected body,
     ForbiddenError when a token names another agent, and NotFoundError for an unknown agent."""
-    minds: AgentRegistry = request.app.state.agents
-    known = await authenticate(request, credentials, agent)
+    agents: AgentRegistry = request.app.state.agents
+    claims = await authenticate(request, credentials, agent)
     assert credentials is not None, "authenticate() rejects a missing token"
     await _reject_unexpected_body(request)
-    if known is None:
-        name = minds.default.settings.agent if agent is None else hygiene.clean_ref(agent, what="agent")
-        return _remember_agent(request, AuthenticatedCaller(await _get_named_agent(minds, name), "admin"))
-    return _remember_agent(
-        request, AuthenticatedCaller(await minds.get(known.agent), known.scope, token=credentials.credentials)
-    )
+    if claims is None:
+        name = agents.default.settings.agent if agent is None else hygiene.clean_ref(agent, what="agent")
+        caller = AuthenticatedCaller(await _get_named_agent(agents, name), "admin")
+    else:
+        caller = AuthenticatedCaller(await agents.get(claims.agent), claims.scope, token=credentials.credentials)
+    request.state.agent_id = caller.newton.scope.agent_id  # for the request log
+    return caller
 
 
 async def authenticate(
@@ -88,52 +88,43 @@ async def authenticate(
         raise INVALID_TOKEN
     if operator_token.is_same_token(credentials.credentials, request.app.state.operator_token):
         return None
-    known = await _verify_token(request.app.state.agents, credentials.credentials)
-    if agent is not None and agent != known.agent:
+    claims = await _verify_token(request.app.state.agents, credentials.credentials)
+    if agent is not None and agent != claims.agent:
         raise ForbiddenError(
             "The token belongs to another agent.", hint="Omit --agent or X-Newton-Agent: the token sets the agent."
         )
-    return known
+    return claims
 
 
-async def _get_named_agent(minds: AgentRegistry, name: str) -> AgentServices:
+async def _get_named_agent(agents: AgentRegistry, name: str) -> AgentServices:
     try:
-        return await minds.get(name)
+        return await agents.get(name)
     except NotFoundError as error:
-        near = difflib.get_close_matches(
-            name, [one.name for one in await list_agent_queues(minds.default.scope.db)], n=1
-        )
-        meant = f"Did you mean {near[0]!r}? " if near else ""
-        hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` creates another."
+        names = [one.name for one in await list_agent_queues(agents.default.scope.db)]
+        near = difflib.get_close_matches(name, names, n=1)
+        suggestion = f"Did you mean {near[0]!r}? " if near else ""
+        hint = f"{suggestion}`newton agents create NAME` or `POST /v1/agents` creates an agent."
         raise NotFoundError(error.what, hint=hint) from None
 
 
 async def _reject_unexpected_body(request: Request) -> None:
-    """Raise InputError for a body on an endpoint that reads none: ignoring it would hide a mistake."""
+    """Raise InputError for a body on an endpoint that reads none, because ignoring it would hide a mistake."""
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or route.body_field or "requestBody" in (route.openapi_extra or {}):
         return
     if (await request.body()).strip() not in EMPTY_BODIES:
-        raise InputError(
-            f"{request.method} {route.path_format} takes no body.",
-            hint="Omit it; `/openapi.json` describes the endpoint.",
-        )
+        what = f"{request.method} {route.path_format} takes no body."
+        raise InputError(what, hint="Omit it; `/openapi.json` describes the endpoint.")
 
 
-def _remember_agent(request: Request, caller: AuthenticatedCaller) -> AuthenticatedCaller:
-    """Store the authenticated agent for the request log."""
-    request.state.agent_id = caller.newton.scope.agent_id
-    return caller
-
-
-async def _verify_token(minds: AgentRegistry, text: str) -> tokens.TokenClaims:
+async def _verify_token(agents: AgentRegistry, text: str) -> tokens.TokenClaims:
     if tokens.parse_token_ids(text) is None:
         raise INVALID_TOKEN  # without a database query
-    async with minds.default.scope.db.single_statement() as tx:
-        known = await tokens.verify_token(tx, text, now=minds.default.scope.now())
-    if known is None:
+    async with agents.default.scope.db.single_statement() as tx:
+        claims = await tokens.verify_token(tx, text, now=agents.default.scope.now())
+    if claims is None:
         raise INVALID_TOKEN
-    return known
+    return claims
 
 
 class RequireScope:

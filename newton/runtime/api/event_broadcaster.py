@@ -11,19 +11,19 @@ from newton.concurrency import with_timeout
 from newton.db.pool import Database
 from newton.errors import DatabaseError
 
-RECONNECT_SECONDS = 2  # before a reconnect
+RECONNECT_SECONDS = 2  # pause before a reconnect
 
 
 class EventBroadcaster:
-    """One per process. Notifications are missed while `listen` does not run, so subscribers also poll."""
+    """Wakes the subscribers of this process. It misses notifications while `listen` does not run, so subscribers also
+    poll."""
 
     def __init__(self) -> None:
         self._subscribers: defaultdict[UUID, set[asyncio.Future[None]]] = defaultdict(set)
         self.is_closed = False
 
     async def listen(self, db: Database) -> None:
-        """Wake the subscribers of each agent that PostgreSQL notifies about, until cancelled. Reconnects after a lost
-        connection."""
+        """Wake subscribers on each notification until cancelled. Reconnects after a lost connection."""
         while True:
             with suppress(DatabaseError):
                 await db.listen(CHANNEL, self._on_notification)
@@ -40,7 +40,7 @@ class EventBroadcaster:
                 waiting.set_result(None)
 
     def close(self) -> None:
-        """Wake all subscribers for the last time."""
+        """Wake all subscribers, which then see `is_closed`."""
         self.is_closed = True
         for agent_id in list(self._subscribers):
             self.notify(agent_id)
@@ -53,9 +53,9 @@ class EventBroadcaster:
         try:
             yield waiting
         finally:
-            left = self._subscribers.get(agent_id, set())
-            left.discard(waiting)
-            if not left:
+            others = self._subscribers.get(agent_id, set())
+            others.discard(waiting)
+            if not others:
                 self._subscribers.pop(agent_id, None)
 
     async def wait_for_event(self, subscription: "asyncio.Future[None]", *, seconds: float) -> bool:

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
-from uuid import UUID
 
 from fastapi import Depends, Header, Request
 from fastapi.responses import Response
@@ -18,7 +17,6 @@ from newton.runtime.wiring import AgentServices
 
 T = TypeVar("T")
 
-JSON = "application/json"
 REPLAYED_HEADER = "Idempotency-Replayed"
 EMBED_JOB = "embed"
 
@@ -29,8 +27,8 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="Your idempotency key. Repeated within a day, it returns the stored response and has no second"
-        " effect.",
+        description="An idempotency key. A request repeated with it within a day returns the stored response and has"
+        " no second effect.",
         examples=["8f14e45f-ceea-467f-9d7e-2c1b8e9c1a55"],
     ),
 ]
@@ -41,7 +39,7 @@ ActionWork = Callable[[AgentServices], Awaitable[BaseModel]]  # the stored respo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentAction:
-    """One write request of a caller."""
+    """One write request of a caller. `request` is None without an idempotency key; `status` is that of success."""
 
     caller: AuthenticatedCaller
     request: IdempotentRequest | None
@@ -55,45 +53,33 @@ class IdempotentAction:
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:
             now = newton.scope.now()
-            if self.request and (known := await store.claim(tx, self.request, now=now)):
-                return _to_http_response(known, replayed=True)
-            done = await work(newton.within(tx))
-            answer = StoredResponse(self.status, done.model_dump_json())
+            if self.request and (stored := await store.claim(tx, self.request, now=now)):
+                return _to_http_response(stored, replayed=True)
+            body = await work(newton.within(tx))
+            response = StoredResponse(self.status, body.model_dump_json())
             if self.request:
-                await store.save_response(tx, self.request, answer, now=now)
-            await queue.enqueue_if_idle(
-                tx, EMBED_JOB, agent_id=newton.scope.agent_id
-            )  # words are searchable at once, vectors soon
-        return _to_http_response(answer)
+                await store.save_response(tx, self.request, response, now=now)
+            # new text is searchable by words at once, and by vectors after this job
+            await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
+        return _to_http_response(response)
 
     async def run_after(
         self, prepare: Callable[[AgentServices], Awaitable[T]], work: Callable[[AgentServices, T], Awaitable[BaseModel]]
     ) -> Response:
-        """Run `prepare`, which may call a model, and then `work` with its result. Skips both when the response is
-        stored."""
+        """Run `prepare`, which may call a model, and then `work` with its result. A stored response skips both."""
         newton = self.caller.newton
-        if self.request and (known := await self._find_response(self.request)):
-            return _to_http_response(known, replayed=True)
-        thought = await prepare(newton)
-        return await self.run_once(lambda within: work(within, thought))
-
-    async def _find_response(self, request: IdempotentRequest) -> StoredResponse | None:
-        newton = self.caller.newton
-        async with newton.scope.transaction() as tx:
-            return await store.find_response(tx, request, now=newton.scope.now())
+        if self.request:
+            async with newton.scope.transaction() as tx:
+                stored = await store.find_response(tx, self.request, now=newton.scope.now())
+            if stored:
+                return _to_http_response(stored, replayed=True)
+        prepared = await prepare(newton)
+        return await self.run_once(lambda joined: work(joined, prepared))
 
 
 def _to_http_response(stored: StoredResponse, *, replayed: bool = False) -> Response:
-    return Response(
-        stored.text, stored.status, headers={REPLAYED_HEADER: "true"} if replayed else None, media_type=JSON
-    )
-
-
-async def _idempotent_request(request: Request, agent_id: UUID, key: str | None) -> IdempotentRequest | None:
-    if key is None:
-        return None
-    where = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-    return IdempotentRequest(agent_id, key, hashlib.sha256(where + await request.body()).digest())
+    headers = {REPLAYED_HEADER: "true"} if replayed else None
+    return Response(stored.text, stored.status, headers=headers, media_type="application/json")
 
 
 async def _write_action(
@@ -109,8 +95,12 @@ async def _admin_action(
 
 
 async def _build_action(request: Request, caller: AuthenticatedCaller, key: str | None) -> IdempotentAction:
-    asked = await _idempotent_request(request, caller.newton.scope.agent_id, key)
-    return IdempotentAction(caller=caller, request=asked, status=request.scope["route"].status_code or 200)
+    keyed = None
+    if key is not None:
+        target = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
+        request_hash = hashlib.sha256(target + await request.body()).digest()
+        keyed = IdempotentRequest(caller.newton.scope.agent_id, key, request_hash)
+    return IdempotentAction(caller=caller, request=keyed, status=request.scope["route"].status_code or 200)
 
 
 WriteAction = Annotated[IdempotentAction, Depends(_write_action)]

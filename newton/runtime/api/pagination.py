@@ -29,7 +29,7 @@ def decode_cursor(cursor: str) -> str:
 
 
 def decode_id_cursor(cursor: str | None) -> UUID | None:
-    """Return the id of a cursor; None for none."""
+    """Return the id of a cursor; None without a cursor. Raises InputError for an invalid one."""
     try:
         return None if cursor is None else UUID(decode_cursor(cursor))
     except ValueError:
@@ -37,22 +37,20 @@ def decode_id_cursor(cursor: str | None) -> UUID | None:
 
 
 def decode_number_cursor(cursor: str | None) -> int:
-    """Return the number of a cursor; 0 for none."""
-    place = "0" if cursor is None else decode_cursor(cursor)
-    if not place.isdecimal() or len(place) > 9:
+    """Return the number of a cursor; 0 without a cursor. Raises InputError for an invalid one."""
+    digits = "0" if cursor is None else decode_cursor(cursor)
+    if not digits.isdecimal() or len(digits) > 9:
         raise _invalid_cursor_error()
-    return int(place)
+    return int(digits)
 
 
 def build_page(
     rows: Sequence[Row], limit: int, to_item: Callable[[Row], Item], position: Callable[[Row], object]
 ) -> CursorPage[Item]:
-    """Return a page of at most `limit` rows; one more row means that there is a next page."""
-    shown = rows[:limit]
-    more = len(rows) > limit
-    return CursorPage(
-        items=[to_item(row) for row in shown], next=encode_cursor(str(position(shown[-1]))) if more else None
-    )
+    """Return a page of at most `limit` rows; `rows` has one more row when there is a next page."""
+    page = rows[:limit]
+    following = encode_cursor(str(position(page[-1]))) if len(rows) > limit else None
+    return CursorPage(items=[to_item(row) for row in page], next=following)
 
 
 def _invalid_cursor_error() -> InputError:

@@ -38,8 +38,8 @@ class ProblemDetails(BaseModel):
     type: str = Field(examples=["urn:newton:not_found"])
     title: str
     status: int
-    detail: str = Field(description="What is wrong.")
-    hint: str = Field(description="What to do about it.")
+    detail: str = Field(description="The cause of the error.")
+    hint: str = Field(description="How to resolve it.")
 
 
 class OpenAIError(BaseModel):
@@ -80,7 +80,7 @@ def error_response(error: NewtonError, path: str) -> JSONResponse:
 
 
 def is_openai_path(path: str) -> bool:
-    """Return whether the path belongs to OpenAI's API, even if Newton does not implement it.
+    """Return True for a path of OpenAI's API, even if Newton does not implement it.
 
     >>> is_openai_path("/v1/chat/completions"), is_openai_path("/v1/embeddings"), is_openai_path("/v1/memories")
     (True, True, False)
@@ -112,42 +112,43 @@ def to_internal_error(error: Exception) -> NewtonError:
     trace = traceback.extract_tb(error.__traceback__)[-1:]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
     log.error("request_failed", error=type(error).__name__, at=places)  # the message may contain user text
-    return NewtonError("Internal error.", hint="The log of the daemon has the location; please report it.")
+    return NewtonError("Internal error.", hint="Report it with the error and its location from the log of the daemon.")
 
 
 def install_error_handlers(app: FastAPI) -> None:
     """Convert every error of an endpoint to a problem document."""
 
     @app.exception_handler(NewtonError)
-    async def named(request: Request, error: NewtonError) -> JSONResponse:
+    async def expected(request: Request, error: NewtonError) -> JSONResponse:
         return error_response(error, request.url.path)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
-        told = error_response(to_internal_error(error), request.url.path)
-        add_response_headers(
-            told.headers, getattr(request.state, REQUEST_ID_KEY)
-        )  # this response bypasses RequestLogMiddleware
-        return told
+        response = error_response(to_internal_error(error), request.url.path)
+        # RequestLogMiddleware does not see this response
+        add_response_headers(response.headers, getattr(request.state, REQUEST_ID_KEY))
+        return response
 
     @app.exception_handler(RequestValidationError)
-    async def unread(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         return error_response(to_input_error(error, request), request.url.path)
 
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 404:
-            lost = NotFoundError(f"There is no endpoint {request.url.path}.", hint="See `/openapi.json`.")
-            return error_response(lost, request.url.path)
+            missing = NotFoundError(f"There is no endpoint {request.url.path}.", hint="See `/openapi.json`.")
+            return error_response(missing, request.url.path)
         if is_openai_path(request.url.path):
-            told = to_openai_error(error.detail, "invalid_request", error.status_code)
-            return JSONResponse(told.model_dump(), error.status_code, headers=error.headers)
+            body = to_openai_error(error.detail, "invalid_request", error.status_code)
+            return JSONResponse(body.model_dump(), error.status_code, headers=error.headers)
         allowed = (error.headers or {}).get("Allow")
-        other = ProblemDetails(
+        problem = ProblemDetails(
             type="about:blank",
             title=error.detail,
             status=error.status_code,
             detail=f"{request.url.path} does not support {request.method}." if allowed else error.detail,
             hint=f"Use {allowed}." if allowed else "See /openapi.json.",
         )
-        return JSONResponse(other.model_dump(), error.status_code, headers=error.headers, media_type=PROBLEM_MEDIA_TYPE)
+        return JSONResponse(
+            problem.model_dump(), error.status_code, headers=error.headers, media_type=PROBLEM_MEDIA_TYPE
+        )

@@ -13,7 +13,7 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.wiring import AgentServices
 
 PERIOD_DAYS = 7
-CACHE_MS = 60_000  # of the quality metrics, which read a week of rows
+CACHE_MS = 60_000  # lifetime of the cached quality metrics, which are computed from a week of rows
 DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -26,7 +26,7 @@ class AgentQualitySample(NamedTuple):
 
 
 class PrometheusMetrics:
-    """The metrics of one process."""
+    """The metrics of one process. It is a Prometheus collector of the quality metrics."""
 
     def __init__(self, agents: AgentRegistry) -> None:
         self.registry = CollectorRegistry()

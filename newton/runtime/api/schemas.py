@@ -1,14 +1,14 @@
 """Base models of requests and responses, and the parameters of lists."""
 
 from collections.abc import Sequence
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 Item = TypeVar("Item")
 
-ORIGIN = "http"  # of everything that is written over HTTP
+ORIGIN = "http"  # the origin of everything that is written over HTTP
 MAX_PAGE_SIZE = 200
 
 
@@ -23,6 +23,12 @@ class ResponseModel(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    @classmethod
+    def from_source(cls, source: object, **fields: object) -> Self:
+        """Return the model with `fields`, and for the others the attributes of `source` with the same names."""
+        names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
+        return cls.model_validate({name: getattr(source, name) for name in names} | fields)
+
 
 class ItemList(ResponseModel, Generic[Item]):
     """A complete list."""
@@ -35,6 +41,17 @@ class CursorPage(ResponseModel, Generic[Item]):
 
     items: list[Item]
     next: str | None = Field(None, examples=["MDE5YTlmN2M"])
+
+
+def describe_event_stream(description: str, *, example: str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI `responses` of a stream of server-sent events."""
+    event = {
+        "type": "object",
+        "description": "One event of the stream.",
+        "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
+        "required": ["data"],
+    }
+    return {200: {"description": description, "content": {"text/event-stream": {"schema": event, "example": example}}}}
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]

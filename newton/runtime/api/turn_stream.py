@@ -14,13 +14,13 @@ from newton.runtime.api.idempotency import EMBED_JOB
 from newton.runtime.jobs import queue
 from newton.runtime.wiring import AgentServices
 
-HEARTBEAT_SECONDS = 5  # tells the client that the turn still runs
+HEARTBEAT_SECONDS = 5  # interval of the heartbeats that keep the connection open
 
 T = TypeVar("T")
 
 
 class TurnStream(Generic[T]):
-    """One turn. A disconnect cancels it once; the daemon waits for running turns on shutdown."""
+    """The stream of one turn. A disconnect of the client cancels the turn."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
@@ -31,32 +31,31 @@ class TurnStream(Generic[T]):
     async def read_pieces(
         self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request
     ) -> AsyncGenerator[T | None]:
-        """Yield the pieces, and None as a heartbeat. Ends early when the client disconnects. Raises the errors of the
-        turn."""
-        # own tasks: the cancellation of this request must not interrupt a database operation of the turn
-        taking = asyncio.create_task(self._produce(pieces, caller.newton))
-        watching = asyncio.create_task(_cancel_on_disconnect(request, taking))
-        request.app.state.running_turns.add(taking)
-        taking.add_done_callback(request.app.state.running_turns.discard)
+        """Yield the pieces, and None as a heartbeat, until the client disconnects. Raises the errors of the turn."""
+        # separate tasks: the cancellation of this request must not interrupt a database operation of the turn
+        producer = asyncio.create_task(self._produce(pieces, caller.newton))
+        watcher = asyncio.create_task(_cancel_on_disconnect(request, producer))
+        request.app.state.running_turns.add(producer)
+        producer.add_done_callback(request.app.state.running_turns.discard)
         try:
             while True:
                 try:
-                    said = await with_timeout(self._queue.get(), seconds=HEARTBEAT_SECONDS)
+                    piece = await with_timeout(self._queue.get(), seconds=HEARTBEAT_SECONDS)
                 except TimeoutError:
                     yield None
                     continue
-                if said is None:
+                if piece is None:
                     break
-                if isinstance(said, NewtonError):
-                    raise said
-                yield said
-            await asyncio.wait({taking})
-            if not taking.cancelled():
-                taking.result()
+                if isinstance(piece, NewtonError):
+                    raise piece
+                yield piece
+            await asyncio.wait({producer})
+            if not producer.cancelled():
+                producer.result()
         finally:
-            watching.cancel()
-            _cancel_once(taking)
-            await asyncio.wait({taking})
+            watcher.cancel()
+            _cancel_once(producer)
+            await asyncio.wait({producer})
 
     async def _produce(self, pieces: AsyncGenerator[T], newton: AgentServices) -> None:
         try:
@@ -79,5 +78,5 @@ async def _cancel_on_disconnect(request: Request, task: "asyncio.Task[None]") ->
 
 
 def _cancel_once(task: "asyncio.Task[None]") -> None:
-    if not task.cancelling():  # a second cancellation would interrupt storing the text so far
+    if not task.cancelling():  # a second cancellation would interrupt the storing of the reply so far
         task.cancel()

@@ -30,7 +30,7 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(slots=True, kw_only=True)
 class LocalAgent:
-    """`origin` is recorded with everything that is written."""
+    """A chat backend whose writes are recorded with `origin`."""
 
     newton: AgentServices
     turn_runner: TurnRunner
@@ -47,8 +47,8 @@ class LocalAgent:
     async def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:
-        said = TurnInput(session_id=await self.newton.sessions(self.origin).begin(session), text=input, frame=frame)
-        async with aclosing(self.turn_runner.run(said)) as pieces:  # an abandoned turn is stored too
+        turn_input = TurnInput(session_id=await self._sessions.begin(session), text=input, frame=frame)
+        async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 yield to_turn_view(piece, include_context=include_context) if isinstance(piece, TurnResult) else piece
 
@@ -56,13 +56,13 @@ class LocalAgent:
         await self.newton.maintenance(self.origin).process_pending(limit)
 
     async def create_session(self, session: str) -> None:
-        await self.newton.sessions(self.origin).begin(session)
+        await self._sessions.begin(session)
 
     async def has_session(self, session: str) -> bool:
         return await self._sessions.exists(session)
 
     async def close_session(self, session: str) -> None:
-        await self.newton.sessions(self.origin).close(await self.newton.sessions(self.origin).begin(session))
+        await self._sessions.close(await self._sessions.begin(session))
 
     async def resolve_frame(self, name: str) -> str:
         return get_frame(self.newton.frames, name).name
@@ -78,7 +78,7 @@ class LocalAgent:
         return result, await self.newton.curation(self.origin).list_changes(started_at)
 
     async def open_tasks(self, session: str) -> TaskCommands:
-        return self.newton.tasks(self.origin).for_session(await self.newton.sessions(self.origin).begin(session))
+        return self.newton.tasks(self.origin).for_session(await self._sessions.begin(session))
 
     async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]:
         return await self._sessions.list_checkpoints(session)
@@ -105,13 +105,13 @@ class LocalAgent:
 
 async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:
     """Return the proposed lines, each with the active lines that it contradicts."""
-    proposed, now = await identity.list_proposals(), await identity.get()
+    proposals, active = await identity.list_proposals(), await identity.get()
     return [
         ProposalView(
             line_id=one.tenet_id,
             text=one.words or "",
             section=one.part,
-            conflicts_with=[to_line_view(tenet) for tenet in find_conflicts(now, one.words or "")],
+            conflicts_with=[to_line_view(tenet) for tenet in find_conflicts(active, one.words or "")],
         )
-        for one in proposed
+        for one in proposals
     ]

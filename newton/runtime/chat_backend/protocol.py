@@ -12,7 +12,7 @@ from newton.runtime.chat_backend.view_models import ExplanationView, ProposalVie
 
 
 class TaskCommands(Protocol):
-    """The task stack of one session. Invalid changes raise InputError."""
+    """The task stack of one session. Its methods raise InputError for an invalid change."""
 
     async def tree(self) -> TaskTree: ...
     async def push(self, goal: str) -> object: ...
@@ -23,10 +23,7 @@ class TaskCommands(Protocol):
 
 
 class ChatBackend(Protocol):
-    """One agent, in this process or behind a daemon. Sessions are addressed by name.
-
-    Every method may raise NewtonError; the chat continues after it.
-    """
+    """One agent, in this process or behind a daemon. Sessions are addressed by name. Methods raise NewtonError."""
 
     @property
     def agent(self) -> str:
@@ -41,7 +38,7 @@ class ChatBackend(Protocol):
     def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:
-        """Yield the pieces of the reply, then the result. If closed early, the text so far is stored."""
+        """Yield the pieces of the reply, then the result. Closing it early stores the text so far."""
         ...
 
     async def process_pending(self, limit: int | None = ...) -> None:
@@ -55,11 +52,11 @@ class ChatBackend(Protocol):
     async def has_session(self, session: str) -> bool: ...
 
     async def close_session(self, session: str) -> None:
-        """Close the conversation: it becomes an episode."""
+        """Close the conversation and store it as an episode."""
         ...
 
     async def resolve_frame(self, name: str) -> str:
-        """Return the name of a frame. Raises NotFoundError that names the nearest one."""
+        """Return the full name of a frame. The NotFoundError for an unknown one suggests the nearest."""
         ...
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -29,18 +29,13 @@ TASKS = TypeAdapter(list[Task])
 CHECKPOINTS = TypeAdapter(list[SessionCheckpoint])
 
 
-# fields of TaskInfo by the names of `Task`
-TASK_FIELDS = {
-    "replaces_task_id": "instead_of",
-    "note": "words",
-    "first_position": "first",
-    "last_position": "last",
-}
+# attributes of `Task` by the names of the fields of `TaskInfo`
+TASK_FIELDS = {"replaces_task_id": "instead_of", "note": "words", "first_position": "first", "last_position": "last"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteAgent:
-    """`on_compaction` is called with the progress of compactions."""
+    """A chat backend that calls a daemon. `on_compaction` receives the progress of compactions."""
 
     client: Client
     token_info: TokenInfoDict
@@ -59,16 +54,16 @@ class RemoteAgent:
     ) -> AsyncGenerator[str | TurnView]:
         text = clean_text(input, what="message")
         fields = {"include_context": include_context, **({} if frame is None else {"frame": frame})}
-        async with aclosing(self.client.run_turn(session, text, **fields)) as steps:  # closing it stops the daemon
-            async for step in steps:
-                if step.type == "compaction":
-                    if event := _to_compaction_event(step.data):
-                        self.on_compaction(event)
-                elif (piece := _to_piece(step)) is not None:
+        async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
+            async for event in events:
+                piece = _parse_event(event)
+                if isinstance(piece, str | TurnView):
                     yield piece
+                elif piece is not None:
+                    self.on_compaction(piece)
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
-        """Do nothing: the jobs of the daemon do it."""
+        """Do nothing, because the jobs of the daemon process pending memories."""
 
     async def create_session(self, session: str) -> None:
         await self.client.post("/v1/sessions", {"session": session})
@@ -84,9 +79,9 @@ class RemoteAgent:
         await self.client.close_session(session)
 
     async def resolve_frame(self, name: str) -> str:
-        known = await self.client.get("/v1/frames")
+        frames = await self.client.get("/v1/frames")
         with expect_newton_response():
-            names = {one["name"]: one["name"] for one in known["items"]}
+            names = {one["name"]: one["name"] for one in frames["items"]}
         return get_by_name(names, name, "frame")
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
@@ -95,12 +90,12 @@ class RemoteAgent:
             return ExplanationView.model_validate(explanation)
 
     async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
-        answer = await self.client.remember(content)
+        response = await self.client.remember(content)
         with expect_newton_response():
-            result, started_at = RememberResult(answer["status"], UUID(answer["memory_id"])), answer["started_at"]
+            result, started_at = RememberResult(response["status"], UUID(response["memory_id"])), response["started_at"]
         try:
             changes = await self.client.process_pending(started_at)
-        except NewtonError:  # the fact is stored; the jobs apply the transitions later
+        except NewtonError:  # the fact is stored, and the jobs apply the transitions later
             return result, []
         with expect_newton_response():
             return result, [_to_transition(change) for change in changes]
@@ -130,10 +125,10 @@ class RemoteAgent:
             return PROPOSALS.validate_python(found["items"])
 
     async def accept_proposal(self, line_id: UUID) -> ProposalView:
-        known = {one.line_id: one for one in await self.list_proposals()}
-        replaced_ids = await self.client.accept_proposal(line_id)  # the answer has no texts
-        replaced = [one for one in known[line_id].conflicts_with if str(one.line_id) in replaced_ids]
-        return known[line_id].model_copy(update={"conflicts_with": replaced})
+        proposals = {one.line_id: one for one in await self.list_proposals()}
+        replaced_ids = await self.client.accept_proposal(line_id)  # the response contains no texts
+        replaced = [one for one in proposals[line_id].conflicts_with if str(one.line_id) in replaced_ids]
+        return proposals[line_id].model_copy(update={"conflicts_with": replaced})
 
     async def reject_proposal(self, line_id: UUID) -> None:
         await self.client.reject_proposal(line_id)
@@ -171,22 +166,18 @@ class RemoteTasks:
         return await self.client.post(f"/v1/tasks/{action}", {"session": self.session, **fields})
 
 
-def _to_piece(step: TurnEvent) -> str | TurnView | None:
-    """Return a piece of the reply or the result; None for unknown events."""
+def _parse_event(event: TurnEvent) -> str | TurnView | CompactionEvent | None:
+    """Return a piece of the reply, the result, or the progress of a compaction; None for an unknown event."""
     with expect_newton_response():
-        match step.type:
+        match event.type:
             case "delta":
-                return str(step.data["text"])
+                return str(event.data["text"])
             case "result":
-                return TurnView.model_validate(step.data)
+                return TurnView.model_validate(event.data)
+            case "compaction" if event_type := EVENT_TYPES.get(event.data.pop("event", "")):
+                return TypeAdapter[CompactionEvent](event_type).validate_python(event.data)
             case _:
                 return None
-
-
-def _to_compaction_event(data: dict[str, Any]) -> CompactionEvent | None:
-    kind = EVENT_TYPES.get(data.pop("event", ""))
-    with expect_newton_response():
-        return TypeAdapter(kind).validate_python(data) if kind else None
 
 
 def _parse(adapter: TypeAdapter[T], data: object) -> T:

@@ -1,4 +1,4 @@
-"""Responses by idempotency key. A key is claimed and its response stored in the transaction of the effect."""
+"""Stored responses by idempotency key. A key is locked and its response stored in the transaction of the effect."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,14 +14,14 @@ RETENTION = timedelta(hours=24)
 
 
 class StoredResponse(NamedTuple):
-    """A stored response: status and JSON text. It must hold no user text, because erasure does not cover it."""
+    """A stored response: status and JSON text. It must not contain user text, because erasure does not cover it."""
 
     status: int
     text: str
 
 
 class IdempotentRequest(NamedTuple):
-    """A request that may be repeated: its agent, its key, and the SHA-256 of its content."""
+    """A request with an idempotency key. `request_hash` is the SHA-256 of its content."""
 
     agent_id: UUID
     key: str
@@ -35,7 +35,7 @@ async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> StoredR
     """
     row = await SQL["try_lock"].fetch_one(tx, agent_id=request.agent_id, key=request.key)
     if row is None or not row["alone"]:
-        raise InProgressError("A request with this Idempotency-Key is in progress.", hint="Retry it in a moment.")
+        raise InProgressError("A request with this Idempotency-Key is in progress.", hint="Retry in a moment.")
     return await find_response(tx, request, now=now)
 
 
@@ -54,7 +54,5 @@ async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) ->
 async def save_response(tx: Tx, request: IdempotentRequest, response: StoredResponse, *, now: datetime) -> None:
     """Store the response for a day, and delete the agent's expired ones."""
     await SQL["delete_expired"].execute(tx, agent_id=request.agent_id, before=now - RETENTION)
-    given = {"status_code": response.status, "response_body": response.text, "created_at": now}
-    await SQL["insert_response"].execute(
-        tx, agent_id=request.agent_id, key=request.key, request_hash=request.request_hash, **given
-    )
+    row = {**request._asdict(), "status_code": response.status, "response_body": response.text, "created_at": now}
+    await SQL["insert_response"].execute(tx, **row)

@@ -14,7 +14,7 @@ SQL = load("newton.runtime.jobs", "claims.sql")
 
 
 class AgentQueue(NamedTuple):
-    """An agent of this database with its counts of pending, running and dead runs."""
+    """An agent of this database. `live` counts its pending and running runs, `dead` those that failed for good."""
 
     name: str
     created_at: datetime
@@ -24,8 +24,7 @@ class AgentQueue(NamedTuple):
 
 
 async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, moment: datetime | None = None) -> None:
-    """Queue each job whose slot has come, once per agent even with several callers; missed slots coalesce into one
-    run."""
+    """Queue the due jobs of all agents, once per slot even with several callers. Missed slots coalesce into one run."""
     async with db.worker_transaction() as tx:
         row = await SQL["get_now"].fetch_one(tx)
         assert row is not None
@@ -35,7 +34,7 @@ async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, mom
 
 
 async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
-    """Mark runs dead whose leases expired in too many attempts."""
+    """Mark runs as dead whose leases have expired `MAX_ATTEMPTS` times."""
     async with db.worker_transaction() as tx:
         await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
 
@@ -58,16 +57,15 @@ async def claim_run(
     """Claim one run, even before it is due; return None when another holder has it."""
     async with db.worker_transaction() as tx:
         seconds = lease.total_seconds()
-        row = await SQL["claim_one"].fetch_one(
-            tx, holder=holder, seconds=seconds, agent_id=agent_id, job_id=job_id, moment=moment
-        )
+        ids = {"agent_id": agent_id, "job_id": job_id}
+        row = await SQL["claim_one"].fetch_one(tx, holder=holder, seconds=seconds, **ids, moment=moment)
     return ClaimedRun(**row) if row else None
 
 
 async def renew_leases(
     db: Database, holder: str, job_ids: Collection[UUID], *, lease: timedelta, moment: datetime | None = None
 ) -> dict[UUID, int]:
-    """Renew the leases that the holder still has; return those runs with their epochs."""
+    """Renew the leases that the holder still has; return the epochs of those runs by job id."""
     async with db.worker_transaction() as tx:
         rows = await SQL["renew_leases"].fetch_all(
             tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(job_ids), moment=moment

@@ -26,7 +26,7 @@ set
     state = 'dead',
     leased_until = null,
     finished_at = coalesce($2::timestamptz, statement_timestamp()),
-    error = coalesce(error, 'whoever ran it went away each time')
+    error = coalesce(error, 'the worker stopped during every attempt')
 where state = 'running' and leased_until <= coalesce($2::timestamptz, statement_timestamp()) and attempts >= $1;
 
 -- name: claim_due(holder, seconds, names, max_rows, moment)

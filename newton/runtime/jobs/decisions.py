@@ -24,36 +24,35 @@ async def remind_reviews(newton: AgentServices) -> JobOutcome:
 
 
 def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
-    """Return the ids of the decisions past their review date; texts stay where they can be erased. Pure."""
+    """Return the ids of the overdue decisions, without their texts, which erasure would miss in an outcome. Pure."""
     if not due:
         return JobOutcome(reason="no decision is past its review date")
     since = min(one.look_again_at for one in due if one.look_again_at)
-    because = f"{format_count(len(due), 'decision')} past the review date, the first since {since:%Y-%m-%d}"
-    return JobOutcome(reason=because, result={"decisions": [str(one.decision_id) for one in due]})
+    reason = f"{format_count(len(due), 'decision')} past the review date, the first since {since:%Y-%m-%d}"
+    return JobOutcome(reason=reason, result={"decisions": [str(one.decision_id) for one in due]})
 
 
 async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
-    async with newton.scope.transaction() as tx:
-        judged = await queries.list_reviewed_decisions(tx, agent_id=newton.scope.agent_id)
-        noted = await snapshots.get_last_review_count(tx, agent_id=newton.scope.agent_id)
-    plan = find_snapshot_reason(len(judged), noted)
-    if plan is None:
-        return JobOutcome(reason="the last snapshot knows every outcome")
+    scope = newton.scope
+    async with scope.transaction() as tx:
+        reviewed = await queries.list_reviewed_decisions(tx, agent_id=scope.agent_id)
+        snapshot_count = await snapshots.get_last_review_count(tx, agent_id=scope.agent_id)
+    reason = find_snapshot_reason(len(reviewed), snapshot_count)
+    if reason is None:
+        return JobOutcome(reason="the last snapshot includes every reviewed decision")
 
     async def write(tx: Tx) -> RunResult:
-        await snapshots.take_snapshot(
-            tx, agent_id=newton.scope.agent_id, now=newton.scope.now(), count_tokens=newton.scope.count_tokens
-        )
-        return {"judged": len(judged)}
+        await snapshots.take_snapshot(tx, agent_id=scope.agent_id, now=scope.now(), count_tokens=scope.count_tokens)
+        return {"judged": len(reviewed)}
 
-    return JobOutcome(reason=plan, write=write)
+    return JobOutcome(reason=reason, write=write)
 
 
 def find_snapshot_reason(reviewed_count: int, snapshot_count: int) -> str | None:
     """Return the reason to take a calibration snapshot, or None. Pure."""
     if reviewed_count == snapshot_count:
         return None
-    return f"{format_count(reviewed_count, 'outcome')} known, and the last snapshot was taken of {snapshot_count:,}"
+    return f"{format_count(reviewed_count, 'decision')} reviewed; the last snapshot includes {snapshot_count:,}"
 
 
 async def report_growth(newton: AgentServices) -> JobOutcome:
@@ -62,44 +61,32 @@ async def report_growth(newton: AgentServices) -> JobOutcome:
 
 
 def to_growth_outcome(metrics: GrowthMetrics, assessment: GrowthAssessment) -> JobOutcome:
-    """Return the figures of the week without text that may name procedures. Pure."""
-    counts = {
-        "strengths": len(assessment.strengths),
-        "concerns": len(assessment.concerns),
-        "recommendations": len(assessment.recommendations),
-    }
+    """Return the figures of the week, without texts that may name procedures. Pure."""
+    counts = {name: len(sentences) for name, sentences in assessment._asdict().items()}
     week = {name: getattr(metrics, name).now for name in ("made", "judged", "overdue", "learnt", "confirmed")}
-    did: RunResult = {**counts, **{name: value for name, value in week.items() if value is not None}}
-    told = ", ".join(format_count(number, name.removesuffix("s")) for name, number in counts.items())
-    return JobOutcome(reason=f"a week is over: {told}; `newton growth` tells them", result=did)
+    result: RunResult = {**counts, **{name: value for name, value in week.items() if value is not None}}
+    summary = ", ".join(format_count(number, name.removesuffix("s")) for name, number in counts.items())
+    return JobOutcome(reason=f"report of the last week: {summary}; `newton growth` shows them", result=result)
 
 
 async def verify_ledger(newton: AgentServices) -> JobOutcome:
-    """Verify the decision ledger. Raises ConflictError, which no retry repairs, for a broken chain."""
-    found = await newton.decisions("job verify").verify_chain()
-    if isinstance(found, BrokenLink):
+    """Verify the decision ledger. Raises ConflictError for a broken chain, which no retry repairs."""
+    head = await newton.decisions("job verify").verify_chain()
+    if isinstance(head, BrokenLink):
         raise ConflictError(
-            f"The ledger of decisions is broken at record {found.seq}: {found.reason}.",
-            hint="Restore the database from a backup; what was decided since can be told again.",
+            f"The ledger of decisions is broken at record {head.seq}: {head.reason}.",
+            hint="Restore the database from a backup, and record the decisions made since then again.",
         )
-    if not found.seq:
+    if not head.seq:
         return JobOutcome(reason="no decision was made yet")
-    return JobOutcome(reason=f"all {found.seq:,} records are as they were written", result={"records": found.seq})
+    return JobOutcome(
+        reason=f"{format_count(head.seq, 'record')} verified, none was changed", result={"records": head.seq}
+    )
 
 
 JOBS = (
-    Job(name="remind", description="Lists decisions that await an outcome.", schedule=daily(7), run=remind_reviews),
-    Job(
-        name="calibrate",
-        description="Takes a snapshot of confidence calibration.",
-        schedule=daily(4),
-        run=take_calibration_snapshot,
-    ),
-    Job(
-        name="growth",
-        description="Reports the agent's growth metrics.",
-        schedule=weekly("Monday", 6),
-        run=report_growth,
-    ),
-    Job(name="verify", description="Verifies the ledger of decisions.", schedule=daily(4, 30), run=verify_ledger),
+    Job("remind", "Lists decisions that await an outcome.", daily(7), remind_reviews),
+    Job("calibrate", "Takes a snapshot of confidence calibration.", daily(4), take_calibration_snapshot),
+    Job("growth", "Reports the agent's growth metrics.", weekly("Monday", 6), report_growth),
+    Job("verify", "Verifies the ledger of decisions.", daily(4, 30), verify_ledger),
 )

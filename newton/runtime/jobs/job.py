@@ -1,7 +1,7 @@
-"""A background job: a schedule and a function that returns its result and the reason."""
+"""A background job: a schedule and a function that returns its outcome."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from newton.runtime.jobs.queue import JobOutcome
 from newton.runtime.jobs.schedule import JobSchedule
@@ -10,10 +10,8 @@ from newton.runtime.wiring import AgentServices
 JobFunction = Callable[[AgentServices], Awaitable[JobOutcome]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A scheduled job. `run` must be idempotent, because it may be cancelled anywhere and run again; it is cancelled
-    after `timeout_seconds`."""
+class Job(NamedTuple):
+    """A scheduled job. `run` must be idempotent, because a run may be cancelled at any point and repeated."""
 
     name: str
     description: str
@@ -23,7 +21,8 @@ class Job:
 
 
 def format_count(number: int, singular: str, plural: str | None = None) -> str:
-    """
+    """Return the number with its noun.
+
     >>> format_count(1, "fact"), format_count(2_000, "memory", "memories")
     ('1 fact', '2,000 memories')
     """

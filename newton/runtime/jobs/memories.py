@@ -1,4 +1,4 @@
-"""Jobs on memories: vectors, summaries, lifecycle states, and model calls off the hot path."""
+"""Jobs on memories: embeddings, summaries, lifecycle transitions, extraction by the model."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,170 +10,133 @@ from newton.errors import TokenQuotaError
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.memory import outbox
 from newton.memory.outbox import DrainResult, OutboxBacklog
-from newton.memory.reembedding import reembed as made_anew
+from newton.memory.reembedding import reembed
 from newton.memory.transitions import PlannedTransition
-from newton.runtime.jobs.job import Job, JobFunction, format_count
-from newton.runtime.jobs.queue import JobOutcome
+from newton.runtime.jobs.job import Job, format_count
+from newton.runtime.jobs.queue import JobOutcome, RunResult
 from newton.runtime.jobs.schedule import daily, every_minutes
 from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"
-MAX_REEMBEDDED_PER_RUN = 5_000  # memories per run: some minutes with the bundled model
-NO_MODEL = "no model is set to ask"
-NO_TOKENS_LEFT = "the model's tokens of today are spent"
+MAX_REEMBEDDED_PER_RUN = 5_000  # memories; takes some minutes with the bundled model
+NO_MODEL = "no chat model is configured"
 
 LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
     "fact": "Applies lifecycle transitions to facts.",
-    "episode": "Shortens and archives old episodes.",
-    "procedure": "Applies lifecycle transitions to procedures by their results.",
+    "episode": "Summarizes and archives old episodes.",
+    "procedure": "Applies lifecycle transitions to procedures by their success rates.",
     "censor": "Retires and restores censors by their accuracy.",
-    "caps": "Archives memories above the limit of their kind, and restores them within it.",
+    "caps": "Archives memories above the limit of their kind, and restores archived ones when there is room.",
 }
 
 
 async def embed_memories(newton: AgentServices) -> JobOutcome:
-    """Embed the waiting memories. An unavailable model is not a failure: they wait for the next slot."""
+    """Embed the pending memories. An unavailable model is not a failure: they stay pending until the next slot."""
     drained = await newton.maintenance("job embed").process_pending(limit=None)
     async with newton.scope.transaction() as tx:
-        left = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
-    return to_embed_outcome(drained, left)
+        backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
+    return to_embed_outcome(drained, backlog)
 
 
 def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome:
     """Return the outcome of a drain. Pure."""
-    tried = drained.embedded + drained.failed
-    did = {
-        "embedded": drained.embedded,
-        "refused": drained.failed,
-        "waiting": backlog.waiting,
-        "given_up": backlog.given_up,
-    }
+    attempts = drained.embedded + drained.failed
+    left = {"waiting": backlog.waiting, "given_up": backlog.given_up}
+    result: RunResult | None = {"embedded": drained.embedded, "refused": drained.failed, **left} if attempts else None
     if drained.stopped_by and backlog.waiting:
-        waiting = format_count(backlog.waiting, "memory waits", "memories wait")
-        return JobOutcome(reason=f"{waiting} for a vector: {drained.stopped_by}", result=did if tried else None)
-    if tried:
-        return JobOutcome(reason=f"{format_count(tried, 'memory', 'memories')} waited for a vector", result=did)
-    return JobOutcome(reason="nothing waited for a vector")
+        pending = format_count(backlog.waiting, "memory is", "memories are")
+        return JobOutcome(reason=f"{pending} not embedded yet: {drained.stopped_by}", result=result)
+    if attempts:
+        return JobOutcome(reason=f"{format_count(attempts, 'memory', 'memories')} to embed", result=result)
+    return JobOutcome(reason="every memory is embedded")
 
 
 async def reembed_memories(newton: AgentServices) -> JobOutcome:
-    """Reembed a limited number of memories with the model of the settings."""
-    if newton.configured_embedder is None or newton.scope.embedder is newton.configured_embedder:
-        return JobOutcome(reason="every vector is of the model that is set")
-    done = await made_anew(
-        newton.scope.db,
-        newton.configured_embedder,
-        agent_id=newton.scope.agent_id,
-        now=newton.scope.now(),
-        limit=MAX_REEMBEDDED_PER_RUN,
-    )
-    why = "another model is set" if done.stopped_by is None else f"another model is set, and {done.stopped_by}"
-    return JobOutcome(reason=why, result={"memories": done.embedded, "taken_over": int(done.is_active)})
+    """Embed a limited number of memories again with the configured model."""
+    scope, configured = newton.scope, newton.configured_embedder
+    if configured is None or scope.embedder is configured:
+        return JobOutcome(reason="every vector is of the configured model")
+    done = await reembed(scope.db, configured, agent_id=scope.agent_id, now=scope.now(), limit=MAX_REEMBEDDED_PER_RUN)
+    reason = "the configured model has changed" + (f"; {done.stopped_by}" if done.stopped_by else "")
+    return JobOutcome(reason=reason, result={"memories": done.embedded, "taken_over": int(done.is_active)})
 
 
 async def summarize_sessions(newton: AgentServices) -> JobOutcome:
-    late = await newton.maintenance("job summarise").update_summaries()
-    if not late:
+    count = await newton.maintenance("job summarise").update_summaries()
+    if not count:
         return JobOutcome(reason="every summary is up to date")
-    return JobOutcome(
-        reason=f"{format_count(late, 'session')} had said enough for a new summary", result={"sessions": late}
-    )
+    reason = f"{format_count(count, 'session')} had enough new messages for a new summary"
+    return JobOutcome(reason=reason, result={"sessions": count})
 
 
 async def generalize_facts(newton: AgentServices) -> JobOutcome:
-    told = await newton.maintenance("job generalise").generalize_facts()
-    most = newton.scope.thresholds.max_facts_per_attribute
-    if not told:
-        return JobOutcome(reason=f"no attribute has more than {most} current facts")
-    because = f"{format_count(told, 'fact')} were of attributes with more than {most}"
-    return JobOutcome(reason=because, result={"facts": told})
+    count = await newton.maintenance("job generalise").generalize_facts()
+    limit = newton.scope.thresholds.max_facts_per_attribute
+    if not count:
+        return JobOutcome(reason=f"no attribute has more than {limit} current facts")
+    reason = f"{format_count(count, 'fact')} of attributes with more than {limit} current facts"
+    return JobOutcome(reason=reason, result={"facts": count})
 
 
 def lifecycle_job(kind: LifecycleScope) -> Job:
     """Return the job that applies the lifecycle rules to memories of one kind."""
 
-    async def act(newton: AgentServices) -> JobOutcome:
+    async def run(newton: AgentServices) -> JobOutcome:
         return to_lifecycle_outcome(await newton.maintenance(f"job {name}").apply_transitions(kind))
 
     name = f"lifecycle-{kind}"
-    return Job(name=name, description=LIFECYCLE_DESCRIPTIONS[kind], schedule=daily(3, 20), run=act)
+    return Job(name, LIFECYCLE_DESCRIPTIONS[kind], daily(3, 20), run)
 
 
 def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome:
-    """Count the transitions by type. The reason of each is stored with its memory. Pure."""
+    """Count the transitions by event. The reason of each is stored with its memory. Pure."""
     events = Counter(step.event for step in transitions)
     if not events:
-        return JobOutcome(reason="every state is what the record asks for")
-    said = ", ".join(f"{number:,} {event}" for event, number in events.most_common())
-    return JobOutcome(
-        reason=f"the record asked for {format_count(len(transitions), 'step')}: {said}", result=dict(events)
-    )
+        return JobOutcome(reason="no transition is due")
+    counts = ", ".join(f"{number:,} {event}" for event, number in events.most_common())
+    return JobOutcome(reason=f"{format_count(len(transitions), 'transition')}: {counts}", result=dict(events))
 
 
 async def extract_memories(newton: AgentServices) -> JobOutcome:
-    upkeep = newton.maintenance("job extract")
-    if upkeep.llm is None:
+    maintenance = newton.maintenance("job extract")
+    if maintenance.llm is None:
         return JobOutcome(reason=NO_MODEL)
     async with newton.scope.transaction() as tx:
         unread = await extraction_queue.find_unread(tx, agent_id=newton.scope.agent_id, limit=1)
     if not unread:
-        return JobOutcome(reason="a model has read every conversation")
+        return JobOutcome(reason="every conversation is processed")
     try:
-        return to_extraction_outcome(await upkeep.extract())
+        return to_extraction_outcome(await maintenance.extract())
     except TokenQuotaError:
-        return JobOutcome(reason=NO_TOKENS_LEFT)
+        return JobOutcome(reason="the daily token limit of the model is reached")
 
 
 def to_extraction_outcome(result: ExtractionResult) -> JobOutcome:
-    did = {
-        "conversations": result.conversations,
-        "facts": result.facts,
-        "procedures": result.procedures,
-        "censors": result.censors,
-    }
-    return JobOutcome(reason=f"{format_count(result.conversations, 'conversation')} no model had read", result=did)
+    counts = {name: getattr(result, name) for name in ("conversations", "facts", "procedures", "censors")}
+    return JobOutcome(reason=f"{format_count(result.conversations, 'conversation')} to process", result=counts)
 
 
 async def summarize_lines(newton: AgentServices) -> JobOutcome:
-    upkeep = newton.maintenance("job summarize-lines")
-    if upkeep.llm is None:
+    maintenance = newton.maintenance("job summarize-lines")
+    if maintenance.llm is None:
         return JobOutcome(reason=NO_MODEL)
-    if not await _has_long_lines(newton):
-        return JobOutcome(reason="no line is longer than its short form")
-    told = await upkeep.summarize_lines()
-    return JobOutcome(reason="lines were longer than their short forms hold", result={"lines": told})
 
-
-async def _has_long_lines(newton: AgentServices) -> bool:
-    async def read(tx: Tx) -> bool:
+    async def find_long_messages(tx: Tx) -> bool:
         return bool(await long_messages.find(tx, agent_id=newton.scope.agent_id, limit=1))
 
-    return await newton.scope.db.run_with_retry(newton.scope.agent_id, read)
+    if not await newton.scope.db.run_with_retry(newton.scope.agent_id, find_long_messages):
+        return JobOutcome(reason="no message is longer than its summary")
+    return JobOutcome(
+        reason="some messages were longer than their summaries", result={"lines": await maintenance.summarize_lines()}
+    )
 
-
-def _build_job(name: str, run: JobFunction, description: str) -> Job:
-    return Job(name=name, description=description, schedule=SCHEDULES[name], run=run)
-
-
-SCHEDULES = {
-    "embed": every_minutes(2),
-    "summarise": every_minutes(10),
-    "extract": every_minutes(30),
-    "summarize-lines": every_minutes(60),
-    REEMBED: every_minutes(10),
-    "generalise": daily(3, 10),
-}
 
 JOBS = (
-    _build_job(
-        "embed",
-        embed_memories,
-        "Gives vectors to memories that wait for them, and compares new facts with what is known.",
-    ),
-    _build_job("summarise", summarize_sessions, "Brings the summaries of sessions up to date."),
-    _build_job("extract", extract_memories, "Has the model read conversations that none has read."),
-    _build_job("summarize-lines", summarize_lines, "Shortens long lines with the model."),
-    _build_job(REEMBED, reembed_memories, "Has the embedding model that is set take over from another one."),
-    _build_job("generalise", generalize_facts, "Summarizes attributes with too many facts."),
+    Job("embed", "Embeds pending memories, and compares new facts with known ones.", every_minutes(2), embed_memories),
+    Job("summarise", "Updates the summaries of sessions.", every_minutes(10), summarize_sessions),
+    Job("extract", "Extracts memories from conversations with the model.", every_minutes(30), extract_memories),
+    Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), summarize_lines),
+    Job(REEMBED, "Embeds all memories again after a change of the model.", every_minutes(10), reembed_memories),
+    Job("generalise", "Summarizes attributes with too many facts.", daily(3, 10), generalize_facts),
     *(lifecycle_job(kind) for kind in LIFECYCLE_DESCRIPTIONS),
 )

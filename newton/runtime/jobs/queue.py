@@ -16,7 +16,7 @@ from newton.ids import new_id
 SQL = load("newton.runtime.jobs", "queue.sql")
 
 MAX_ATTEMPTS = 8
-CONTINUES_ELSEWHERE = "It goes on there; nothing is lost."
+CONTINUES_ELSEWHERE = "The other worker continues the run; nothing is lost."
 
 RunState = Literal["queued", "running", "done", "dead"]
 RunResult: TypeAlias = Mapping[str, int | float | str | Sequence[str] | Mapping[str, int]]
@@ -37,8 +37,8 @@ class ClaimedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """The result of a run and its reason. `result` holds numbers and ids, never memory texts; None means nothing was
-    done. `write` runs in the transaction that ends the run and returns further results."""
+    """The result of a run and its reason. `result` contains numbers and ids, never texts of memories, and is None when
+    nothing was done. `write` runs in the transaction that ends the run and returns further results."""
 
     reason: str
     result: RunResult | None = None
@@ -76,7 +76,7 @@ class JobRun:
 
 
 class LeaseLostError(ConflictError):
-    """Another holder has the run; the effects of this attempt are rolled back."""
+    """Another worker has claimed the run; the effects of this attempt are rolled back."""
 
 
 async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
@@ -84,7 +84,7 @@ async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None 
     row = await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
     row = row or await SQL["run_sooner"].fetch_one(tx, agent_id=agent_id, name=name, moment=moment)
     if row is None:
-        raise ConflictError(f"{name} has just ended.", hint="Request it again.")
+        raise ConflictError(f"The run of {name} has just ended.", hint="Request another run.")
     return row["job_id"]
 
 
@@ -111,15 +111,16 @@ async def finish(
             raise LeaseLostError(f"{claimed.name} was taken over by another worker.", hint=CONTINUES_ELSEWHERE)
         await SQL["delete_idle_runs"].execute(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
         if outcome.result is not None:
-            about = {"job": claimed.name, "result": outcome.result}
-            publish("job.completed", about, agent_id=claimed.agent_id, now=row["finished_at"])
+            payload = {"job": claimed.name, "result": outcome.result}
+            publish("job.completed", payload, agent_id=claimed.agent_id, now=row["finished_at"])
     return outcome
 
 
 async def fail(
     db: Database, claimed: ClaimedRun, failure: JobFailure, *, moment: datetime | None = None
 ) -> RunState | None:
-    """Schedule the next attempt of a run, or mark it dead after the last. Return None when another holder has it."""
+    """Schedule the next attempt of a run, or mark it as dead after the last one. Return the new state, or None when
+    another worker has claimed the run."""
     async with db.transaction(claimed.agent_id) as tx:
         row = await SQL["fail_run"].fetch_one(
             tx,
@@ -144,7 +145,7 @@ async def list_dead(tx: Tx, *, agent_id: UUID) -> list[JobRun]:
 
 
 async def retry_dead(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
-    """Requeue the dead runs of one job or of all; return the names of those jobs."""
+    """Requeue the dead runs of one job, or of all if `name` is None; return the names of those jobs."""
     rows = await SQL["retry_dead"].fetch_all(tx, agent_id=agent_id, name=name, moment=moment)
     return sorted(row["name"] for row in rows)
 
@@ -156,12 +157,7 @@ async def delete_old_runs(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
 
 
 def _fencing_args(claimed: ClaimedRun) -> dict[str, object]:
-    return {
-        "agent_id": claimed.agent_id,
-        "job_id": claimed.job_id,
-        "holder": claimed.holder,
-        "epoch": claimed.epoch,
-    }
+    return {"agent_id": claimed.agent_id, "job_id": claimed.job_id, "holder": claimed.holder, "epoch": claimed.epoch}
 
 
 def _to_job_run(row: Record) -> JobRun:

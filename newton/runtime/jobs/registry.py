@@ -23,10 +23,9 @@ def build_runner(agents: AgentRegistry) -> RunFunction:
     """Return a function that runs a job for its agent within the job's timeout."""
 
     async def run(claimed: ClaimedRun) -> JobOutcome:
-        known = get_job(claimed.name)
-        newton = await agents.get(claimed.agent)
-        outcome = await with_timeout(known.run(newton), seconds=known.timeout_seconds)
-        if known.name == memories.REEMBED and outcome.result:
+        job, newton = get_job(claimed.name), await agents.get(claimed.agent)
+        outcome = await with_timeout(job.run(newton), seconds=job.timeout_seconds)
+        if job.name == memories.REEMBED and outcome.result:
             await agents.reload(newton)  # the active embedding model may have changed
         return outcome
 

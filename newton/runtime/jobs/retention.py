@@ -15,30 +15,28 @@ from newton.runtime.wiring import AgentServices
 SQL = load("newton.runtime.jobs", "retention.sql")
 
 RUN_RETENTION = timedelta(days=30)  # retention of ended runs
-MIN_DEAD_SHARE, MIN_DEAD_ROWS = (
-    0.25,
-    10_000,
-)  # both must hold; autovacuum starts at a fifth, so such a table is overdue
+# A table above both limits is overdue for a vacuum: autovacuum starts at a share of 0.2.
+MIN_DEAD_SHARE, MIN_DEAD_ROWS = 0.25, 10_000
 
 
 async def apply_retention(newton: AgentServices) -> JobOutcome:
     async def write(tx: Tx) -> RunResult:
-        released = await newton.maintenance("job retain").apply_retention(tx)
-        runs = await queue.delete_old_runs(
-            tx, agent_id=newton.scope.agent_id, before=newton.scope.now() - RUN_RETENTION
-        )
-        return {"contexts": released.contexts, "sessions": released.sessions, "runs": runs}
+        deleted = await newton.maintenance("job retain").apply_retention(tx)
+        before = newton.scope.now() - RUN_RETENTION
+        runs = await queue.delete_old_runs(tx, agent_id=newton.scope.agent_id, before=before)
+        return {**deleted._asdict(), "runs": runs}
 
     return JobOutcome(reason=describe_retention(newton.settings.bundle_days, newton.settings.working_days), write=write)
 
 
 def describe_retention(bundle_days: int, working_days: int) -> str:
-    contexts = f"contexts are kept {bundle_days} days" if bundle_days else "contexts are kept for ever"
-    return f"{contexts}, what sessions have at hand {working_days}, ended runs {RUN_RETENTION.days}"
+    """Return the retention periods. `bundle_days` is 0 for no limit. Pure."""
+    contexts = f"{bundle_days} days" if bundle_days else "no limit"
+    return f"retention: contexts {contexts}, working memory {working_days} days, runs {RUN_RETENTION.days} days"
 
 
 class TableStats(NamedTuple):
-    """Live and dead rows of a table by the database's statistics."""
+    """Live and dead rows of a table according to the database's statistics."""
 
     name: str
     live: int
@@ -58,23 +56,13 @@ def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
     """Return the tables with so many dead rows that they need a manual vacuum. Pure."""
     bad = [one for one in tables if one.dead >= MIN_DEAD_ROWS and one.dead >= MIN_DEAD_SHARE * (one.live + one.dead)]
     if not bad:
-        return JobOutcome(reason="the database keeps its tables tidy")
+        return JobOutcome(reason="no table needs a manual vacuum")
     names = ", ".join(one.name for one in bad)
-    because = f"autovacuum does not keep up: let the owner run `vacuum (analyze) {names}`"
-    return JobOutcome(reason=because, result={"dead_percent": {t.name: 100 * t.dead // (t.live + t.dead) for t in bad}})
+    reason = f"autovacuum is too slow: run `vacuum (analyze) {names}` as the owner of the tables"
+    return JobOutcome(reason=reason, result={"dead_percent": {t.name: 100 * t.dead // (t.live + t.dead) for t in bad}})
 
 
 JOBS = (
-    Job(
-        name="retain",
-        description="Deletes old contexts, working sets and runs.",
-        schedule=daily(3, 40),
-        run=apply_retention,
-    ),
-    Job(
-        name="check-vacuum",
-        description="Lists tables that need a vacuum.",
-        schedule=weekly("Sunday", 5),
-        run=check_vacuum,
-    ),
+    Job("retain", "Deletes old contexts, working sets and runs.", daily(3, 40), apply_retention),
+    Job("check-vacuum", "Lists tables that need a vacuum.", weekly("Sunday", 5), check_vacuum),
 )

@@ -1,14 +1,13 @@
-"""Job schedules: equidistant slots in UTC, independent of local time changes. Pure functions."""
+"""Job schedules: slots at equal intervals in UTC, independent of daylight saving time. Pure functions."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Literal, get_args
 
 Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
-FIRST_SLOT = datetime(1970, 1, 5, tzinfo=UTC)  # the origin of the slots
-WEEKDAYS: tuple[Weekday, ...] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
+FIRST_SLOT = datetime(1970, 1, 5, tzinfo=UTC)  # the origin of the slots: a Monday
+WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +36,8 @@ def every_minutes(minutes: int) -> JobSchedule:
 
 
 def daily(hour: int, minute: int = 0) -> JobSchedule:
-    return JobSchedule(
-        every=DAY, offset=timedelta(hours=hour, minutes=minute), description=f"daily at {hour:02}:{minute:02} UTC"
-    )
+    offset = timedelta(hours=hour, minutes=minute)
+    return JobSchedule(every=timedelta(days=1), offset=offset, description=f"daily at {hour:02}:{minute:02} UTC")
 
 
 def weekly(weekday: Weekday, hour: int) -> JobSchedule:
@@ -47,11 +45,10 @@ def weekly(weekday: Weekday, hour: int) -> JobSchedule:
     >>> weekly("Sunday", 6).next_slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-08T06:00:00+00:00'
     """
-    after = timedelta(days=WEEKDAYS.index(weekday), hours=hour)
-    return JobSchedule(every=WEEK, offset=after, description=f"{weekday}s at {hour:02}:00 UTC")
+    offset = timedelta(days=WEEKDAYS.index(weekday), hours=hour)
+    return JobSchedule(every=timedelta(weeks=1), offset=offset, description=f"{weekday}s at {hour:02}:00 UTC")
 
 
 def backoff_delay(attempts: int, jitter: float) -> timedelta:
-    """Return the exponential backoff delay: 5 seconds, doubled per attempt up to ten minutes, times 0.5 to 1.5 by
-    `jitter` (0 to 1)."""
+    """Return the exponential backoff delay: 5 s, doubled per attempt up to 600 s, times 0.5 plus `jitter` (0 to 1)."""
     return timedelta(seconds=min(5 * 2.0 ** min(attempts - 1, 20), 600) * (0.5 + jitter))

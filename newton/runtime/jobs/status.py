@@ -12,7 +12,7 @@ from newton.runtime.wiring import AgentServices
 
 
 class JobStatus(NamedTuple):
-    """A job, its last run, and its next due time, which a failed run moves before the next slot."""
+    """A job, its last run, and when it is due: at the next attempt of a queued run, or else at the next slot."""
 
     job: Job
     last_run: JobRun | None
@@ -33,20 +33,18 @@ class JobStatus(NamedTuple):
 
 
 async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
-    """Return the status of each job of the agent, in catalogue order."""
+    """Return the status of each job of the agent, in the order of `JOBS`."""
     async with newton.scope.transaction() as tx:
-        known = await queue.latest_runs(tx, agent_id=newton.scope.agent_id)
-    now = newton.scope.now()
-    return [JobStatus(one, known.get(name), _next_run_at(one, known.get(name), now)) for name, one in JOBS.items()]
-
-
-def _next_run_at(job: Job, last_run: JobRun | None, now: datetime) -> datetime:
-    if last_run and last_run.state == "queued":
-        return last_run.due_at
-    return job.schedule.next_slot(now)
+        runs = await queue.latest_runs(tx, agent_id=newton.scope.agent_id)
+    now, statuses = newton.scope.now(), list[JobStatus]()
+    for name, job in JOBS.items():
+        last = runs.get(name)
+        due_at = last.due_at if last and last.state == "queued" else job.schedule.next_slot(now)
+        statuses.append(JobStatus(job, last, due_at))
+    return statuses
 
 
 async def request_run(newton: AgentServices, name: str) -> UUID:
-    """Request a run now; return the id of a pending or running one if there is one. Raises NotFoundError."""
+    """Request a run now and return its id, which may be that of a pending or running one. Raises NotFoundError."""
     async with newton.scope.transaction() as tx:
         return await queue.enqueue(tx, get_job(name).name, agent_id=newton.scope.agent_id)

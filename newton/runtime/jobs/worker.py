@@ -30,59 +30,59 @@ T = TypeVar("T")
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 RunFunction = Callable[[ClaimedRun], Awaitable[JobOutcome]]
+RunTask = asyncio.Task[BaseException | JobOutcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTimings:
-    """Intervals in seconds: lease length, lease renewal, queue poll, slot check, longest pause before a reconnect, and
-    drain at shutdown."""
+    """Intervals in seconds, and the maximum number of concurrent runs."""
 
     lease: float = 10
     renew: float = 3
-    poll: float = 1
-    tick: float = 15
-    reconnect: float = 2
-    drain: float = 8
+    poll: float = 1  # of the queue
+    tick: float = 15  # between checks for due slots
+    reconnect: float = 2  # maximum pause before a reconnect
+    drain: float = 8  # maximum wait for running jobs at shutdown
     concurrency: int = 2
 
 
 @dataclass(slots=True)
 class JobWorker:
-    """A queue holder. Each run is a task of its own, so that a failure affects no other run."""
+    """Claims and executes runs as `holder`. Each run has its own task, so that a failure affects no other run."""
 
     db: Database
     run: RunFunction
     timings: WorkerTimings = field(default_factory=WorkerTimings)
     holder: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}:{new_id().hex[-8:]}")
-    running: dict[UUID, tuple[ClaimedRun, "asyncio.Task[BaseException | JobOutcome]"]] = field(
-        default_factory=dict[Any, Any]
-    )
+    running: dict[UUID, tuple[ClaimedRun, RunTask]] = field(default_factory=dict[UUID, tuple[ClaimedRun, RunTask]])
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def work(self, schedules: Mapping[str, JobSchedule], stop: asyncio.Event) -> None:
-        """Work until `stop`; then claim nothing new, wait for running jobs, and release those that do not end in time.
-
-        Waits while the database is unavailable.
-        """
+        """Work until `stop`, also through outages of the database. Then claim no more runs, wait for the running ones,
+        and release those that do not end in time."""
         async with task_group() as tasks:
-            renewing = tasks.create_task(self._renew_forever())
-            claiming_ = tasks.create_task(self._claim_forever(schedules, tasks))
+            renew_task = tasks.create_task(self._renew_forever())
+            claim_task = tasks.create_task(self._claim_forever(schedules, tasks))
             await stop.wait()
-            await self._cancel(claiming_)
-            await self._drain()
-            await self._cancel(renewing)
-        with suppress(DatabaseError, TimeoutError):  # the lease expires
+            await self._cancel(claim_task)
+            if current := [task for _, task in self.running.values()]:
+                _, late = await asyncio.wait(current, timeout=self.timings.drain)
+                await self._cancel(*late)
+            await self._cancel(renew_task)
+        with suppress(DatabaseError, TimeoutError):  # otherwise the leases expire
             await with_timeout(claims.release_runs(self.db, self.holder), seconds=1)
 
     async def run_once(self, *, agent_id: UUID, job_id: UUID) -> JobOutcome:
-        """Run one job now and return its outcome. Raises the job's own error, and ConflictError when another holder has
-        the run. Cancellation releases the run."""
+        """Run one job now and return its outcome. Cancellation releases the run.
+
+        Raises the error of the job, and ConflictError when another worker has claimed the run.
+        """
         lease = timedelta(seconds=self.timings.lease)
         claimed = await claims.claim_run(self.db, self.holder, agent_id=agent_id, job_id=job_id, lease=lease)
         if claimed is None:
             raise ConflictError("The job is already running.", hint="See its status with `newton jobs`.")
         async with task_group() as tasks:
-            renewing = tasks.create_task(self._renew_forever())
+            renew_task = tasks.create_task(self._renew_forever())
             task = self._start(claimed, tasks)
             try:
                 await asyncio.wait({task})
@@ -90,53 +90,51 @@ class JobWorker:
                 await self._cancel(task)
                 await claims.release_runs(self.db, self.holder)
                 raise
-            await self._cancel(renewing)
-        ended = (
-            LeaseLostError("The run was taken over by another worker.", hint=CONTINUES_ELSEWHERE)
-            if task.cancelled()
-            else task.result()
-        )
-        if isinstance(ended, BaseException):
-            raise ended
-        return ended
+            await self._cancel(renew_task)
+        if task.cancelled():
+            raise LeaseLostError("Another worker took over the run.", hint=CONTINUES_ELSEWHERE)
+        outcome = task.result()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
     async def _claim_forever(self, schedules: Mapping[str, JobSchedule], tasks: asyncio.TaskGroup) -> None:
-        """Claim runs in a loop. Slots are checked by monotonic time, because a clock set back would stop them."""
-        ticked = float("-inf")
+        """Claim runs in a loop. The interval between slot checks is measured by the monotonic clock."""
+        checked_at = float("-inf")
         lease = timedelta(seconds=self.timings.lease)
         while True:
             self.slot_freed.clear()
             free = self.timings.concurrency - len(self.running)
             async with self._pause_on_database_error():
-                if monotonic_ms() - ticked >= self.timings.tick * 1_000:
+                if monotonic_ms() - checked_at >= self.timings.tick * 1_000:
                     await claims.enqueue_due(self.db, schedules)
                     await claims.mark_dead(self.db)
-                    ticked = monotonic_ms()
+                    checked_at = monotonic_ms()
                 for claimed in await claims.claim_runs(self.db, self.holder, list(schedules), limit=free, lease=lease):
                     self._start(claimed, tasks)
             with suppress(TimeoutError):
                 await with_timeout(self.slot_freed.wait(), seconds=self.timings.poll)
 
-    def _start(self, claimed: ClaimedRun, tasks: asyncio.TaskGroup) -> "asyncio.Task[BaseException | JobOutcome]":
+    def _start(self, claimed: ClaimedRun, tasks: asyncio.TaskGroup) -> RunTask:
         task = tasks.create_task(self._execute(claimed))
         self.running[claimed.job_id] = claimed, task
-        task.add_done_callback(lambda ended: self._on_task_done(claimed.job_id, ended))
+        task.add_done_callback(lambda task: self._on_task_done(claimed.job_id, task))
         return task
 
-    def _on_task_done(self, job_id: UUID, task: "asyncio.Task[BaseException | JobOutcome]") -> None:
-        if job_id in self.running and self.running[job_id][1] is task:  # otherwise it was claimed again meanwhile
+    def _on_task_done(self, job_id: UUID, task: RunTask) -> None:
+        if job_id in self.running and self.running[job_id][1] is task:  # false if the run was claimed again meanwhile
             del self.running[job_id]
         self.slot_freed.set()
 
     async def _execute(self, claimed: ClaimedRun) -> BaseException | JobOutcome:
         """Run the job, record its end, and return its outcome or error."""
-        ended = await _capture(self._run_and_finish(claimed))
-        if isinstance(ended, JobOutcome | LeaseLostError):
-            return ended
-        failure = self._to_job_failure(ended, claimed.attempts)
+        outcome = await _capture(self._run_and_finish(claimed))
+        if isinstance(outcome, JobOutcome | LeaseLostError):
+            return outcome
+        failure = self._to_job_failure(outcome, claimed.attempts)
         log.warning("job_failed", job=claimed.name, attempt=claimed.attempts, error=failure.error)
-        await _capture(queue.fail(self.db, claimed, failure))  # otherwise the lease expires
-        return ended
+        await _capture(queue.fail(self.db, claimed, failure))  # if it fails too, the lease expires
+        return outcome
 
     def _to_job_failure(self, error: BaseException, attempts: int) -> JobFailure:
         """Return the failure to record; a lost database does not count as an attempt."""
@@ -152,15 +150,13 @@ class JobWorker:
         """Renew leases in a loop and cancel runs that another holder has taken over."""
         while True:
             await asyncio.sleep(self.timings.renew)
-            held = dict(self.running)
-            if not held:
+            current, lease = dict(self.running), timedelta(seconds=self.timings.lease)
+            if not current:
                 continue
             async with self._pause_on_database_error():
-                ours = await claims.renew_leases(
-                    self.db, self.holder, held, lease=timedelta(seconds=self.timings.lease)
-                )
-                for job_id, (claimed, task) in held.items():
-                    if ours.get(job_id) != claimed.epoch:
+                epochs = await claims.renew_leases(self.db, self.holder, current, lease=lease)
+                for job_id, (claimed, task) in current.items():
+                    if epochs.get(job_id) != claimed.epoch:
                         task.cancel()
 
     @asynccontextmanager
@@ -172,12 +168,6 @@ class JobWorker:
             log.warning("database_lost", error=error.what)
             await asyncio.sleep(self.timings.reconnect * (0.25 + 0.75 * random.random()))
 
-    async def _drain(self) -> None:
-        tasks = [task for _, task in self.running.values()]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self.timings.drain)
-            await self._cancel(*late)
-
     async def _cancel(self, *tasks: "asyncio.Task[Any]") -> None:
         for task in tasks:
             task.cancel()
@@ -186,16 +176,16 @@ class JobWorker:
 
 async def _capture(work: Awaitable[T]) -> T | BaseException:
     """Return the result of the work or the exception it raised, so that the worker continues."""
-    (ended,) = await asyncio.gather(work, return_exceptions=True)
-    return ended
+    (result,) = await asyncio.gather(work, return_exceptions=True)
+    return result
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the error text to store. An unexpected error may quote a memory, so only its type and place are stored."""
+    """Return the error text to store: of an unexpected error only type and location, because it may quote a memory."""
     if isinstance(error, NewtonError):
         return error.what
     if isinstance(error, TimeoutError):
-        return "it took too long"
-    places = traceback.extract_tb(error.__traceback__)
-    at = f" at {Path(places[-1].filename).name}:{places[-1].lineno}" if places else ""
-    return f"{type(error).__name__}{at}"
+        return "the run timed out"
+    frames = traceback.extract_tb(error.__traceback__)
+    location = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{location}"

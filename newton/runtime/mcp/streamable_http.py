@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATH = "/mcp"
-CALLER_KEY = "newton.caller"  # the AuthenticatedCaller in the scope of a request
+CALLER_KEY = "newton.caller"  # key of the AuthenticatedCaller in the ASGI scope of a request
 
 
 class HttpTransport:
-    """ASGI application; the SDK is imported with the first request, because that takes a second or two."""
+    """ASGI application of the MCP server. It imports the SDK on the first request, because that takes over a second."""
 
     def __init__(self) -> None:
         self._open_lock = asyncio.Lock()
@@ -61,7 +61,7 @@ class HttpTransport:
 async def mount_mcp(app: FastAPI) -> AsyncGenerator[None]:
     """Serve MCP at /mcp until the end of the block."""
     transport = HttpTransport()
-    # a stateless server has no GET stream and no DELETE: the specification wants 405
+    # a stateless server answers GET and DELETE with 405, as the specification requires
     app.router.routes.append(Route(PATH, transport, methods=["POST"], include_in_schema=False))
     try:
         yield

@@ -32,7 +32,7 @@ EFFECT_SCOPES: Mapping[ToolEffect, TokenScope] = {"nothing": "read", "adds": "wr
 
 
 class McpTool(NamedTuple):
-    """One tool; repeating a call of an idempotent tool changes nothing."""
+    """A tool. Its description is the docstring of the input model."""
 
     input_model: type[ToolInput]
     effect: ToolEffect
@@ -49,7 +49,7 @@ class McpTool(NamedTuple):
 
 
 async def run_tool(newton: AgentServices, name: str, arguments: Mapping[str, object]) -> ToolResult:
-    """Run a tool call and return its result or its error. Raises DatabaseError."""
+    """Run a tool call and return its result or its error. Raises only DatabaseError."""
     try:
         tool = TOOLS.get(name)
         if tool is None:
@@ -83,34 +83,24 @@ async def _build_context(newton: AgentServices, tool_input: ContextInput) -> Too
         frame=tool_input.frame,
     )
     bundle = await newton.context_builder.build(request)
-    fields = {
-        "bundle_id": str(bundle.bundle_id),
-        "frame": bundle.frame_choice.frame,
-        "tokens": bundle.tokens,
-        "text": bundle.text,
-        **({"missing": dict(bundle.missing)} if bundle.missing else {}),
-    }
-    return ToolResult(fields)
+    fields = {"bundle_id": str(bundle.bundle_id), "frame": bundle.frame_choice.frame, "tokens": bundle.tokens}
+    missing = {"missing": dict(bundle.missing)} if bundle.missing else {}
+    return ToolResult({**fields, "text": bundle.text, **missing})
 
 
 async def _forget(newton: AgentServices, tool_input: ForgetInput) -> ToolResult:
-    deleted = await newton.curation(ORIGIN).forget(
-        [tool_input.memory_id], include_derived=False, reason=tool_input.reason
-    )
+    ids, reason = [tool_input.memory_id], tool_input.reason
+    deleted = await newton.curation(ORIGIN).forget(ids, include_derived=False, reason=reason)
     return ToolResult({"items": [short_id(memory_id) for memory_id in deleted]})
 
 
 async def _compute_calibration(newton: AgentServices, tool_input: CalibrationInput) -> ToolResult:
-    reviewed = await newton.decisions(ORIGIN).list_reviewed_decisions()
-    known = sorted({one.category for one in reviewed})
-    if tool_input.category is not None and tool_input.category not in known:
-        listed = ", ".join(known) or "none"
-        raise InputError(
-            f"No reviewed decision has the category {tool_input.category!r}.", hint=f"There are: {listed}."
-        )
-    return ToolResult(
-        to_json(build_calibration(one for one in reviewed if tool_input.category in (None, one.category)))
-    )
+    reviewed, category = await newton.decisions(ORIGIN).list_reviewed_decisions(), tool_input.category
+    categories = sorted({one.category for one in reviewed})
+    if category is not None and category not in categories:
+        hint = f"Known categories: {', '.join(categories) or 'none'}."
+        raise InputError(f"No reviewed decision has the category {category!r}.", hint=hint)
+    return ToolResult(to_json(build_calibration(one for one in reviewed if category in (None, one.category))))
 
 
 TOOLS: Mapping[str, McpTool] = {

@@ -1,9 +1,9 @@
-"""A calibration for a terminal of 80 columns; plain lines, so that it also reads well when it is piped. Pure."""
+"""Calibration report as plain text of 80 columns. Pure."""
 
 import textwrap
 from collections.abc import Sequence
 
-from newton.brain.calibration.report import UNNAMED, CalibrationGroup, CalibrationReport
+from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.scores import CalibrationBin, CalibrationScores
 from newton.brain.calibration.trend import CalibrationTrend
 from newton.runtime.reports import phrases
@@ -13,7 +13,6 @@ AXIS_STEPS = 40  # steps from 0 to 1
 NAME_WIDTH = 20
 MAX_GROUPS = 12
 BAR_WIDTH = 16
-SECTION_TITLES = {"category": "By category", "stakes": "By stakes", "frame": "By frame", "reason": "By kind of reason"}
 
 
 def render_calibration(report: CalibrationReport) -> str:
@@ -28,28 +27,24 @@ def render_calibration(report: CalibrationReport) -> str:
         ],
         render_diagram(report.scores.bins),
         _render_trend(report.trend) if report.trend else [phrases.describe_missing_trend(report.n)],
-        *(
-            _render_groups(SECTION_TITLES[name], groups)
-            for name, groups in report.groups.items()
-            if _has_named_groups(groups)
-        ),
+        *(_render_groups(title, groups) for title, groups in phrases.list_groups(report)),
         _render_recalibration(report),
     ]
     return "\n\n".join("\n".join(part) for part in parts)
 
 
 def render_diagram(bins: Sequence[CalibrationBin]) -> list[str]:
-    """Return the reliability diagram: one line per bin, with stated and observed frequency."""
+    """Return the reliability diagram: one line per bin, with stated confidence and observed success rate."""
     scale = "".join(f"{mark:<10}" for mark in ("0 %", "25 %", "50 %", "75 %")) + "100 %"
     return [
-        "What came true of what was stated",
-        f"stated       n  {scale}  came true (95 %)",
+        "Observed success rate by stated confidence",
+        f"stated       n  {scale}  succeeded (95 %)",
         *(
             f"{one.label}{one.n:>7,}  {_render_row(one)}  {phrases.format_percent(one.observed):>5}  "
             f"({100 * one.wilson95[0]:.0f}-{100 * one.wilson95[1]:.0f})"
             for one in bins
         ),
-        "               ○ stated  ● came true  ◉ both  ├─┤ 95 % (Wilson)",
+        "               ○ stated  ● succeeded  ◉ both  ├─┤ 95 % (Wilson)",
     ]
 
 
@@ -58,8 +53,8 @@ def _render_row(score_bin: CalibrationBin) -> str:
     low, high = (_to_column(end) for end in score_bin.wilson95)
     cells[low : high + 1] = ["─"] * (high + 1 - low)
     cells[low], cells[high] = "├", "┤"
-    stated, came = _to_column(score_bin.mean_forecast), _to_column(score_bin.observed)
-    cells[stated], cells[came] = "○", "◉" if stated == came else "●"
+    stated, observed = _to_column(score_bin.mean_forecast), _to_column(score_bin.observed)
+    cells[stated], cells[observed] = "○", "◉" if stated == observed else "●"
     return "".join(cells)
 
 
@@ -72,15 +67,14 @@ def _render_scores(scores: CalibrationScores) -> list[str]:
 
 
 def _render_trend(trend: CalibrationTrend) -> list[str]:
-    most = max(window.brier for window in trend.windows) or 1.0
+    highest = max(window.brier for window in trend.windows) or 1.0
     drift = trend.drift and phrases.describe_drift(trend.drift)
     return [
-        f"{'Over time':<{NAME_WIDTH}} {'n':>6}  came true   bias    Brier",
+        f"{'Over time':<{NAME_WIDTH}} {'n':>6}  succeeded   bias    Brier",
         *(
             f"{window.start:%Y-%m-%d}{'':<{NAME_WIDTH - 10}} {window.n:>6,}  "
-            f"{phrases.format_percent(window.base_rate):>9}  "
-            f"{phrases.format_signed_number(window.bias)}  {window.brier:.3f} "
-            f"{'▇' * round(BAR_WIDTH * window.brier / most)}"
+            f"{phrases.format_percent(window.base_rate):>9}  {phrases.format_signed_number(window.bias)}  "
+            f"{window.brier:.3f} {'▇' * round(BAR_WIDTH * window.brier / highest)}"
             for window in trend.windows
         ),
         f"  Brier {phrases.describe_slope(trend.brier)}",
@@ -89,14 +83,10 @@ def _render_trend(trend: CalibrationTrend) -> list[str]:
     ]
 
 
-def _has_named_groups(groups: Sequence[CalibrationGroup]) -> bool:
-    return any(group.name != UNNAMED for group in groups)
-
-
 def _render_groups(title: str, groups: Sequence[CalibrationGroup]) -> list[str]:
     more = len(groups) - MAX_GROUPS
     return [
-        f"{title:<{NAME_WIDTH}} {'n':>6}  came true  Brier   bias",
+        f"{title:<{NAME_WIDTH}} {'n':>6}  succeeded  Brier   bias",
         *(_render_group(group) for group in groups[:MAX_GROUPS]),
         *([f"… and {more} more"] if more > 0 else ()),
     ]
@@ -115,12 +105,8 @@ def _render_recalibration(report: CalibrationReport) -> list[str]:
     lines = ["Correction of stated confidence", *_wrap(phrases.describe_recalibration(report))]
     if report.recalibration is None or report.recalibration.method == "none":
         return lines
-    stated, came = zip(*phrases.list_corrections(report.recalibration), strict=True)
-    return [*lines, "  stated    " + _join_columns(stated), "  corrected " + _join_columns(came)]
-
-
-def _join_columns(values: Sequence[str]) -> str:
-    return "".join(f"{value:>7}" for value in values)
+    rows = zip(("stated", "corrected"), zip(*phrases.list_corrections(report.recalibration), strict=True), strict=True)
+    return [*lines, *(f"  {label:<10}" + "".join(f"{value:>7}" for value in values) for label, values in rows)]
 
 
 def _wrap(text: str) -> list[str]:

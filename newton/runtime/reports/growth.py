@@ -1,9 +1,8 @@
-"""The growth report as Markdown, as a self-contained HTML page, and as JSON values. Pure."""
+"""The growth report as Markdown, as an HTML page, and as JSON. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from html import escape
 from typing import NamedTuple
 
@@ -18,14 +17,14 @@ from newton.runtime.reports import html_page, phrases
 
 TABLE_HEAD = ("", "now", "before", "computed from")
 TOO_FEW_TEXT = "too few"
-MAX_DESCRIPTION_CHARS = 80  # of the words of a decision
+MAX_DESCRIPTION_CHARS = 80  # of a decision
 MAX_LINE_CHARS = 1_000
-MAX_LISTED = 5
+MAX_LISTED = 5  # entries of a list
 CODE_SPAN = re.compile(r"`([^`]+)`")
 
 
 class MetricRow(NamedTuple):
-    """The label of a metric, its field, and the unit of its sample size; a count has none."""
+    """The label of a metric, its field in `GrowthMetrics`, and the unit of its sample size, which a count lacks."""
 
     label: str
     metric: str
@@ -34,49 +33,50 @@ class MetricRow(NamedTuple):
 
 SECTIONS: dict[str, tuple[MetricRow, ...]] = {
     "Decisions": (
-        MetricRow("made", "made"),
-        MetricRow("judged", "judged"),
-        MetricRow("came true", "accuracy", "judged"),
-        MetricRow("Brier score", "brier", "judged"),
-        MetricRow("its slope, per 100 decisions", "slope", "judged so far"),
-        MetricRow("bias", "bias", "judged"),
+        MetricRow("recorded", "made"),
+        MetricRow("reviewed", "judged"),
+        MetricRow("success rate", "accuracy", "reviewed"),
+        MetricRow("Brier score", "brier", "reviewed"),
+        MetricRow("trend of the Brier score, per 100 decisions", "slope", "reviewed so far"),
+        MetricRow("bias", "bias", "reviewed"),
         MetricRow("overdue at the end", "overdue"),
     ),
-    "Mistakes made again": (
-        MetricRow("near a known failure", "near"),
-        MetricRow("answered it", "answered"),
-        MetricRow("were shown it, no more", "shown"),
+    "Repeated mistakes": (
+        MetricRow("similar to a known failure", "near"),
+        MetricRow("answered the failure", "answered"),
+        MetricRow("were shown the failure, did not answer it", "shown"),
         MetricRow(
-            f"repeat a mistake (aim: under {phrases.format_percent(MAX_REPEAT_RATE)})", "repeated", "made, with vectors"
+            f"repeated a mistake (target: under {phrases.format_percent(MAX_REPEAT_RATE)})", "repeated", "with vectors"
         ),
     ),
     "Censors": (
-        MetricRow("met", "met"),
-        MetricRow("called wrong", "false_positives"),
-        MetricRow(f"right (aim: over {phrases.format_percent(MIN_CENSOR_PRECISION)})", "precision", "times met"),
+        MetricRow("matched", "met"),
+        MetricRow("false positives", "false_positives"),
+        MetricRow(f"precision (target: over {phrases.format_percent(MIN_CENSOR_PRECISION)})", "precision", "matches"),
         MetricRow("escalated", "escalated"),
         MetricRow("retired", "retired"),
     ),
     "Procedures": (
         MetricRow("uses", "uses"),
-        MetricRow("succeeded", "succeeded", "judged uses"),
+        MetricRow("success rate", "succeeded", "uses with outcome"),
         MetricRow("became effective", "effective"),
         MetricRow("became ineffective", "ineffective"),
     ),
     "Facts and episodes": (
-        MetricRow("facts learnt", "learnt"),
-        MetricRow(f"confirmed (aim: over {phrases.format_percent(MIN_CONFIRMED_RATE)})", "confirmed", "facts known"),
+        MetricRow("new facts", "learnt"),
+        MetricRow(f"confirmed (target: over {phrases.format_percent(MIN_CONFIRMED_RATE)})", "confirmed", "facts"),
         MetricRow("superseded", "superseded"),
-        MetricRow("disproved", "disproved"),
-        MetricRow("episodes made", "episodes"),
+        MetricRow("retracted", "disproved"),
+        MetricRow("new episodes", "episodes"),
     ),
 }
-PROCEDURE_HEAD = ("procedure", "uses", "succeeded", "uses before", "succeeded before")
+PROCEDURE_HEAD = ("procedure", "uses", "success", "uses before", "success before")
 
 
 def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
     """Return the report on `agent` as Markdown."""
-    parts = [f"# {phrases.clip_name(_title(agent), max_chars=120)}", _format_periods(growth), *_explain_too_few(growth)]
+    title = phrases.clip_name(f"Growth of {agent}", max_chars=120)
+    parts = [f"# {title}", _format_periods(growth), *_explain_too_few(growth)]
     for title, sentences in _assessment_sections(assessment):
         parts += [f"## {title}", _render_bullets(sentences)]
     for title, rows in SECTIONS.items():
@@ -95,32 +95,32 @@ def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: st
         html_page.render_card(title, _render_list(sentences)) for title, sentences in _assessment_sections(assessment)
     ]
     for title, rows in SECTIONS.items():
-        inside = html_page.render_table(TABLE_HEAD, _make_rows(growth, rows), numeric_columns={1, 2})
-        inside += "".join(
-            f"<p>{escape(lead)}</p>{_render_list(lines)}" for lead, lines in _section_lists(growth, title)
-        )
+        content = html_page.render_table(TABLE_HEAD, _make_rows(growth, rows), numeric_columns={1, 2})
+        lists = _section_lists(growth, title)
+        content += "".join(f"<p>{escape(caption)}</p>{_render_list(lines)}" for caption, lines in lists)
         if title == "Procedures" and growth.procedures:
-            inside += html_page.render_table(PROCEDURE_HEAD, _procedure_rows(growth), numeric_columns={1, 2, 3, 4})
-        cards.append(html_page.render_card(title, inside))
+            content += html_page.render_table(PROCEDURE_HEAD, _procedure_rows(growth), numeric_columns={1, 2, 3, 4})
+        cards.append(html_page.render_card(title, content))
         if title == "Decisions":
-            cards.append(html_page.render_card("Judgement over time", _render_trend(growth)))
-    lead = "".join(f'<p class="soft">{line}</p>' for line in (_format_periods(growth), *_explain_too_few(growth)))
-    return html_page.render_document(_title(agent), f'{lead}<div class="cards">{"".join(cards)}</div>')
+            cards.append(html_page.render_card("Calibration over time", _render_trend(growth)))
+    notes = (_format_periods(growth), *_explain_too_few(growth))
+    lead = "".join(f'<p class="soft">{escape(note, quote=False)}</p>' for note in notes)
+    return html_page.render_document(f"Growth of {agent}", f'{lead}<div class="cards">{"".join(cards)}</div>')
 
 
 def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[str, object]:
-    """Return the report for JSON; `enough` is false for a metric of too small a sample."""
+    """Return the report for JSON. `enough` is false for a metric with too few samples."""
     figures: dict[str, PeriodMetric] = {
         row.metric: getattr(growth.metrics, row.metric) for rows in SECTIONS.values() for row in rows
     }
     return {
         "periods": {name: at.isoformat() for name, at in growth.periods._asdict().items()},
-        "figures": {name: _metric_to_json(figure) for name, figure in figures.items()},
+        "figures": {name: {**asdict(one), "enough": one.n >= one.fewest} for name, one in figures.items()},
         "bias": growth.bias and {"interval95": growth.bias.interval, "verdict": growth.bias.verdict},
         "overdue": [
             {
                 "decision_id": str(one.decision_id),
-                "look_again_at": _format_time(one.look_again_at),
+                "look_again_at": one.look_again_at and one.look_again_at.isoformat(),
                 "words": one.description,
             }
             for one in growth.overdue
@@ -144,35 +144,24 @@ def _render_trend(growth: GrowthReport) -> str:
 def _explain_too_few(growth: GrowthReport) -> list[str]:
     """Explain 'too few' if the report contains it."""
     cells = [cell for rows in SECTIONS.values() for row in _make_rows(growth, rows) for cell in row]
-    if TOO_FEW_TEXT not in cells:
-        return []
-    return [
-        (
-            f"Too few: a share or a score needs {MIN_SAMPLES}, a bias "
-            f"{MIN_REVIEWS_FOR_BIAS} reviews, a slope {2 * WINDOW_SIZE}."
-        )
-    ]
-
-
-def _title(agent: str) -> str:
-    return f"Growth of {agent}"
+    needed = f"{MIN_SAMPLES} cases for a share or score, {MIN_REVIEWS_FOR_BIAS} reviews for a bias"
+    text = f"'Too few' means: fewer than {needed}, {2 * WINDOW_SIZE} reviews for a trend."
+    return [text] if TOO_FEW_TEXT in cells else []
 
 
 def _format_periods(growth: GrowthReport) -> str:
     before, start, now = growth.periods
-    return (
-        f"Now: {start:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} ({start:%Z}). "
-        f"Before: as long a time, from {before:%Y-%m-%d %H:%M} on."
-    )
+    period = f"Now: {start:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} ({start:%Z})."
+    return f"{period} Before: the preceding period of the same length, from {before:%Y-%m-%d %H:%M}."
 
 
 def _assessment_sections(assessment: GrowthAssessment) -> Iterable[tuple[str, Sequence[str]]]:
-    """Nothing is said where there is nothing to say."""
+    """Yield the titles and sentences of the non-empty sections, or a note when all are empty."""
     for title, sentences in zip(("Strengths", "Concerns", "Recommendations"), assessment, strict=True):
         if sentences:
             yield title, sentences
     if not any(assessment):
-        yield "In short", ("There is too little to speak of strengths or concerns.",)
+        yield "Summary", ("There are too few data for strengths or concerns.",)
 
 
 def _make_rows(growth: GrowthReport, rows: Iterable[MetricRow]) -> list[tuple[str, str, str, str]]:
@@ -206,7 +195,7 @@ def _section_lists(growth: GrowthReport, title: str) -> list[tuple[str, list[str
     match title:
         case "Decisions":
             return _overdue_list(growth)
-        case "Mistakes made again":
+        case "Repeated mistakes":
             return _repeated_mistakes(growth)
         case "Censors":
             return _format_changes([one for one in growth.state_changes if one.kind == "censor"])
@@ -222,35 +211,32 @@ def _overdue_list(growth: GrowthReport) -> list[tuple[str, list[str]]]:
         f"`{short_id(one.decision_id)}` due {one.look_again_at:%Y-%m-%d}: {_format_description(one.description)}"
         for one in growth.overdue
     ]
-    return [*bias, *([("Waiting for an outcome the longest:", due)] if due else [])]
+    return [*bias, *([("Open the longest:", due)] if due else [])]
 
 
 def _repeated_mistakes(growth: GrowthReport) -> list[tuple[str, list[str]]]:
-    of = growth.repeats
-    told: list[tuple[str, list[str]]] = []
-    if of.missing:
-        told.append((f"Not compared, because they have no vector: {of.missing:,}.", []))
-    if of.repeated:
-        lines = [_format_repeat(one) for one in of.repeated[-MAX_LISTED:]]
-        told.append((f"Neither answered nor shown what had failed{_format_truncation(len(of.repeated))}:", lines))
-    return told
+    repeats = growth.repeats
+    lists: list[tuple[str, list[str]]] = []
+    if repeats.missing:
+        lists.append((f"Decisions that were not compared, because they have no vector: {repeats.missing:,}.", []))
+    if repeats.repeated:
+        lines = [_format_repeat(one) for one in repeats.repeated[-MAX_LISTED:]]
+        lists.append((f"Neither shown nor answered the failure{_format_truncation(len(repeats.repeated))}:", lines))
+    return lists
 
 
 def _format_repeat(pair: AssessedPair) -> str:
+    decision, failure = short_id(pair.pair.decision_id), short_id(pair.pair.failed_id)
     return (
-        f"`{short_id(pair.pair.decision_id)}` {pair.decided_at:%Y-%m-%d} ({pair.outcome or 'open'}): "
-        f"{_format_description(pair.description)}, like `{short_id(pair.pair.failed_id)}`: "
-        f"{_format_description(pair.failed_description)} "
-        f"(likeness {pair.pair.cosine:.2f})"
+        f"`{decision}` {pair.decided_at:%Y-%m-%d} ({pair.outcome or 'open'}): {_format_description(pair.description)},"
+        f" like `{failure}`: {_format_description(pair.failed_description)} (cosine similarity {pair.pair.cosine:.2f})"
     )
 
 
 def _format_changes(changes: Sequence[MemoryStateChange]) -> list[tuple[str, list[str]]]:
     lines = [
-        (
-            f"{one.at:%Y-%m-%d} {one.state.lower()}: {_format_description(one.name)} "
-            f"(`{short_id(one.memory_id)}`; {one.reason})"
-        )
+        f"{one.at:%Y-%m-%d} {one.state.lower()}: {_format_description(one.name)}"
+        f" (`{short_id(one.memory_id)}`; {one.reason})"
         for one in changes[-MAX_LISTED:]
     ]
     return [(f"Changed{_format_truncation(len(changes))}:", lines)] if lines else []
@@ -274,7 +260,7 @@ def _procedure_rows(growth: GrowthReport) -> list[tuple[str, ...]]:
 
 
 def _format_success_share(successes: int, failures: int) -> str:
-    return f"{successes:,} of {successes + failures:,} judged"
+    return f"{successes:,} of {successes + failures:,}"
 
 
 def _format_description(text: str | None) -> str:
@@ -296,13 +282,9 @@ def _render_list(lines: Iterable[str]) -> str:
 def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table with aligned columns."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["| " + " | ".join(f"{cell:<{most}}" for cell, most in zip(row, wide, strict=True)) + " |" for row in cells]
-    return "\n".join([lines[0], "|" + "|".join("-" * (most + 2) for most in wide) + "|", *lines[1:]])
-
-
-def _metric_to_json(metric: PeriodMetric) -> dict[str, object]:
-    return {**asdict(metric), "enough": metric.n >= metric.fewest}
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["| " + " | ".join(f"{cell:<{n}}" for cell, n in zip(row, widths, strict=True)) + " |" for row in cells]
+    return "\n".join([lines[0], "|" + "|".join("-" * (n + 2) for n in widths) + "|", *lines[1:]])
 
 
 def _repeat_to_json(pair: AssessedPair) -> dict[str, object]:
@@ -315,7 +297,3 @@ def _repeat_to_json(pair: AssessedPair) -> dict[str, object]:
         "words": pair.description,
         "failed": pair.failed_description,
     }
-
-
-def _format_time(moment: datetime | None) -> str | None:
-    return moment.isoformat() if moment else None

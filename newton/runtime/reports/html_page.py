@@ -1,9 +1,9 @@
-"""Calibration report as one self-contained HTML file without scripts, and the parts of such a page. Pure."""
+"""Calibration report as a self-contained HTML page without scripts, and functions to build such pages. Pure."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from newton.brain.calibration.report import UNNAMED, CalibrationGroup, CalibrationReport
+from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.trend import CalibrationTrend
 from newton.runtime.reports import phrases, svg
 
@@ -37,13 +37,11 @@ ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overfl
 code { font-size: .85em } .scroll + p { margin-top: .75rem }
 .brier-key { color: var(--main) } .bias-key { color: var(--other) }
 """
-SECTION_TITLES = {"category": "Categories", "stakes": "Stakes", "frame": "Frames", "reason": "Kinds of reason"}
 
 
 def render_calibration(report: CalibrationReport, *, agent: str) -> str:
     """Return the calibration page of `agent`."""
-    inside = f"<p>{escape(phrases.NO_REVIEWED_DECISIONS)}</p>" if report.scores is None else _render_sections(report)
-    return render_document(f"Calibration of {agent}", inside)
+    return render_document(f"Calibration of {agent}", _render_sections(report))
 
 
 def render_document(title: str, content: str) -> str:
@@ -58,22 +56,22 @@ def render_document(title: str, content: str) -> str:
 
 def _render_sections(report: CalibrationReport) -> str:
     if report.scores is None or report.bias is None:
-        return ""
+        return f"<p>{escape(phrases.NO_REVIEWED_DECISIONS)}</p>"
+    bins = report.scores.bins
+    reliability = _render_figure(
+        svg.draw_reliability(bins),
+        "Each dot is a bin with its number of decisions; the bar is its Wilson 95 % interval. The dashed line is"
+        " perfect calibration.",
+    )
+    sharpness = _render_figure(svg.draw_sharpness(bins), "Number of decisions by stated confidence.")
     cards = [
-        render_card("Reliability", _render_figure(svg.draw_reliability(report.scores.bins), "Each dot is a bin, "
-            "its bar Wilson's 95 % "
-              "interval, its number how many decisions. On the broken line, what is stated comes true.")),
+        render_card("Reliability", reliability),
         render_card("Figures", render_table(("", "", ""), phrases.list_scores(report.scores), numeric_columns={1})),
-        render_card("Sharpness", _render_figure(svg.draw_sharpness(report.scores.bins), ("How often each "
-            "confidence was stated."))),
+        render_card("Sharpness", sharpness),
         render_card("Trend", _render_trend_section(report)),
-        *(
-            render_card(SECTION_TITLES[name], _render_groups(groups))
-            for name, groups in report.groups.items()
-            if _has_named_groups(groups)
-        ),
+        *(render_card(title, _render_groups(groups)) for title, groups in phrases.list_groups(report)),
         render_card("Correction", _render_correction(report)),
-    ]  # fmt: skip
+    ]
     head = f"<p>{escape(phrases.describe_sample(report.scores))} Bias {escape(phrases.describe_bias(report.bias))}.</p>"
     return f'{head}<div class="cards">{"".join(cards)}</div>'
 
@@ -95,17 +93,13 @@ def _render_trend_section(report: CalibrationReport) -> str:
 
 
 def render_trend(trend: CalibrationTrend) -> str:
-    """Brier score and bias over time, with their slopes."""
+    """Return a plot of the Brier score and the bias over time, with their slopes."""
     return (
         f"<figure>{svg.draw_trend(trend.windows)}<figcaption>"
         f'<span class="brier-key">━ Brier</span> {escape(phrases.describe_slope(trend.brier))}<br>'
         f'<span class="bias-key">╍ bias</span> {escape(phrases.describe_slope(trend.bias))}'
         "</figcaption></figure>"
     )
-
-
-def _has_named_groups(groups: Sequence[CalibrationGroup]) -> bool:
-    return any(group.name != UNNAMED for group in groups)
 
 
 def _render_groups(groups: Sequence[CalibrationGroup]) -> str:
@@ -120,25 +114,25 @@ def _render_groups(groups: Sequence[CalibrationGroup]) -> str:
         )
         for group in groups
     ]
-    return render_table(("", "n", "came true", "Brier", "bias", ""), rows, numeric_columns={1, 2, 3, 4})
+    return render_table(("", "n", "succeeded", "Brier", "bias", ""), rows, numeric_columns={1, 2, 3, 4})
 
 
 def _render_correction(report: CalibrationReport) -> str:
-    told = f"<p>{escape(phrases.describe_recalibration(report))}</p>"
+    summary = f"<p>{escape(phrases.describe_recalibration(report))}</p>"
     if report.recalibration is None or report.recalibration.method == "none":
-        return told
+        return summary
     rows = phrases.list_corrections(report.recalibration)
-    shown = render_table(("stated", "came true of such"), rows, numeric_columns={0, 1})
-    return f'{told}{shown}<p class="soft">Shown beside what was stated, never in its place.</p>'
+    table = render_table(("stated", "corrected"), rows, numeric_columns={0, 1})
+    return f'{summary}{table}<p class="soft">The correction is shown beside the stated confidence.</p>'
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numeric_columns: set[int]) -> str:
     """Return a table of text cells; `numeric_columns` are right-aligned."""
 
     def cells(row: Sequence[str], tag: str) -> str:
-        kinds = (' class="number"' if place in numeric_columns else "" for place in range(len(row)))
-        return "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(row, kinds, strict=True))
+        classes = (' class="number"' if column in numeric_columns else "" for column in range(len(row)))
+        return "".join(f"<{tag}{name}>{escape(cell)}</{tag}>" for cell, name in zip(row, classes, strict=True))
 
-    top = f"<thead><tr>{cells(head, 'th')}</tr></thead>" if any(head) else ""
+    header = f"<thead><tr>{cells(head, 'th')}</tr></thead>" if any(head) else ""
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll"><table>{header}<tbody>{body}</tbody></table></div>'

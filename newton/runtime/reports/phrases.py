@@ -1,13 +1,16 @@
 """Phrases for calibration metrics, shared by the terminal and HTML reports. Pure."""
 
+from collections.abc import Sequence
+
 from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS, ConfidenceBias
 from newton.brain.calibration.recalibration import MIN_REVIEWS, RecalibrationResult
-from newton.brain.calibration.report import CalibrationReport
+from newton.brain.calibration.report import UNNAMED, CalibrationGroup, CalibrationReport
 from newton.brain.calibration.scores import CalibrationScores
 from newton.brain.calibration.trend import WINDOW_SIZE, CalibrationDrift, TrendSlope
 
-METHOD_NAMES = {"none": "None", "platt": "Platt's curve", "isotonic": "An isotonic line"}
-NO_REVIEWED_DECISIONS = "Nothing was judged yet. Calibration begins with the first decision whose outcome is known."
+METHOD_NAMES = {"none": "None", "platt": "Platt scaling", "isotonic": "Isotonic regression"}
+NO_REVIEWED_DECISIONS = "No decision was reviewed yet. Calibration begins with the first recorded outcome."
+GROUP_TITLES = {"category": "By category", "stakes": "By stakes", "frame": "By frame", "reason": "By kind of reason"}
 
 
 def format_percent(share: float) -> str:
@@ -31,26 +34,28 @@ def clip_name(name: str, *, max_chars: int) -> str:
 def describe_sample(scores: CalibrationScores) -> str:
     decisions = "1 decision" if scores.n == 1 else f"{scores.n:,} decisions"
     partly = f" ({scores.partials:,} partly, counted as half)" if scores.partials else ""
-    return f"{decisions} judged: {format_percent(scores.base_rate)} came true{partly}."
+    return f"{decisions} reviewed: {format_percent(scores.base_rate)} succeeded{partly}."
+
+
+def list_groups(report: CalibrationReport) -> list[tuple[str, Sequence[CalibrationGroup]]]:
+    """Return the titled groups of decisions, without groupings in which no group has a name."""
+    named = {key: groups for key, groups in report.groups.items() if any(one.name != UNNAMED for one in groups)}
+    return [(GROUP_TITLES[key], groups) for key, groups in named.items()]
 
 
 def list_scores(scores: CalibrationScores) -> list[tuple[str, str, str]]:
     """Return the name, value and meaning of each score."""
-    skill = scores.brier_skill_vs_base
-    saved = "all outcomes are alike" if skill is None else "of the base rate's error that is saved"
+    skill, base_rate = scores.brier_skill_vs_base, format_percent(scores.base_rate)
+    skill_meaning = "undefined: all outcomes are equal" if skill is None else "share of the base rate's error avoided"
     return [
-        (
-            "Brier",
-            f"{scores.brier:.3f}",
-            f"0 is perfect; always saying {format_percent(scores.base_rate)}: {scores.uncertainty:.3f}",
-        ),
-        ("Skill", "-" if skill is None else format_percent(skill), saved),
-        ("Log loss", f"{scores.log_loss:.3f}", "punishes being sure and wrong"),
-        ("ECE", f"{scores.ece10:.3f}", f"mean gap of stated and true; equal groups {scores.ece10_equal_mass:.3f}"),
-        ("Largest gap", f"{scores.mce10:.3f}", "of one bin"),
-        ("Reliability", f"{scores.reliability:.4f}", "squared gap of stated and true (less is better)"),
-        ("Resolution", f"{scores.resolution:.4f}", f"told apart (more is better), of {scores.uncertainty:.3f}"),
-        ("Spread", f"{scores.sharpness_var**0.5:.3f}", "standard deviation of what was stated"),
+        ("Brier", f"{scores.brier:.3f}", f"0 is perfect; always stating {base_rate}: {scores.uncertainty:.3f}"),
+        ("Skill", "-" if skill is None else format_percent(skill), skill_meaning),
+        ("Log loss", f"{scores.log_loss:.3f}", "penalizes confident errors most"),
+        ("ECE", f"{scores.ece10:.3f}", f"mean gap of stated and observed; equal-mass {scores.ece10_equal_mass:.3f}"),
+        ("Largest gap", f"{scores.mce10:.3f}", "of stated and observed in one bin"),
+        ("Reliability", f"{scores.reliability:.4f}", "squared gap of stated and observed (less is better)"),
+        ("Resolution", f"{scores.resolution:.4f}", f"separation (more is better), at most {scores.uncertainty:.3f}"),
+        ("Spread", f"{scores.sharpness_var**0.5:.3f}", "standard deviation of the stated confidence"),
     ]
 
 
@@ -61,9 +66,8 @@ def describe_bias(bias: ConfidenceBias) -> str:
 
 
 def describe_slope(slope: TrendSlope) -> str:
-    return (
-        f"{format_signed_number(slope.per_100)} per 100 decisions {format_interval(slope.interval)}: {slope.direction}"
-    )
+    change = format_signed_number(slope.per_100)
+    return f"{change} per 100 decisions {format_interval(slope.interval)}: {slope.direction}"
 
 
 def describe_missing_trend(n: int) -> str:
@@ -73,29 +77,26 @@ def describe_missing_trend(n: int) -> str:
 def describe_drift(drift: CalibrationDrift) -> str | None:
     if not drift.reasons:
         return None
-    what = " and ".join(drift.reasons)
-    return (
-        f"Drift: {what} (Brier {drift.earlier_brier:.3f} to {drift.recent_brier:.3f},"
-        f" came true {format_percent(drift.earlier_accuracy)} to {format_percent(drift.recent_accuracy)})."
-    )
+    brier = f"Brier {drift.earlier_brier:.3f} to {drift.recent_brier:.3f}"
+    rate = f"success rate {format_percent(drift.earlier_accuracy)} to {format_percent(drift.recent_accuracy)}"
+    return f"Drift: {' and '.join(drift.reasons)} ({brier}, {rate})."
 
 
 def describe_recalibration(report: CalibrationReport) -> str:
-    of = report.recalibration
-    if of is None:
+    result = report.recalibration
+    if result is None:
         return f"A correction needs {MIN_REVIEWS} reviews; there are {report.n}."
-    if of.method == "none":
-        return f"None: no map did clearly better than the stated figures in the {of.earlier:,} earlier decisions."
-    verdict = "the correction helped" if of.improves else "the correction did not help"
+    if result.method == "none":
+        return f"None: no method was clearly better than the stated confidence of {result.earlier:,} earlier decisions."
+    verdict = "the correction helped" if result.improves else "the correction did not help"
     return (
-        f"{METHOD_NAMES[of.method]}, learnt from the {of.earlier:,} earlier "
-        f"decisions; Brier on the {of.later:,} later ones"
-        f" {of.brier_stated:.3f} as stated, {of.brier_corrected:.3f} corrected: {verdict}."
+        f"{METHOD_NAMES[result.method]}, fitted to the {result.earlier:,} earlier decisions; Brier on the"
+        f" {result.later:,} later ones {result.brier_stated:.3f} as stated, {result.brier_corrected:.3f} corrected:"
+        f" {verdict}."
     )
 
 
 def list_corrections(recalibration: RecalibrationResult) -> list[tuple[str, str]]:
     """Return pairs of stated and corrected confidence."""
-    return [
-        (format_percent(at), format_percent(recalibration.correct(at))) for at in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-    ]
+    stated = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+    return [(format_percent(value), format_percent(recalibration.correct(value))) for value in stated]

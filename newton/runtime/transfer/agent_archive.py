@@ -1,4 +1,4 @@
-"""Export and restore of one agent: all its rows as a checksummed NDJSON file, restored atomically."""
+"""Export of one agent to an NDJSON file with a checksum, and its atomic restore."""
 
 import asyncio
 import base64
@@ -27,21 +27,17 @@ SQL = load("newton.runtime.transfer", "agent_archive.sql")
 
 FORMAT = 1
 POSTINGS_TABLE = "memory.postings"
-LAST_TABLES = (POSTINGS_TABLE, "memory.embeddings")  # derived from the other tables
-# Tables that belong to a database, not to an agent, and access tokens.
+EMBEDDINGS_TABLE = "memory.embeddings"
+LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE)  # derived from the other tables
+# Access tokens, and tables that belong to a database rather than to an agent.
 EXCLUDED_TABLES = {
-    "runtime.agents",
-    "runtime.tokens",
-    "runtime.jobs",
-    "runtime.events",
-    "runtime.idempotency_keys",
+    *("runtime.agents", "runtime.tokens", "runtime.jobs", "runtime.events", "runtime.idempotency_keys"),
     "dialogue.leases",
 }
 
 BATCH_ROWS, BATCH_BYTES = 500, 4_000_000
-MAX_HEADER_BYTES = 100_000
-MAX_LINE_BYTES = 256 * 1024 * 1024
-UPDATE_HINT = "Use the Newton that wrote it, or update this one."
+MAX_HEADER_BYTES, MAX_LINE_BYTES = 100_000, 256 * 1024 * 1024
+UPDATE_HINT = "Use the version of Newton that wrote the file, or update this one."
 ROW_PREFIX, ROW_SEPARATOR, ROW_SUFFIX = b'{"table":"', b'","row":', b"}\n"
 
 
@@ -68,7 +64,7 @@ class ArchiveTrailer(BaseModel):
 
 
 class VectorRow(BaseModel):
-    """The vector of a memory, as the bytes of the stored half floats."""
+    """The vector of a memory: half-precision floats in pgvector's binary format, encoded in base64."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,14 +75,14 @@ class VectorRow(BaseModel):
 
 
 class ArchiveRow(NamedTuple):
-    """One row of the file."""
+    """One row of the file: the table, and the row as JSON."""
 
     table: str
     row: bytes
 
 
 class ArchiveWriter:
-    """An open file and the running hash of its content."""
+    """Writes lines and computes the SHA-256 of all of them."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.lines, self.hash = file, 0, hashlib.sha256()
@@ -111,16 +107,16 @@ class AgentArchive:
     chain_heads: ChainHeadFiles
 
     async def export(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
-        """Write the agent from one snapshot, without concurrent writes."""
+        """Write the agent from one database snapshot, so that concurrent writes are not included in part."""
         async with self.scope.transaction(snapshot=True) as tx:
-            parts = await _archived_tables(tx)
-            counts = {part: await self._count_rows(tx, part) for part in parts}
+            tables = await _archived_tables(tx)
+            counts = {table: await self._count_rows(tx, table) for table in tables}
             header = ArchiveHeader(format=FORMAT, agent=self.agent, at=self.scope.now(), counts=counts)
             out = ArchiveWriter(file)
             out.write_line(header.model_dump_json().encode() + b"\n")
-            for part in (part for part in parts if counts[part]):
-                async for row in self._read_rows(tx, part):
-                    out.write_line(ROW_PREFIX + part.encode() + ROW_SEPARATOR + row.encode() + ROW_SUFFIX)
+            for table in (table for table in tables if counts[table]):
+                async for row in self._read_rows(tx, table):
+                    out.write_line(ROW_PREFIX + table.encode() + ROW_SEPARATOR + row.encode() + ROW_SUFFIX)
                     if out.lines % BATCH_ROWS == 0:
                         progress(BATCH_ROWS)
             out.write_trailer()
@@ -128,76 +124,74 @@ class AgentArchive:
         return header
 
     async def _count_rows(self, tx: Tx, table: str) -> int:
+        agent_id = self.scope.agent_id
         if table == POSTINGS_TABLE:
-            row = await SQL["count_indexed"].fetch_one(tx, agent_id=self.scope.agent_id)
+            row = await SQL["count_indexed"].fetch_one(tx, agent_id=agent_id)
         else:
-            row = await SQL["count_rows"].fetch_one(tx, agent_id=self.scope.agent_id, table_name=table)
+            row = await SQL["count_rows"].fetch_one(tx, agent_id=agent_id, table_name=table)
         return row["rows"] if row else 0
 
     async def _read_rows(self, tx: Tx, table: str) -> AsyncIterator[str]:
-        match table:
-            case "memory.embeddings":
-                models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
-                async for row in SQL["export_embeddings"].stream(tx, agent_id=self.scope.agent_id):
-                    model, packed = models[row["model_id"]], base64.b64encode(row["embedding"].to_binary())
-                    yield VectorRow(
-                        identity=model["identity"],
-                        dimensions=model["dimensions"],
-                        memory_id=row["memory_id"],
-                        vector=packed.decode(),
-                    ).model_dump_json()
-            case "memory.postings":
-                async for row in SQL["export_postings"].stream(tx, agent_id=self.scope.agent_id):
-                    yield row["line"]
-            case _:
-                async for row in SQL["export_rows"].stream(tx, agent_id=self.scope.agent_id, table_name=table):
-                    yield row["line"]
+        agent_id = self.scope.agent_id
+        if table == EMBEDDINGS_TABLE:
+            models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
+            async for row in SQL["export_embeddings"].stream(tx, agent_id=agent_id):
+                model = {name: models[row["model_id"]][name] for name in ("identity", "dimensions")}
+                vector = base64.b64encode(row["embedding"].to_binary()).decode()
+                yield VectorRow(**model, memory_id=row["memory_id"], vector=vector).model_dump_json()
+            return
+        if table == POSTINGS_TABLE:
+            rows = SQL["export_postings"].stream(tx, agent_id=agent_id)
+        else:
+            rows = SQL["export_rows"].stream(tx, agent_id=agent_id, table_name=table)
+        async for row in rows:
+            yield row["line"]
 
     async def restore(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
         """Restore the agent from the file in one transaction.
 
         Raises InputError for a damaged file, before any change, and ConflictError for an agent that has memories.
         """
-        header = await asyncio.to_thread(verify_archive, file)
+        header, agent_id = await asyncio.to_thread(verify_archive, file), self.scope.agent_id
         async with self.scope.transaction() as tx:
-            row = await SQL["has_data"].fetch_one(tx, agent_id=self.scope.agent_id)
+            row = await SQL["has_data"].fetch_one(tx, agent_id=agent_id)
             if row and row["begun"]:
                 raise ConflictError(
                     f"The agent {self.agent!r} already has memories.",
                     hint="Name a new one with --agent, or erase this one with"
                     f" `newton erase --agent {shlex.quote(self.agent)} --everything`.",
                 )
-            with reject_invalid_rows("The file holds rows that this database rejects"):
-                if strange := header.counts.keys() - set(await _archived_tables(tx)):
-                    raise InputError(f"The file has {min(strange)}, which this Newton does not know.", hint=UPDATE_HINT)
-                await SQL["erase_agent"].execute(tx, agent_id=self.scope.agent_id)
+            with reject_invalid_rows("The file contains rows that this database rejects"):
+                if unknown := header.counts.keys() - set(await _archived_tables(tx)):
+                    what = f"The file contains the table {min(unknown)}, which this version of Newton does not have."
+                    raise InputError(what, hint=UPDATE_HINT)
+                await SQL["erase_agent"].execute(tx, agent_id=agent_id)
                 await SQL["defer_constraints"].execute(tx)
-                for part, rows in _batch_rows(row for row in _iter_rows(file) if row.table in header.counts):
-                    await self._write_rows(tx, part, rows)
+                for table, rows in _batch_rows(row for row in _iter_rows(file) if row.table in header.counts):
+                    await self._write_rows(tx, table, rows)
                     progress(len(rows))
-            memories = header.counts.get("memory.memories", 0)
-            self.scope.publish("agent.imported", {"memories": memories})
-        await self._record_chain_head()
+            self.scope.publish("agent.imported", {"memories": header.counts.get("memory.memories", 0)})
+        async with self.scope.transaction() as tx:
+            head = await ledger.get_head(tx, agent_id=agent_id)
+        await asyncio.to_thread(self.chain_heads.save, agent_id, head)
         return header
 
     async def _write_rows(self, tx: Tx, table: str, rows: list[bytes]) -> None:
-        match table:
-            case "memory.embeddings":
-                await self._write_vectors(tx, [VectorRow.model_validate_json(row) for row in rows])
-            case "memory.postings":
-                await SQL["import_postings"].execute(tx, agent_id=self.scope.agent_id, rows=_json_array(rows))
-            case _:
-                await SQL["import_rows"].execute(
-                    tx, agent_id=self.scope.agent_id, table_name=table, rows=_json_array(rows)
-                )
+        agent_id, array = self.scope.agent_id, b"[" + b",".join(rows) + b"]"
+        if table == EMBEDDINGS_TABLE:
+            await self._write_vectors(tx, [VectorRow.model_validate_json(row) for row in rows])
+        elif table == POSTINGS_TABLE:
+            await SQL["import_postings"].execute(tx, agent_id=agent_id, rows=array.decode())
+        else:
+            await SQL["import_rows"].execute(tx, agent_id=agent_id, table_name=table, rows=array.decode())
 
     async def _write_vectors(self, tx: Tx, vectors: Sequence[VectorRow]) -> None:
-        models = {(one.identity, one.dimensions) for one in vectors}
+        models = {one.identity: one.dimensions for one in vectors}
         await SQL["import_models"].execute(
             tx,
-            model_ids=[derive_model_id(identity) for identity, _ in models],
-            identities=[identity for identity, _ in models],
-            dimensions=[dimensions for _, dimensions in models],
+            model_ids=[derive_model_id(identity) for identity in models],
+            identities=list(models),
+            dimensions=list(models.values()),
         )
         await SQL["import_embeddings"].execute(
             tx,
@@ -207,40 +201,29 @@ class AgentArchive:
             vectors=[HalfVector.from_binary(base64.b64decode(one.vector)) for one in vectors],
         )
 
-    async def _record_chain_head(self) -> None:
-        async with self.scope.transaction() as tx:
-            head = await ledger.get_head(tx, agent_id=self.scope.agent_id)
-        await asyncio.to_thread(self.chain_heads.save, self.scope.agent_id, head)
-
-
-def _json_array(rows: list[bytes]) -> str:
-    return (b"[" + b",".join(rows) + b"]").decode()
-
 
 async def _archived_tables(tx: Tx) -> list[str]:
-    """Return the exported tables in foreign key order."""
-    found = [row["part"] for row in await SQL["list_tables"].fetch_all(tx)]
-    return [*(part for part in found if part not in EXCLUDED_TABLES and part not in LAST_TABLES), *LAST_TABLES]
+    """Return the exported tables in the order of their foreign keys."""
+    tables = [row["part"] for row in await SQL["list_tables"].fetch_all(tx)]
+    return [*(table for table in tables if table not in EXCLUDED_TABLES and table not in LAST_TABLES), *LAST_TABLES]
 
 
 def verify_archive(file: IO[bytes]) -> ArchiveHeader:
-    """Return the header of an intact file, rewound to its beginning.
-
-    Raises InputError when any byte differs.
-    """
+    """Return the header of an intact file, rewound to its beginning. Raises InputError for a damaged file."""
     file.seek(0)
-    seen, lines, last = hashlib.sha256(), -1, b""
+    checksum, lines, last = hashlib.sha256(), -1, b""
     header = _parse_header(file.readline(MAX_LINE_BYTES))
     file.seek(0)
     while line := file.readline(MAX_LINE_BYTES):
-        seen.update(last)
+        checksum.update(last)
         last, lines = line, lines + 1
     file.seek(0)
     try:
-        end = ArchiveTrailer.model_validate_json(last)
+        trailer = ArchiveTrailer.model_validate_json(last)
     except ValidationError:
         raise _damaged_error("its end is missing") from None
-    if (end.lines, end.sha256) != (lines, seen.hexdigest()) or last != end.model_dump_json().encode() + b"\n":
+    is_intact = (trailer.lines, trailer.sha256) == (lines, checksum.hexdigest())
+    if not is_intact or last != trailer.model_dump_json().encode() + b"\n":
         raise _damaged_error("its checksum does not match")
     return header
 
@@ -251,43 +234,40 @@ def _parse_header(line: bytes) -> ArchiveHeader:
     except ValidationError:
         raise _damaged_error("its first line is not an export header") from None
     if header.format != FORMAT:
-        raise InputError(
-            f"The export is of format {header.format}, and this Newton reads {FORMAT}.",
-            hint=UPDATE_HINT,
-        )
+        what = f"The export has format {header.format}, and this version of Newton reads format {FORMAT}."
+        raise InputError(what, hint=UPDATE_HINT)
     return header
 
 
 def _damaged_error(reason: str) -> InputError:
-    return InputError(
-        f"The export is damaged: {reason}. Nothing was imported.", hint="Copy the file again from its source."
-    )
+    what = f"The export is damaged: {reason}. Nothing was imported."
+    return InputError(what, hint="Copy the file again from its source.")
 
 
 def is_archive(first_line: bytes) -> bool:
-    """Return True when the first line is that of an export, damaged or not, rather than an import file."""
+    """Return True for the first line of an export, even a damaged one, and False for that of an import file."""
     try:
-        given = json.loads(first_line)
+        header = json.loads(first_line)
     except ValueError:
         return b'"export"' in first_line
-    return isinstance(given, dict) and "counts" in given and "format" in given
+    return isinstance(header, dict) and "counts" in header and "format" in header
 
 
 def _iter_rows(file: IO[bytes]) -> Iterator[ArchiveRow]:
     file.readline(MAX_LINE_BYTES)
     while line := file.readline(MAX_LINE_BYTES):
-        part, found, row = line.removeprefix(ROW_PREFIX).partition(ROW_SEPARATOR)
-        if found:
-            yield ArchiveRow(part.decode(), row.removesuffix(ROW_SUFFIX))
+        table, separator, row = line.removeprefix(ROW_PREFIX).partition(ROW_SEPARATOR)
+        if separator:
+            yield ArchiveRow(table.decode(), row.removesuffix(ROW_SUFFIX))
 
 
 def _batch_rows(rows: Iterator[ArchiveRow]) -> Iterator[tuple[str, list[bytes]]]:
-    for part, of_part in groupby(rows, key=itemgetter(0)):
+    for table, of_table in groupby(rows, key=itemgetter(0)):
         batch: list[bytes] = []
-        for line in of_part:
+        for line in of_table:
             batch.append(line.row)
             if len(batch) == BATCH_ROWS or sum(map(len, batch)) > BATCH_BYTES:
-                yield part, batch
+                yield table, batch
                 batch = []
         if batch:
-            yield part, batch
+            yield table, batch

@@ -1,4 +1,4 @@
-"""`import`: store the lines of a file as memories, idempotently."""
+"""Import of NDJSON files: stores each line as a memory, idempotently."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +20,10 @@ from newton.runtime.transfer.ndjson import read_lines
 from newton.runtime.transfer.schema import ImportItem, MessageItem
 from newton.runtime.transfer.writers import write_items
 
-# The limits of a transaction, in lines and in characters.
-BATCH_LINES = 100
-BATCH_CHARACTERS = 4_000_000
+BATCH_LINES, BATCH_CHARACTERS = 100, 4_000_000  # limits of one transaction
 ORIGIN = "import"
 
-NumberedItem = tuple[int, ImportItem]
-ReadLine = tuple[int, ImportItem | NewtonError]
+NumberedItem = tuple[int, ImportItem]  # a line number from 1, and the item
 ProgressCallback = Callable[[int], None]
 
 
@@ -40,7 +37,7 @@ class LineRejection:
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """The counts of an import. `embedder_error` is the last error of the embedder, if it failed."""
+    """The counts of an import. `embedder_error` is set when the embedder failed."""
 
     new: int = 0
     unchanged: int = 0
@@ -60,7 +57,7 @@ class EmbedSignal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NdjsonImporter:
-    """Imports into one agent. Each batch is one transaction; rerunning completes an interrupted import."""
+    """Imports into one agent. Each batch is one transaction, so a repeated import completes an interrupted one."""
 
     scope: AgentScope
     outbox: EmbeddingOutbox | None
@@ -68,44 +65,42 @@ class NdjsonImporter:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def run(self, path: Path, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
-        """Import each valid line once; `progress` gets the number of lines that each step finished, perhaps 0."""
-        report, pace = ImportReport(), EmbedSignal()
+        """Import each valid line once. `progress` receives the number of lines that each step completed, perhaps 0."""
+        report, signal = ImportReport(), EmbedSignal()
         async with task_group() as tasks:
-            tasks.create_task(self._drain_outbox(report, pace, progress))
-            await self._write_file(path, report, pace, progress)
+            tasks.create_task(self._drain_outbox(report, signal, progress))
+            await self._write_file(path, report, signal, progress)
         return report
 
     async def _write_file(
         self, path: Path, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback
     ) -> None:
-        touched: set[str] = set()
-        decided = False
+        session_refs, has_decisions, scope = set[str](), False, self.scope
         for batch in _batches(read_lines(path)):
-            good = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
+            valid = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
             report.rejections += [LineRejection(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
-            touched |= {item.session for _, item in good if isinstance(item, MessageItem)}
-            decided = decided or any(isinstance(item, NewDecision) for _, item in good)
-            await self._write_batch(good, report)
+            session_refs |= {item.session for _, item in valid if isinstance(item, MessageItem)}
+            has_decisions = has_decisions or any(isinstance(item, NewDecision) for _, item in valid)
+            await self._write_batch(valid, report)
             signal.work_available.set()
             progress(len(batch))
-        await self._close_sessions(touched, report, progress)
-        async with self.scope.transaction() as tx:
-            if decided:
+        await self._close_sessions(session_refs, report, progress)
+        async with scope.transaction() as tx:
+            if has_decisions:
                 await snapshots.take_snapshot(
-                    tx, agent_id=self.scope.agent_id, now=self.scope.now(), count_tokens=self.scope.count_tokens
+                    tx, agent_id=scope.agent_id, now=scope.now(), count_tokens=scope.count_tokens
                 )
             if report.new or report.episodes:
-                about = {"new": report.new, "known": report.unchanged, "refused": len(report.rejections)}
-                self.scope.publish("import.completed", about)
+                counts = {"new": report.new, "known": report.unchanged, "refused": len(report.rejections)}
+                scope.publish("import.completed", counts)
         signal.is_finished = True
         signal.work_available.set()
 
     async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport) -> None:
-        """Write the batch in one transaction; if a line is rejected, bisect until only that line is left out."""
+        """Write the batch in one transaction. If a line is rejected, bisect the batch to leave out only that line."""
+        items = [item for _, item in batch]
         try:
-            new = await self.scope.db.run_with_retry(
-                self.scope.agent_id, lambda tx: self._write_items(tx, [item for _, item in batch])
-            )
+            new = await self.scope.db.run_with_retry(self.scope.agent_id, lambda tx: self._write_items(tx, items))
         except (InputError, ConflictError) as error:
             if len(batch) == 1:
                 report.rejections.append(LineRejection(batch[0][0], str(error)))
@@ -119,11 +114,11 @@ class NdjsonImporter:
         report.unchanged += len(batch) - new
 
     async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
-        """Record the chain head of the ledger if the batch has decisions."""
+        """Save the chain head of the ledger if the batch has decisions."""
         if any(isinstance(item, NewDecision) for _, item in batch):
-            seen = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
+            saved = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
             async with self.scope.transaction() as tx:
-                head = await ledger.get_extended_head(tx, seen, agent_id=self.scope.agent_id)
+                head = await ledger.get_extended_head(tx, saved, agent_id=self.scope.agent_id)
             await asyncio.to_thread(self.chain_heads.save, self.scope.agent_id, head)
 
     async def _write_items(self, tx: Tx, items: Sequence[ImportItem]) -> int:
@@ -145,19 +140,20 @@ class NdjsonImporter:
     async def _drain_outbox(self, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback) -> None:
         """Embed alongside the writer until the outbox is empty or the embedder fails."""
         while self.outbox is not None and report.embedder_error is None:
-            last = signal.is_finished
-            drained = await self.outbox.drain(on_progress=lambda landed: progress(0))
+            is_last = signal.is_finished
+            drained = await self.outbox.drain(on_progress=lambda count: progress(0))
             report.embedded += drained.embedded
             report.embedder_error = drained.stopped_by
-            if last:
+            if is_last:
                 break
             await signal.work_available.wait()
             signal.work_available.clear()
 
 
-def _batches(lines: Iterator[tuple[int, int, ImportItem | NewtonError]]) -> Iterator[list[ReadLine]]:
-    batch: list[ReadLine] = []
-    room = BATCH_CHARACTERS
+def _batches(
+    lines: Iterator[tuple[int, int, ImportItem | NewtonError]],
+) -> Iterator[list[tuple[int, ImportItem | NewtonError]]]:
+    batch, room = list[tuple[int, ImportItem | NewtonError]](), BATCH_CHARACTERS
     for number, length, item in lines:
         room -= length
         if batch and (len(batch) == BATCH_LINES or room < 0):

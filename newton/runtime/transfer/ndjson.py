@@ -1,4 +1,4 @@
-"""Parse an import file: one JSON object per line. An invalid line is rejected with its number and a reason."""
+"""Parser of import files: one JSON object per line."""
 
 import codecs
 import json
@@ -18,29 +18,26 @@ KNOWN_TYPES = f"Known types: {', '.join(LINE_TYPES)}."
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]]:
-    """Yield each non-blank line's number from 1, its size in bytes, and its item or its error."""
-    seen: Counter[bytes] = Counter()
+    """Yield the number (from 1), the size in bytes, and the item or the error of each non-blank line."""
+    occurrences: Counter[bytes] = Counter()
     for number, raw in _raw_lines(path):
         if isinstance(raw, NewtonError):
             yield number, 0, raw
         elif raw.strip():
-            same = digest(raw.strip().decode("utf-8", "replace"))
+            key = digest(raw.strip().decode("utf-8", "replace"))
             try:
-                yield number, len(raw), parse_line(raw, occurrence=seen[same])
+                yield number, len(raw), parse_line(raw, occurrence=occurrences[key])
             except NewtonError as error:
                 yield number, 0, error
-            seen[same] += 1
+            occurrences[key] += 1
 
 
 def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
-    """Parse a line; `occurrence` counts the identical lines before it.
-
-    Raises InputError for an invalid line.
-    """
+    """Parse a line. `occurrence` is the number of identical lines before it. Raises InputError for an invalid line."""
     try:
-        given = LINE_ADAPTER.validate_python(json.loads(raw.decode("utf-8")))
-        # Without a ref, a line is identified by its content, so that a repeated import is idempotent.
-        return given.to_item(given.ref or digest(raw.strip().decode()).hex(), occurrence)
+        line = LINE_ADAPTER.validate_python(json.loads(raw.decode("utf-8")))
+        # a line without a ref is identified by its content, so that a repeated import is idempotent
+        return line.to_item(line.ref or digest(raw.strip().decode()).hex(), occurrence)
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8.") from None
     except ValidationError as error:
@@ -57,18 +54,18 @@ def _to_input_error(error: ValidationError) -> InputError:
     if first["type"] == "union_tag_not_found":
         return InputError("the object has no 'type'.", hint=KNOWN_TYPES)
     field = ".".join(str(part) for part in first["loc"] if part not in LINE_TYPES)
-    said = first["msg"][:1].lower() + first["msg"][1:]
-    what = f"{field!r}: {said}" if field else said
-    return InputError(f"{what}.", hint="See the fields in `newton import --help`.")
+    message = first["msg"][:1].lower() + first["msg"][1:]
+    what = f"{field!r}: {message}" if field else message
+    return InputError(f"{what}.", hint="`newton import --help` lists the fields.")
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
-    """Yield the lines in constant memory; an overlong line is an error."""
-    number = 0
+    """Yield the numbered lines in constant memory, and an error for an overlong line."""
     try:
         file = path.open("rb")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
+    number = 0
     with file:
         while raw := file.readline(MAX_LINE_BYTES + 1):
             number += 1

@@ -1,18 +1,10 @@
-"""The line types of an import file, and the items they convert to."""
+"""The line types of an import file, and their conversion to the items that stores take."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeVar, get_args
+from datetime import datetime
+from typing import Annotated, Literal, NamedTuple, Self, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter, model_validator
 from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
@@ -33,8 +25,6 @@ from newton.memory import hygiene
 from newton.memory.importance import normalize_importance
 from newton.memory.memory import Outcome
 from newton.providers.chat import ToolCall
-
-T = TypeVar("T")
 
 
 class MessageItem(NamedTuple):
@@ -99,58 +89,42 @@ class ToolCallInput(BaseModel):
         return ToolCall(self.id, self.name, self.arguments)
 
 
-class MessageText(Protocol):
-    """The text, role and tool fields of a message."""
+class MessageFields(BaseModel):
+    """The fields of a message in an import file or in an HTTP request."""
 
-    @property
-    def role(self) -> Role: ...
-    @property
-    def content(self) -> str: ...
-    @property
-    def calls(self) -> Sequence[ToolCallInput]: ...
-    @property
-    def answers(self) -> str | None: ...
-
-
-def find_message_error(message: MessageText) -> str | None:
-    """Return the reason why the message is invalid, or None."""
-    if not message.content and not message.calls:
-        return "'content' is empty, and there are no tool calls"
-    if message.calls and message.role != "assistant":
-        return "only an assistant message may call tools"
-    if message.answers and message.role != "tool":
-        return "only a tool message may answer a call"
-    return None
-
-
-class MessageImportLine(ImportLine):
-    type: Literal["message"]
-    session: Ref
     role: Role
-    name: Name | None = None
-    content: MessageContent = ""
-    calls: list[ToolCallInput] = []
-    answers: Ref | None = None
-    at: Timestamp
+    content: MessageContent = Field("", examples=["The staging server is restarted every Monday."])
+    name: Name | None = Field(None, examples=["Ana"])
+    calls: list[ToolCallInput] = Field([], description="The tool calls of an assistant.")
+    answers: Ref | None = Field(None, description="The id of the tool call that a tool message answers.")
 
     @model_validator(mode="after")
     def _check_content(self) -> Self:
-        if fault := find_message_error(self):
-            raise PydanticCustomError("refused", "{fault}", {"fault": fault})
+        error = None
+        if not self.content and not self.calls:
+            error = "'content' is empty, and there are no tool calls"
+        elif self.calls and self.role != "assistant":
+            error = "only an assistant message may call tools"
+        elif self.answers and self.role != "tool":
+            error = "only a tool message may answer a call"
+        if error:
+            raise PydanticCustomError("refused", "{error}", {"error": error})
         return self
 
+    def to_message(self, *, ref: str | None, said_at: datetime, occurrence: int = 0) -> Message:
+        own = {name: getattr(self, name) for name in ("role", "content", "name")}
+        calls = tuple(call.tool_call for call in self.calls)
+        ids = {"ref": ref, "tool_call_id": self.answers, "occurrence": occurrence}
+        return Message(**own, **ids, said_at=said_at, calls=calls)
+
+
+class MessageImportLine(ImportLine, MessageFields):
+    type: Literal["message"]
+    session: Ref
+    at: Timestamp
+
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        line = Message(
-            role=self.role,
-            name=self.name,
-            content=self.content,
-            said_at=self.at,
-            ref=self.ref,
-            calls=tuple(given.tool_call for given in self.calls),
-            tool_call_id=self.answers,
-            occurrence=occurrence,
-        )
-        return MessageItem(self.session, line)
+        return MessageItem(self.session, self.to_message(ref=self.ref, said_at=self.at, occurrence=occurrence))
 
 
 class FactImportLine(ImportLine):
@@ -164,9 +138,9 @@ class FactImportLine(ImportLine):
     until: Timestamp | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        given = self.model_dump(exclude={"type", "ref", "importance", "at", "until"})
+        own = self.model_dump(exclude={"type", "ref", "importance", "at", "until"})
         importance = normalize_importance(self.importance)
-        return NewFact(ref=ref, importance=importance, valid_from=self.at, valid_to=self.until, **given)
+        return NewFact(ref=ref, importance=importance, valid_from=self.at, valid_to=self.until, **own)
 
 
 class EpisodeImportLine(ImportLine):
@@ -180,18 +154,16 @@ class EpisodeImportLine(ImportLine):
     ended_at: Timestamp | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        ended = self.ended_at or self.at
-        if ended < self.at:
+        ended_at = self.ended_at or self.at
+        if ended_at < self.at:
             raise InputError("'ended_at' is before 'at'.", hint="An episode ends after it begins.")
         return NewEpisode(
             ref=ref,
-            title=self.title,
-            content=self.content,
             started_at=self.at,
-            ended_at=ended,
+            ended_at=ended_at,
             participants=tuple(self.participants),
-            outcome=self.outcome,
             importance=normalize_importance(self.importance),
+            **self.model_dump(include={"title", "content", "outcome"}),
         )
 
 
@@ -224,20 +196,13 @@ class DecisionImportLine(ImportLine):
         """Convert the line. An outcome without a time gets the decision's time."""
         if self.outcome is None and (self.lesson or self.reviewed_at):
             raise InputError("there is no 'outcome'.", hint="A lesson and a review time require an outcome.")
-        given = self.model_dump(
-            exclude={"type", "ref", "alternatives", "reasons", "tags", "outcome", "lesson", "reviewed_at"}
-        )
-        choice = DecisionDraft(
-            ref=ref,
-            alternatives=tuple(self.alternatives),
-            reasons=tuple(DecisionReason(reason.kind, reason.text) for reason in self.reasons),
-            tags=tuple(self.tags),
-            **given,
-        )
+        lists = {"alternatives": tuple(self.alternatives), "tags": tuple(self.tags)}
+        own = self.model_dump(exclude={"type", "ref", "reasons", "outcome", "lesson", "reviewed_at", *lists})
+        reasons = tuple(DecisionReason(reason.kind, reason.text) for reason in self.reasons)
         review = self.outcome and DecisionReview(
             verdict=self.outcome, at=self.reviewed_at or self.at, how="import", lesson=self.lesson
         )
-        return NewDecision(draft=choice, review=review or None)
+        return NewDecision(draft=DecisionDraft(ref=ref, reasons=reasons, **lists, **own), review=review)
 
 
 class ProcedureImportLine(ImportLine):
@@ -252,8 +217,8 @@ class ProcedureImportLine(ImportLine):
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
         """Convert the line. Procedures are identified by name; a ref is ignored."""
-        given = self.model_dump(include={"name", "description", "domain", "details"}, exclude_none=True)
-        return Skill(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **given)
+        own = self.model_dump(include={"name", "description", "domain", "details"}, exclude_none=True)
+        return Skill(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **own)
 
 
 class CensorImportLine(ImportLine):
@@ -277,10 +242,8 @@ class EventImportLine(ImportLine):
     at: Timestamp
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        # identical events may have the same time
-        return EventItem(
-            self.ref or f"{ref} {occurrence}", validate_event(self.event_type, self.at, self.payload), self.session
-        )
+        event = validate_event(self.event_type, self.at, self.payload)
+        return EventItem(self.ref or f"{ref} {occurrence}", event, self.session)  # identical events are distinct
 
 
 class EntityImportLine(ImportLine):
@@ -292,16 +255,13 @@ class EntityImportLine(ImportLine):
     at: Timestamp | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        properties: Mapping[str, str | int | float | bool] = {
+        properties = {
             key: hygiene.clean_text(value) if isinstance(value, str) else value
             for key, value in self.properties.items()
         }
+        aliases, type_ = tuple(self.aliases), self.entity_type
         return EntityDeclaration(
-            name=self.name,
-            type=self.entity_type,
-            aliases=tuple(self.aliases),
-            properties=properties,
-            occurred_at=self.at,
+            name=self.name, type=type_, aliases=aliases, properties=properties, occurred_at=self.at
         )
 
 
@@ -327,8 +287,8 @@ class DocumentImportLine(ImportLine):
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
         if self.ref is None:
             raise InputError("the document has no 'ref'.", hint="It identifies the document in repeated imports.")
-        read = parse_text(self.content, self.format)
-        return DocumentItem(ref, self.title or read.title or ref, self.format, read)
+        document = parse_text(self.content, self.format)
+        return DocumentItem(ref, self.title or document.title or ref, self.format, document)
 
 
 AnyImportLine = (

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,9 +18,9 @@ MAX_WAITING, MAX_WAITING_PER_CALLER = 64, 32
 WAIT_SECONDS = 5.0
 RESPONSE_SECONDS = 60.0  # until the response starts
 
-# Chats, event streams and exports are long but mostly idle; their limits are for all callers and for one.
+# Maximum concurrent requests of all callers and of one caller, for requests that are long but mostly idle.
 LONG_LIVED_LIMITS = {"turns": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
-# Exempt, so that they answer under overload.
+# Exempt from all limits, so that they respond under overload.
 UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
 OVERLOADED_ERROR = OverloadedError(
@@ -35,31 +36,24 @@ STALLED_ERROR = TimeoutExceededError(f"No progress for {RESPONSE_SECONDS:g} seco
 async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
     """Yield a callback that extends the deadline on progress. Raises TimeoutExceededError on a stall."""
     try:
-        async with idle_timeout(seconds=RESPONSE_SECONDS) as moved:
-            yield moved
+        async with idle_timeout(seconds=RESPONSE_SECONDS) as on_progress:
+            yield on_progress
     except TimeoutError:
         raise STALLED_ERROR from None
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class FairLimiter:
     """A limit of concurrent requests. Waiting callers are admitted round-robin."""
 
-    def __init__(
-        self,
-        *,
-        max_running: int = MAX_RUNNING,
-        max_running_per_caller: int = MAX_RUNNING_PER_CALLER,
-        max_waiting: int = MAX_WAITING,
-        max_waiting_per_caller: int = MAX_WAITING_PER_CALLER,
-    ) -> None:
-        self.max_running, self.max_running_per_caller, self.max_waiting, self.max_waiting_per_caller = (
-            max_running,
-            max_running_per_caller,
-            max_waiting,
-            max_waiting_per_caller,
-        )
-        self._running: Counter[str] = Counter()
-        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+    max_running: int = MAX_RUNNING
+    max_running_per_caller: int = MAX_RUNNING_PER_CALLER
+    max_waiting: int = MAX_WAITING
+    max_waiting_per_caller: int = MAX_WAITING_PER_CALLER
+    _running: Counter[str] = field(default_factory=Counter[str], init=False)
+    _queues: OrderedDict[str, deque[asyncio.Future[None]]] = field(
+        default_factory=OrderedDict[str, deque[asyncio.Future[None]]], init=False
+    )
 
     @asynccontextmanager
     async def slot(self, caller_key: str, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
@@ -93,7 +87,7 @@ class FairLimiter:
             raise
 
     def _abandon(self, caller_key: str, turn: "asyncio.Future[None]") -> None:
-        if turn.done():  # it was admitted just now
+        if turn.done():  # admitted in the meantime
             self._release(caller_key)
             return
         self._queues[caller_key].remove(turn)
@@ -106,14 +100,11 @@ class FairLimiter:
             del self._running[caller_key]
         following = next((one for one in self._queues if self._has_free_slot(one)), None)
         if following is not None:
-            self._admit_next(following)
-
-    def _admit_next(self, caller_key: str) -> None:
-        line = self._queues.pop(caller_key)
-        line.popleft().set_result(None)
-        self._running[caller_key] += 1
-        if line:
-            self._queues[caller_key] = line  # behind the other callers
+            line = self._queues.pop(following)
+            line.popleft().set_result(None)
+            self._running[following] += 1
+            if line:
+                self._queues[following] = line  # behind the other callers
 
 
 class AdmissionMiddleware:
@@ -122,36 +113,36 @@ class AdmissionMiddleware:
     def __init__(self, app: ASGIApp, limiter: FairLimiter) -> None:
         self.app, self.limiter = app, limiter
         self.long_lived = {
-            kind: FairLimiter(max_running=most, max_running_per_caller=each, max_waiting=0, max_waiting_per_caller=0)
-            for kind, (most, each) in LONG_LIVED_LIMITS.items()
+            kind: FairLimiter(max_running=total, max_running_per_caller=each, max_waiting=0, max_waiting_per_caller=0)
+            for kind, (total, each) in LONG_LIVED_LIMITS.items()
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS:
             await self.app(scope, receive, send)
             return
-        standing = self.long_lived.get(_limit_key(scope["path"]))
+        long_lived = self.long_lived.get(_limit_key(scope["path"]))
         try:
-            async with (standing or self.limiter).slot(caller_key(scope)):
-                await (self.app if standing else self._run_with_timeout)(scope, receive, send)
-        except OverloadedError as busy:
-            await error_response(busy, scope["path"])(scope, receive, send)
+            async with (long_lived or self.limiter).slot(caller_key(scope)):
+                await (self.app if long_lived else self._run_with_timeout)(scope, receive, send)
+        except OverloadedError as error:
+            await error_response(error, scope["path"])(scope, receive, send)
 
     async def _run_with_timeout(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
+        is_started = False
 
-        async def sent(message: Message) -> None:
-            nonlocal begun
-            if not begun:
-                begun = True
+        async def send_and_stop_timer(message: Message) -> None:
+            nonlocal is_started
+            if not is_started:
+                is_started = True
                 limit.reschedule(None)
             await send(message)
 
         try:
             async with asyncio.timeout(RESPONSE_SECONDS) as limit:
-                await self.app(scope, receive, sent)
+                await self.app(scope, receive, send_and_stop_timer)
         except TimeoutError:
-            if begun:
+            if is_started:
                 raise
             await error_response(RESPONSE_TIMEOUT_ERROR, scope["path"])(scope, receive, send)
 
@@ -162,7 +153,7 @@ def _limit_key(path: str) -> str:
 
 
 def caller_key(scope: Scope) -> str:
-    """Return the key of the caller's quota. It runs before authentication; a false token has a quota of its own."""
+    """Return the key of the caller's quota. It runs before authentication, so an invalid token has its own quota."""
     headers = Headers(scope=scope)
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")
     return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"

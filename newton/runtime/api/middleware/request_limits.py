@@ -26,14 +26,14 @@ from newton.runtime.api.middleware.admission import caller_key
 from newton.runtime.api.problems import error_response
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
-# Bytes of bodies in memory: of all callers, of one caller, and before authentication of one request and of all.
+# Bytes of bodies in memory: of all callers, of one caller, of one unauthenticated request, of all of those.
 MAX_TOTAL_BYTES, MAX_BYTES_PER_CALLER = 128 * 1024 * 1024, 32 * 1024 * 1024
 MAX_UNAUTHENTICATED_REQUEST_BYTES, MAX_UNAUTHENTICATED_BYTES = 64 * 1024, 16 * 1024 * 1024
 MAX_JSON_DEPTH = 64
-MAX_FILE_BYTES = 4 * 1024**3  # of a body that is streamed to a file
-READ_TIMEOUT_SECONDS = 30  # for a body, or for the next piece of a streamed one
+MAX_FILE_BYTES = 4 * 1024**3  # maximum size of a body that is streamed to a file
+READ_TIMEOUT_SECONDS = 30  # for a whole body, or for the next piece of a streamed one
 MAX_QUOTED_HOST_CHARS = 100  # characters of a rejected name in the error
-THREAD_CHECK_BYTES = 256 * 1024  # from this size on, a body is checked in a thread
+THREAD_CHECK_BYTES = 256 * 1024  # larger bodies are checked in a thread
 
 NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
 STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, after authentication
@@ -50,8 +50,8 @@ class OriginCheckMiddleware:
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (fault := self._find_error(Headers(scope=scope))):
-            await error_response(fault, scope["path"])(scope, receive, send)
+        if scope["type"] == "http" and (error := self._find_error(Headers(scope=scope))):
+            await error_response(error, scope["path"])(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
@@ -71,17 +71,14 @@ class BodyMemory:
         self._bytes_by_caller, self._caller_key, self._size = bytes_by_caller, "", 0
 
     def has_room(self, size: int) -> bool:
-        most = MAX_BYTES_PER_CALLER if self._caller_key else MAX_UNAUTHENTICATED_BYTES
-        return (
-            self._bytes_by_caller[self._caller_key] + size <= most
-            and self._bytes_by_caller.total() + size <= MAX_TOTAL_BYTES
-        )
+        limit = MAX_BYTES_PER_CALLER if self._caller_key else MAX_UNAUTHENTICATED_BYTES
+        own, total = self._bytes_by_caller[self._caller_key], self._bytes_by_caller.total()
+        return own + size <= limit and total + size <= MAX_TOTAL_BYTES
 
     def needs_authentication(self, size: int) -> bool:
-        """Return whether `size` more bytes exceed the unauthenticated limits."""
-        return not self._caller_key and (
-            self._size + size > MAX_UNAUTHENTICATED_REQUEST_BYTES or not self.has_room(size)
-        )
+        """Return True when `size` more bytes exceed the unauthenticated limits."""
+        is_large = self._size + size > MAX_UNAUTHENTICATED_REQUEST_BYTES
+        return not self._caller_key and (is_large or not self.has_room(size))
 
     def reserve(self, size: int) -> None:
         self._bytes_by_caller[self._caller_key] += size
@@ -101,8 +98,8 @@ class BodyMemory:
 
 
 class BodyMiddleware:
-    """Reads the body before admission, so that a slow client holds no slot. A large body needs a valid token.
-    `STREAMED_PATHS` are read by their endpoints."""
+    """Reads the body before admission, so that a slow client occupies no slot. A large body needs a valid token.
+    Endpoints of `STREAMED_PATHS` read their bodies themselves."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -112,34 +109,39 @@ class BodyMiddleware:
         if scope["type"] != "http" or scope["path"] in STREAMED_PATHS:
             await self.app(scope, receive, send)
             return
-        held = BodyMemory(self.bytes_by_caller)
+        memory = BodyMemory(self.bytes_by_caller)
         try:
             try:
-                whole = await self._read_checked_body(scope, receive, held)
-            except NewtonError as fault:
-                await error_response(fault, scope["path"])(scope, receive, send)
+                body = await self._read_checked_body(scope, receive, memory)
+            except NewtonError as error:
+                await error_response(error, scope["path"])(scope, receive, send)
                 return
-            if whole is not None:
-                await self.app(scope, _replay_body(whole, receive), send)
+            if body is not None:
+                await self.app(scope, _replay_body(body, receive), send)
         finally:
-            held.release()
+            memory.release()
 
     async def _read_checked_body(self, scope: Scope, receive: Receive, memory: BodyMemory) -> bytes | None:
         """Return the checked body; None when the client has disconnected. Raises NewtonError for an invalid body."""
         headers = Headers(scope=scope)
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             raise _nul_byte_error()
-        if int(given if (given := headers.get("content-length", "0")).isdecimal() else "0") > MAX_BODY_BYTES:
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > MAX_BODY_BYTES:
             raise _too_large_error()
         try:
-            whole = await with_timeout(self._receive_body(scope, receive, memory), seconds=READ_TIMEOUT_SECONDS)
+            body = await with_timeout(self._receive_body(scope, receive, memory), seconds=READ_TIMEOUT_SECONDS)
         except TimeoutError:
             raise TimeoutExceededError(
                 f"The body did not arrive within {READ_TIMEOUT_SECONDS} seconds.", hint="Send it faster."
             ) from None
-        if whole:
-            await _check_in_thread_if_large(whole, is_ndjson=_media_type(headers) in NDJSON_MEDIA_TYPES)
-        return whole
+        # NDJSON lines are checked one by one later, and rejected by number
+        if body and _media_type(headers) not in NDJSON_MEDIA_TYPES:
+            if len(body) < THREAD_CHECK_BYTES:
+                check_body(body)
+            else:
+                await asyncio.to_thread(check_body, body)
+        return body
 
     async def _receive_body(self, scope: Scope, receive: Receive, memory: BodyMemory) -> bytes | None:
         pieces, size, more = list[bytes](), 0, True
@@ -174,7 +176,7 @@ async def save_to_file(request: Request, target: IO[bytes]) -> None:
         await asyncio.to_thread(target.flush)
     except TimeoutError:
         raise TimeoutExceededError(
-            f"The body stalled for {READ_TIMEOUT_SECONDS} seconds.", hint="Send it again."
+            f"No data arrived for {READ_TIMEOUT_SECONDS} seconds.", hint="Send the body again."
         ) from None
     except ClientDisconnect:
         raise InputError("The client disconnected before the end of the body.", hint="Send it again.") from None
@@ -191,23 +193,18 @@ def is_nested_deeper(body: bytes, max_depth: int) -> bool:
     >>> is_nested_deeper(body, 2), is_nested_deeper(body, 3)
     (True, False)
     """
-    now = 0
-    for mark in _STRING_OR_BRACKET.finditer(body):
-        first = mark[0][:1]
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(body):
+        first = token[0][:1]
         if first != b'"':
-            now += 1 if first in b"[{" else -1
-            if now > max_depth:
+            depth += 1 if first in b"[{" else -1
+            if depth > max_depth:
                 return True
     return False
 
 
-def check_body(body: bytes, *, is_ndjson: bool = False) -> None:
-    """Raise InputError for text that PostgreSQL cannot store and for deep nesting.
-
-    NDJSON lines are checked one by one later, and rejected by number.
-    """
-    if is_ndjson:
-        return
+def check_body(body: bytes) -> None:
+    """Raise InputError for text that PostgreSQL cannot store and for deep nesting."""
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH and is_nested_deeper(body, MAX_JSON_DEPTH):
         raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.", hint="Reduce the nesting.")
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
@@ -222,25 +219,14 @@ def check_body(body: bytes, *, is_ndjson: bool = False) -> None:
         raise InputError("The body is not JSON.", hint="`/openapi.json` describes the endpoint.") from None
 
 
-async def _check_in_thread_if_large(body: bytes, *, is_ndjson: bool) -> None:
-    if len(body) < THREAD_CHECK_BYTES:
-        check_body(body, is_ndjson=is_ndjson)
-    else:
-        await asyncio.to_thread(check_body, body, is_ndjson=is_ndjson)
-
-
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return the body as one message, then the server's messages, such as a disconnect."""
-    given = False
+    """Return a `receive` that yields the body as one message, then the server's messages, such as a disconnect."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
 
-    return received
+    return replay
 
 
 def _media_type(headers: Headers) -> str:
@@ -260,7 +246,7 @@ def _host_name(url: str) -> str | None:
 
 
 def _origin_error(what: str) -> OriginNotAllowedError:
-    return OriginNotAllowedError(what, hint="If the name is yours, allow it: `newton serve --allow-host NAME`.")
+    return OriginNotAllowedError(what, hint="Allow a name that is yours with `newton serve --allow-host NAME`.")
 
 
 def _too_large_error() -> TooLargeError:

@@ -1,9 +1,5 @@
-"""Request log, request id and security headers.
+"""Request log (without bodies, queries, tokens and full paths), request ids and security headers."""
 
-The log contains no body, query or token, and only the pattern of the path.
-"""
-
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -23,7 +19,7 @@ SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-REQUEST_ID_KEY = "request_id"  # in the state of a request
+REQUEST_ID_KEY = "request_id"  # key in the state of a request
 UNROUTED_PATH = "(none)"
 KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -43,20 +39,20 @@ class RequestLogMiddleware:
         request_id, began, status = new_id(), monotonic_ms(), 500
         scope.setdefault("state", {})[REQUEST_ID_KEY] = request_id
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
                 add_response_headers(MutableHeaders(scope=message), request_id)
             await send(message)
 
-        with self.metrics.in_flight.track_inprogress(), span("request", Headers(scope=scope)) as noting:
+        with self.metrics.in_flight.track_inprogress(), span("request", Headers(scope=scope)) as request_span:
             try:
-                await self.app(scope, receive, sent)
+                await self.app(scope, receive, send_with_headers)
             finally:
                 self._log_request(scope, request_id, status, monotonic_ms() - began)
-                noting.update_name(f"{_known_method(scope)} {_route_pattern(scope)}")
-                noting.set_attributes(request_id=str(request_id), status=status, agent_id=_agent_id_text(scope))
+                request_span.update_name(f"{_known_method(scope)} {_route_pattern(scope)}")
+                request_span.set_attributes(request_id=str(request_id), status=status, agent_id=_agent_id_text(scope))
 
     def _log_request(self, scope: Scope, request_id: UUID, status: int, duration_ms: float) -> None:
         route, method = _route_pattern(scope), _known_method(scope)
@@ -81,7 +77,7 @@ def add_response_headers(headers: MutableHeaders, request_id: UUID) -> None:
 
 
 def _known_method(scope: Scope) -> str:
-    """Return the method, or a placeholder for an unknown one: each would create a metric series."""
+    """Return the method, or 'other' for an unknown one, because each name creates a metric series."""
     return scope["method"] if scope["method"] in KNOWN_METHODS else "other"
 
 
@@ -91,6 +87,5 @@ def _agent_id_text(scope: Scope) -> str | None:
 
 
 def _route_pattern(scope: Scope) -> str:
-    """Return the pattern of the path: session names are user text."""
-    route: Any = scope.get("route")
-    return getattr(route, "path_format", UNROUTED_PATH) if route is not None else UNROUTED_PATH
+    """Return the pattern of the path, because the path may contain user text, such as session names."""
+    return getattr(scope.get("route"), "path_format", UNROUTED_PATH)

@@ -29,7 +29,7 @@ class AgentInfo(ResponseModel):
 
 
 class TokenInfo(ResponseModel):
-    """The agent and the scope of the token, and the chat model; null when none is configured."""
+    """The agent and the scope of the token, and the chat model. `model` is null when none is configured."""
 
     agent: str
     scope: TokenScope

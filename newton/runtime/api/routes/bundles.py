@@ -6,8 +6,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from newton.cognition.bundles.bundle_store import BundleSummary
-from newton.cognition.bundles.replay import ReplayResult
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.schemas import Cursor, CursorPage, Limit, ResponseModel
@@ -55,7 +53,7 @@ async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = N
     """List bundles, newest first."""
     before = pagination.decode_id_cursor(cursor)
     found = await caller.newton.bundles().list_recent(limit + 1, before=before)
-    return pagination.build_page(found, limit, _to_bundle_info, lambda one: one.bundle_id)
+    return pagination.build_page(found, limit, BundleInfo.from_source, lambda one: one.bundle_id)
 
 
 @router.get("/{bundle_id}")
@@ -69,7 +67,7 @@ async def explain_bundle(
     bundle_id: UUID,
     caller: ReadAccess,
     item: Annotated[
-        str, Query(max_length=1_000, description="Its number in the context, its id, its ref, or words of its text.")
+        str, Query(max_length=1_000, description="The number of the memory in the context, its id, ref or words.")
     ],
 ) -> ExplanationView:
     """Explain why one memory is in a context or not."""
@@ -80,18 +78,6 @@ async def explain_bundle(
 @router.post("/{bundle_id}/replay")
 async def replay_bundle(bundle_id: UUID, caller: ReadAccess) -> ReplayResponse:
     """Rebuild a bundle from its stored inputs and compare the two. Stores nothing."""
-    return _to_replay_response(await caller.newton.bundles().replay(bundle_id.hex))
-
-
-def _to_bundle_info(summary: BundleSummary) -> BundleInfo:
-    return BundleInfo(**{name: getattr(summary, name) for name in BundleInfo.model_fields})
-
-
-def _to_replay_response(result: ReplayResult) -> ReplayResponse:
-    own = {
-        name: getattr(result, name)
-        for name in ReplayResponse.model_fields
-        if name not in ("differences", "changes_since")
-    }
+    result = await caller.newton.bundles().replay(bundle_id.hex)
     differences = [ReplayDifference(field=one.what, reason=one.why) for one in result.differences]
-    return ReplayResponse(**own, differences=differences, changes_since=list(result.since))
+    return ReplayResponse.from_source(result, differences=differences, changes_since=list(result.since))

@@ -1,7 +1,6 @@
 """Route of contexts."""
 
 import json
-from datetime import datetime
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -23,7 +22,7 @@ router = APIRouter(prefix="/v1", tags=["context"])
 
 
 class ContextRequest(ContextInput):
-    """The input of a context."""
+    """The input of a context, and filters on its memories."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"input": "The staging server does not answer, what is wrong?"}]}
@@ -48,12 +47,16 @@ async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
     bundle = await newton.context_builder.build(await _to_context_query(newton, body))
     if body.as_of is None:  # a context of the past does not count as a use of its memories
         await newton.memories(ORIGIN).record_access([item.memory_id for item in bundle.items])
-    # FastAPI would validate hundreds of candidates, which takes longer than ranking them
+    # a plain response, because validating hundreds of candidates takes longer than ranking them
     return Response(json.dumps(bundle.as_json(), ensure_ascii=False), media_type="application/json")
 
 
 async def _to_context_query(newton: AgentServices, body: ContextRequest) -> ContextBuildRequest:
     settings = newton.settings
+    if body.as_of is not None and body.as_of > newton.scope.now():
+        raise InputError(f"{body.as_of.isoformat()} is in the future.", hint="Omit as_of for the present.")
+    names = ("kinds", "event_types", "entity_types", "exclude")
+    sets = {name: frozenset(getattr(body, name)) for name in names}
     return ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=body.input,
@@ -62,27 +65,10 @@ async def _to_context_query(newton: AgentServices, body: ContextRequest) -> Cont
         frame=body.frame,
         profile=body.profile or settings.profile,
         session_id=await _find_session(newton, body.session),
-        as_of=_require_past(newton, body.as_of),
-        filters=_to_filters(body),
+        as_of=body.as_of,
+        filters=ContextFilters(since=body.since, until=body.until, **sets),
         additional=body.additional,
     )
-
-
-def _to_filters(body: ContextRequest) -> ContextFilters:
-    return ContextFilters(
-        since=body.since,
-        until=body.until,
-        kinds=frozenset(body.kinds),
-        event_types=frozenset(body.event_types),
-        entity_types=frozenset(body.entity_types),
-        exclude=frozenset(body.exclude),
-    )
-
-
-def _require_past(newton: AgentServices, moment: datetime | None) -> datetime | None:
-    if moment is not None and moment > newton.scope.now():
-        raise InputError(f"{moment.isoformat()} is in the future.", hint="Omit as_of for the present.")
-    return moment
 
 
 async def _find_session(newton: AgentServices, name: str | None) -> UUID | None:

@@ -14,7 +14,7 @@ from newton.agent.inputs import DecisionInput, OutcomeInput
 from newton.agent.services.decisions import DecisionPreview
 from newton.brain.draft import DecisionDraft, Stakes, Verdict
 from newton.brain.quality import total_score
-from newton.brain.queries import DecisionFilter, DecisionSummary
+from newton.brain.queries import DecisionFilter
 from newton.content.frames import get_frame
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
@@ -53,13 +53,8 @@ class DecisionRequest(DecisionInput):
     def resolve(self, newton: AgentServices) -> DecisionDraft:
         """Return the draft with the defaults of the frame. Raises NotFoundError for an unknown frame."""
         frame = get_frame(newton.frames, self.frame) if self.frame else None
-        draft = replace(
-            self.to_draft(newton.scope.now()),
-            tags=self.tags,
-            look_again_at=self.look_again_at,
-            reviewed_by=self.reviewed_by,
-            ref=self.ref,
-        )
+        own = {name: getattr(self, name) for name in ("tags", "look_again_at", "reviewed_by", "ref")}
+        draft = replace(self.to_draft(newton.scope.now()), **own)
         if frame is None:
             return draft
         stakes = self.stakes if "stakes" in self.model_fields_set else frame.default_stakes
@@ -163,9 +158,8 @@ class ReviewResponse(ResponseModel):
 @router.post("/preview")
 async def preview_decision(body: DecisionRequest, caller: ReadAccess) -> DecisionPreviewResponse:
     """Return similar decisions, censors, guardrails and the base rate of a decision. Records nothing."""
-    return DecisionPreviewResponse(
-        **_preview_fields(await caller.newton.decisions(ORIGIN).preview(body.resolve(caller.newton)))
-    )
+    preview = await caller.newton.decisions(ORIGIN).preview(body.resolve(caller.newton))
+    return DecisionPreviewResponse(**_preview_fields(preview))
 
 
 @router.post("", status_code=201, response_model=RecordDecisionResponse)
@@ -176,8 +170,8 @@ async def record_decision(body: DecisionRequest, act: WriteAction) -> Response:
         return await newton.decisions(ORIGIN).evaluate(body.resolve(newton))
 
     async def record(newton: AgentServices, preview: DecisionPreview) -> RecordDecisionResponse:
-        made = await newton.decisions(ORIGIN).record(preview, supersedes=[one.hex for one in body.supersedes])
-        return RecordDecisionResponse(decision_id=made.decision_id, is_new=made.is_new, **_preview_fields(made.preview))
+        result = await newton.decisions(ORIGIN).record(preview, supersedes=[one.hex for one in body.supersedes])
+        return RecordDecisionResponse.from_source(result, **_preview_fields(result.preview))
 
     return await act.run_after(evaluate, record)
 
@@ -187,11 +181,12 @@ async def list_decisions(caller: ReadAccess, query: Annotated[DecisionQuery, Que
     """List decisions, newest first; with `due`, by `look_again_at` on one page."""
     before = None if query.due else pagination.decode_id_cursor(query.cursor)
     max_rows = query.limit if query.due else query.limit + 1
-    chosen = query.model_dump(exclude={"limit", "cursor"})
-    found = await caller.newton.decisions(ORIGIN).list_decisions(
-        DecisionFilter(**chosen, before=before, limit=max_rows)
-    )
-    return pagination.build_page(found, query.limit, _to_decision_info, lambda one: one.decision_id)
+    conditions = DecisionFilter(**query.model_dump(exclude={"limit", "cursor"}), before=before, limit=max_rows)
+    found = [
+        DecisionInfo.from_source(one, is_overdue=one.overdue, review_method=one.how)
+        for one in await caller.newton.decisions(ORIGIN).list_decisions(conditions)
+    ]
+    return pagination.build_page(found, query.limit, lambda one: one, lambda one: one.decision_id)
 
 
 @router.get("/{decision_id}")
@@ -205,8 +200,7 @@ async def review_decision(decision_id: UUID, body: ReviewRequest, act: WriteActi
     """Record the outcome of a decision. It can be recorded only once."""
 
     async def work(newton: AgentServices) -> ReviewResponse:
-        deciding = newton.decisions(ORIGIN)
-        await deciding.review(
+        await newton.decisions(ORIGIN).review(
             decision_id.hex, body.outcome, lesson=body.lesson, reviewed_at=body.reviewed_at, how="api"
         )
         return ReviewResponse(decision_id=decision_id, outcome=body.outcome)
@@ -225,21 +219,11 @@ def _preview_fields(preview: DecisionPreview) -> dict[str, Any]:
             for found in preview.precedents
         ],
         "base_rate": BaseRate(
-            category=preview.draft.category,
-            reviewed=record.category_judged,
-            success_rate=record.category_success_rate,
+            category=preview.draft.category, reviewed=record.category_judged, success_rate=record.category_success_rate
         ),
         "censors": [
             CensorMatch(memory_id=one.memory_id, blocks=one.is_blocking) for one in preview.censor_check.matches
         ],
-        "guardrails": [
-            GuardrailVerdict(name=one.rule.name, verdict=one.verdict, message=one.message)
-            for one in preview.guardrail_results
-        ],
+        "guardrails": [GuardrailVerdict.from_source(one, name=one.rule.name) for one in preview.guardrail_results],
         "missing": preview.missing,
     }
-
-
-def _to_decision_info(summary: DecisionSummary) -> DecisionInfo:
-    own = {name: getattr(summary, name) for name in DecisionInfo.model_fields if hasattr(summary, name)}
-    return DecisionInfo(**own, is_overdue=summary.overdue, review_method=summary.how)

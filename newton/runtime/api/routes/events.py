@@ -1,9 +1,9 @@
-"""Route of the event stream, which a client resumes with Last-Event-ID."""
+"""Route of the event stream. A client resumes it with Last-Event-ID."""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
@@ -13,35 +13,19 @@ from newton.agent.events import AgentEvent
 from newton.errors import ConflictError
 from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
 from newton.runtime.api.event_broadcaster import EventBroadcaster
+from newton.runtime.api.schemas import describe_event_stream
 
 router = APIRouter(prefix="/v1", tags=["events"])
 
-HEARTBEAT_SECONDS = 5  # also how soon a disconnect or a missed notification is noticed
-STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events: `id` counts up, `event` is the type, `data` is JSON.",
-        "content": {
-            "text/event-stream": {
-                "schema": {
-                    "type": "object",
-                    "description": "One event of the stream.",
-                    "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
-                    "required": ["data"],
-                },
-                "example": 'id: 7\nevent: memory.remembered\ndata: {"occurred_at": "2026-03-01T09:00:00+00:00"}\n\n',
-            }
-        },
-    }
-}
+HEARTBEAT_SECONDS = 5  # also the delay until a disconnect or a missed notification is noticed
+STREAM_RESPONSES = describe_event_stream(
+    "Server-sent events: `id` counts up, `event` is the type, `data` is JSON.",
+    example='id: 7\nevent: memory.remembered\ndata: {"occurred_at": "2026-03-01T09:00:00+00:00"}\n\n',
+)
 
 LastEventId = Annotated[
     int | None,
-    Header(
-        alias="Last-Event-ID",
-        ge=0,
-        lt=2**63,
-        description="The last event that was read; omitted, only new events are sent.",
-    ),
+    Header(alias="Last-Event-ID", ge=0, lt=2**63, description="The last event received; omitted, only new ones."),
 ]
 AfterQuery = Annotated[
     int | None, Query(ge=0, lt=2**63, description="The same as Last-Event-ID, for clients that cannot send a header.")
@@ -53,10 +37,10 @@ async def stream_events(
     request: Request, caller: ReadAccess, last_event_id: LastEventId = None, after: AfterQuery = None
 ) -> StreamingResponse:
     """Stream the events of the agent until the client disconnects. Events are kept for seven days."""
-    newton, broadcaster = caller.newton, request.app.state.broadcaster
+    scope, broadcaster = caller.newton.scope, request.app.state.broadcaster
     number = last_event_id if last_event_id is not None else after
-    async with newton.scope.transaction() as tx:
-        latest = await events.get_last_number(tx, agent_id=newton.scope.agent_id)
+    async with scope.transaction() as tx:
+        latest = await events.get_last_number(tx, agent_id=scope.agent_id)
     if number is None:
         number = latest
     if number > latest:
@@ -71,10 +55,10 @@ async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, nu
     agent_id = caller.newton.scope.agent_id
     yield ": newton\n\n"
     while not broadcaster.is_closed:
-        with broadcaster.subscribe(agent_id) as waiting:
+        with broadcaster.subscribe(agent_id) as event:
             # a disconnect must not cancel an open transaction
             found = await asyncio.shield(asyncio.ensure_future(_read_events_after(caller, number)))
-            woken = bool(found) or found is None or await broadcaster.wait_for_event(waiting, seconds=HEARTBEAT_SECONDS)
+            woken = bool(found) or found is None or await broadcaster.wait_for_event(event, seconds=HEARTBEAT_SECONDS)
         if found is None:
             return
         for event in found:

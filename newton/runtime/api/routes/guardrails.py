@@ -3,7 +3,6 @@
 from fastapi import APIRouter
 
 from newton.brain.codec import validate_draft
-from newton.brain.guardrail_store import GuardrailStatus
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.routes.decisions import DecisionRequest, GuardrailVerdict
 from newton.runtime.api.schemas import ORIGIN, ItemList, ResponseModel
@@ -12,7 +11,7 @@ router = APIRouter(prefix="/v1/guardrails", tags=["guardrails"])
 
 
 class GuardrailInfo(ResponseModel):
-    """A CEL expression that is true when a decision violates the rule. Only a person changes guardrails."""
+    """A guardrail. Its CEL expression is true when a decision violates the rule."""
 
     name: str
     is_active: bool
@@ -33,8 +32,8 @@ class GuardrailCheckResponse(ResponseModel):
 @router.get("")
 async def list_guardrails(caller: ReadAccess) -> ItemList[GuardrailInfo]:
     """List the active and the retired guardrails."""
-    listed = await caller.newton.guardrails(ORIGIN).list_guardrails()
-    return ItemList(items=[_to_guardrail_info(status) for status in listed])
+    statuses = await caller.newton.guardrails(ORIGIN).list_guardrails()
+    return ItemList(items=[GuardrailInfo.from_source(one.rule, is_active=one.in_force) for one in statuses])
 
 
 @router.post("/check")
@@ -42,10 +41,5 @@ async def check_guardrails(body: DecisionRequest, caller: ReadAccess) -> Guardra
     """Check a decision against the guardrails. Records nothing."""
     draft = validate_draft(body.resolve(caller.newton))
     _, results = await caller.newton.decisions(ORIGIN).check_guardrails(draft)
-    verdicts = [GuardrailVerdict(name=one.rule.name, verdict=one.verdict, message=one.message) for one in results]
+    verdicts = [GuardrailVerdict.from_source(one, name=one.rule.name) for one in results]
     return GuardrailCheckResponse(blocked=any(one.blocks for one in results), guardrails=verdicts)
-
-
-def _to_guardrail_info(status: GuardrailStatus) -> GuardrailInfo:
-    own = {name: getattr(status.rule, name) for name in GuardrailInfo.model_fields if name != "is_active"}
-    return GuardrailInfo(**own, is_active=status.in_force)

@@ -50,6 +50,7 @@ async def reject_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
     """Reject a proposed line."""
 
     async def work(newton: AgentServices) -> RejectProposalResponse:
-        return RejectProposalResponse(line_id=(await newton.identity(PERSON_ORIGIN).reject(line_id.hex)).tenet_id)
+        tenet = await newton.identity(PERSON_ORIGIN).reject(line_id.hex)
+        return RejectProposalResponse(line_id=tenet.tenet_id)
 
     return await act.run_once(work)

@@ -15,7 +15,6 @@ from newton.runtime.api.middleware.admission import stall_timeout
 from newton.runtime.api.schemas import ResponseModel
 from newton.runtime.jobs import queue
 from newton.runtime.transfer.agent_archive import MAX_HEADER_BYTES, is_archive
-from newton.runtime.transfer.importer import ImportReport
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["transfer"])
@@ -26,9 +25,8 @@ EXAMPLE_LINE = (
 REQUEST_BODY = {
     "requestBody": {
         "required": True,
-        "description": "One JSON object per line; `newton import --help` shows every type. "
-        "A repeated line changes nothing,"
-        " so a file can be sent in parts and a part can be retried. Or the output of `GET /v1/export`.",
+        "description": "One JSON object per line; `newton import --help` shows every type. A repeated line changes"
+        " nothing, so a file can be sent in parts and a part can be retried. Or the output of `GET /v1/export`.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}}},
     }
 }
@@ -42,7 +40,7 @@ class RejectedLine(ResponseModel):
 
 
 class ImportResponse(ResponseModel):
-    """The result of an import. `embedder_error` is why texts could not be embedded."""
+    """The result of an import. `embedder_error` is set when texts could not be embedded."""
 
     new: int
     unchanged: int
@@ -70,13 +68,15 @@ async def import_memories(request: Request, caller: AdminAccess) -> ImportRespon
         with path.open("w+b") as file:
             await request_limits.save_to_file(request, file)
             file.seek(0)
-            whole = is_archive(file.readline(MAX_HEADER_BYTES))
-        async with stall_timeout() as moved:
-            if not whole:
-                return _to_import_response(await caller.newton.importer().run(path, progress=moved))
-            imported = await _restore_archive(caller.newton, path, moved)
+            is_whole_agent = is_archive(file.readline(MAX_HEADER_BYTES))
+        async with stall_timeout() as on_progress:
+            if not is_whole_agent:
+                report = await caller.newton.importer().run(path, progress=on_progress)
+                rejected = [RejectedLine(line=one.line, reason=one.reason) for one in report.rejections]
+                return ImportResponse.from_source(report, rejected=rejected)
+            imported = await _restore_archive(caller.newton, path, on_progress)
     agents: AgentRegistry = request.app.state.agents
-    await agents.reload(caller.newton)  # the export also holds the frame classifier and the scoring weights
+    await agents.reload(caller.newton)  # the export also contains the frame classifier and the scoring weights
     return imported
 
 
@@ -86,14 +86,3 @@ async def _restore_archive(newton: AgentServices, path: Path, on_progress: Calla
     async with newton.scope.transaction() as tx:
         await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
     return ImportedAgent(memories=header.counts.get("memory.memories", 0), exported_at=header.at)
-
-
-def _to_import_response(report: ImportReport) -> ImportResponse:
-    return ImportResponse(
-        new=report.new,
-        unchanged=report.unchanged,
-        episodes=report.episodes,
-        embedded=report.embedded,
-        rejected=[RejectedLine(line=one.line, reason=one.reason) for one in report.rejections],
-        embedder_error=report.embedder_error,
-    )

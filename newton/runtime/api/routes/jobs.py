@@ -25,7 +25,7 @@ class JobInfo(ResponseModel):
     last_started_at: datetime | None
     duration_seconds: float | None
     result: Any
-    reason: str | None = Field(examples=["nothing waited for a vector"])
+    reason: str | None = Field(examples=["every memory is embedded"])
     error: str | None
 
 
@@ -48,16 +48,14 @@ async def run_job(name: str, caller: AdminAccess) -> JobRunResponse:
 
 
 def _to_job_info(status: JobStatus) -> JobInfo:
-    last = status.last_run
-    return JobInfo(
-        name=status.job.name,
-        description=status.job.description,
+    last = status.last_run_fields
+    return JobInfo.from_source(
+        status.job,
         schedule=status.job.schedule.description,
         next_run_at=status.next_at,
-        state=last and last.state,
-        last_started_at=last and last.started_at,
-        duration_seconds=last.duration.total_seconds() if last and last.duration else None,
-        result=last and last.result,
-        reason=last and last.reason,
-        error=last and last.error,
+        last_started_at=last["last_at"],
+        duration_seconds=last["seconds"],
+        result=last["did"],
+        reason=last["because"],
+        **{name: last[name] for name in ("state", "error")},
     )

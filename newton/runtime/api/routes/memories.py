@@ -11,9 +11,7 @@ from pydantic import ConfigDict, Field
 from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
-from newton.memory.lookup import MemoryDetail, RelatedMemory
 from newton.memory.memory import Kind, Outcome, Trust
-from newton.memory.transitions import TransitionRecord
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.idempotency import AdminAction, WriteAction
 from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel
@@ -88,7 +86,7 @@ class MemoryResponse(ResponseModel):
     trust: Trust
     quarantined: bool
     ref: str | None
-    fact: dict[str, str] = Field(description="Of a fact: subject, attribute, and when it is true.")
+    fact: dict[str, str] = Field(description="Subject, attribute and validity of a fact; empty for other kinds.")
     links: list[MemoryLinkInfo]
     changes: list[StateChangeInfo]
 
@@ -158,26 +156,16 @@ async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> 
     """Index, embed and deduplicate what was written now; the jobs do it anyway. Returns the transitions since then."""
     await caller.newton.maintenance(ORIGIN).process_pending()
     changes = await caller.newton.curation(ORIGIN).list_changes(body.since)
-    return ItemList(
-        items=[
-            ChangedMemory(
-                memory_id=step.memory_id,
-                event=step.event,
-                from_state=step.from_state,
-                to_state=step.to_state,
-                reason=step.reason,
-                micro=micro,
-            )
-            for step, micro in changes
-        ]
-    )
+    return ItemList(items=[ChangedMemory.from_source(step, micro=micro) for step, micro in changes])
 
 
 @router.get("/{memory_id}")
 async def get_memory(memory_id: UUID, caller: ReadAccess) -> MemoryResponse:
     """Return a memory with its full text."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
-    return _to_memory_response(detail, changes, fact)
+    links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
+    history = [StateChangeInfo.from_source(one, changed_at=one.at, reason=one.because) for one in changes]
+    return MemoryResponse.from_source(detail, fact=fact, links=links, changes=history)
 
 
 @router.delete("/{memory_id}", response_model=ForgetResponse)
@@ -187,7 +175,7 @@ async def forget_memory(
     *,
     confirm: Annotated[Literal["forget"], Query(description="Must be `forget`, because it cannot be undone.")],
     include_derived: Annotated[bool, Query(description="Also delete what was derived from it.")] = False,
-    reason: Annotated[str, Query(max_length=500, description="Why; it is kept with the id.")] = "asked for",
+    reason: Annotated[str, Query(max_length=500, description="The reason, stored with the id.")] = "asked for",
 ) -> Response:
     """Permanently delete a memory. Its id, the time and the reason are kept."""
 
@@ -229,26 +217,3 @@ async def retract_memory(memory_id: UUID, act: WriteAction) -> Response:
         return RetractResponse(memory_id=memory_id)
 
     return await act.run_once(work)
-
-
-def _to_memory_response(detail: MemoryDetail, changes: list[TransitionRecord], fact: dict[str, str]) -> MemoryResponse:
-    own = {name: getattr(detail, name) for name in MemoryResponse.model_fields if hasattr(detail, name)}
-    links = [_to_link_info(relative) for relative in detail.relatives]
-    return MemoryResponse(**own, fact=fact, links=links, changes=[_to_state_change(change) for change in changes])
-
-
-def _to_link_info(related: RelatedMemory) -> MemoryLinkInfo:
-    return MemoryLinkInfo(
-        type=related.link, memory_id=related.other_id, kind=related.kind, state=related.state, micro=related.micro
-    )
-
-
-def _to_state_change(change: TransitionRecord) -> StateChangeInfo:
-    return StateChangeInfo(
-        changed_at=change.at,
-        from_state=change.from_state,
-        to_state=change.to_state,
-        event=change.event,
-        reason=change.reason,
-        origin=change.origin,
-    )

@@ -26,7 +26,7 @@ from newton.runtime.wiring import AgentServices
 
 ORIGIN = "http"
 OWN_MODEL = "newton"
-SESSION_PREFIX = "openai"  # of the session name of a token, before a part of its hash
+SESSION_PREFIX = "openai"  # prefix of default session names, before a part of the token's hash
 # Unsupported options, with the values that are accepted because they are the defaults.
 UNSUPPORTED: Mapping[str, tuple[object, ...]] = {
     "n": (None, 1),
@@ -42,16 +42,6 @@ UNSUPPORTED: Mapping[str, tuple[object, ...]] = {
     "web_search_options": (None,),
 }
 CLIENT_CLOSED_REQUEST = 499  # for the log: the client has disconnected
-SAMPLING_OPTIONS = (
-    "temperature",
-    "top_p",
-    "stop",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "parallel_tool_calls",
-)
-
 
 router = APIRouter(
     prefix="/v1",
@@ -94,7 +84,7 @@ class ChatMessageParam(OpenAIRequestModel):
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         if any(part.type not in ("text", "refusal") for part in self.content):
-            raise InputError("Images and files are not supported.", hint="Send text parts only.")
+            raise InputError("Images and files are not supported.", hint="Send only text parts.")
         return "\n".join(part.text or "" for part in self.content)
 
 
@@ -115,7 +105,17 @@ class StreamOptions(OpenAIRequestModel):
     include_usage: bool = False
 
 
-class ChatCompletionRequest(OpenAIRequestModel):
+class SamplingOptions(OpenAIRequestModel):
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    stop: str | tuple[str, ...] | None = None
+    seed: int | None = None
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    parallel_tool_calls: bool | None = None
+
+
+class ChatCompletionRequest(SamplingOptions):
     """A conversation; the reply is to its last message. Unsupported options are rejected."""
 
     model_config = ConfigDict(extra="allow")
@@ -130,13 +130,6 @@ class ChatCompletionRequest(OpenAIRequestModel):
     max_completion_tokens: int | None = Field(None, ge=1)
     tools: tuple[ToolParam, ...] | None = Field(None, max_length=128)
     tool_choice: str | dict[str, Any] | None = None
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, ge=0, le=1)
-    stop: str | tuple[str, ...] | None = None
-    seed: int | None = None
-    presence_penalty: float | None = Field(None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    parallel_tool_calls: bool | None = None
 
     def require_supported_options(self) -> None:
         """Raise InputError for unsupported options."""
@@ -147,12 +140,12 @@ class ChatCompletionRequest(OpenAIRequestModel):
     @property
     def request_options(self) -> RequestOptions:
         tools = tuple(ToolDefinition(one.function.name, one.function.model_dump()) for one in self.tools or ())
-        wished = {name: getattr(self, name) for name in SAMPLING_OPTIONS if getattr(self, name) is not None}
+        options = self.model_dump(include=set(SamplingOptions.model_fields), exclude_none=True)
         if tools and self.tool_choice is not None:
-            wished["tool_choice"] = self.tool_choice
+            options["tool_choice"] = self.tool_choice
         if not tools:
-            wished.pop("parallel_tool_calls", None)
-        return RequestOptions(tools=tools, extra_body=wished)
+            options.pop("parallel_tool_calls", None)
+        return RequestOptions(tools=tools, extra_body=options)
 
     @property
     def instructions(self) -> str:
@@ -186,8 +179,8 @@ async def create_chat_completion(
     """Complete a conversation with the memory added. New messages are stored."""
     newton = caller.newton
     body.require_supported_options()
-    if body.model not in _model_names(newton):
-        raise NotFoundError(f"There is no model {body.model!r}.", hint=f"There are: {', '.join(_model_names(newton))}.")
+    if body.model not in (names := _model_names(newton)):
+        raise NotFoundError(f"There is no model {body.model!r}.", hint=f"There are: {', '.join(names)}.")
     ref = hygiene.clean_ref(session, what="session") if session else _default_session_name(request)
     match = await newton.history_matcher(ORIGIN).match(
         body.incoming_messages, session_ref=ref, explicit_ref=session is not None
@@ -196,18 +189,11 @@ async def create_chat_completion(
     pieces = TurnStream[str | TurnResult]().read_pieces(turns.run(_to_turn_input(body, match)), caller, request)
     writer = ResponseWriter(body, created_at=newton.scope.now(), debug=bool(debug))
     if body.stream:
-        first = await _first_piece(pieces)  # errors before it still have a status
+        # an error before the first piece still has an HTTP status; None means that the client has disconnected
+        first = await anext((piece async for piece in pieces if piece is not None), None)
         return StreamingResponse(writer.stream_chunks(first, pieces), media_type="text/event-stream")
     response = await writer.build_response(pieces)
     return JSONResponse(response) if response else Response(status_code=CLIENT_CLOSED_REQUEST)
-
-
-async def _first_piece(pieces: AsyncGenerator[str | TurnResult | None]) -> str | TurnResult | None:
-    """Return the first piece; None when the client has disconnected."""
-    async for piece in pieces:
-        if piece is not None:
-            return piece
-    return None
 
 
 class ResponseWriter:
@@ -247,8 +233,9 @@ class ResponseWriter:
                 async for piece in pieces:
                     for line in self._format_piece(piece):
                         yield line
-            except NewtonError as error:  # the status has been sent
-                yield f"data: {_format_error(error)}\n\n"
+            except NewtonError as error:  # the HTTP status has already been sent
+                problem = problems.to_openai_error(f"{error.what} {error.hint}", error.code, 500)
+                yield f"data: {problem.model_dump_json()}\n\n"
         yield "data: [DONE]\n\n"
 
     def _format_piece(self, piece: str | TurnResult | None) -> list[str]:
@@ -256,59 +243,54 @@ class ResponseWriter:
             return []
         if isinstance(piece, str):
             return [self._format_chunk({"content": piece})]
-        said = [f"{line}\n\n" for line in format_debug_lines(piece.bundle)] if self._debug else []
+        lines = [f"{line}\n\n" for line in format_debug_lines(piece.bundle)] if self._debug else []
         if piece.calls:
-            calls = [{"index": place, **_tool_call_object(call)} for place, call in enumerate(piece.calls)]
-            said.append(self._format_chunk({"tool_calls": calls}))
-        said.append(self._format_chunk({}, finish=_finish_reason(piece), newton=_newton_object(piece)))
+            calls = [{"index": index, **_tool_call_object(call)} for index, call in enumerate(piece.calls)]
+            lines.append(self._format_chunk({"tool_calls": calls}))
+        lines.append(self._format_chunk({}, finish=_finish_reason(piece), newton=_newton_object(piece)))
         if self._body.stream_options and self._body.stream_options.include_usage:
-            said.append(self._format_event({"choices": [], "usage": _usage_object(piece)}))
-        return said
+            lines.append(self._format_event({"choices": [], "usage": _usage_object(piece)}))
+        return lines
 
     def _format_chunk(self, delta: dict[str, object], *, finish: str | None = None, **more: object) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return self._format_event({"choices": [choice], **more})
 
     def _format_event(self, fields: dict[str, object]) -> str:
-        plain = {**self._common_fields("chat.completion.chunk"), **fields}
-        return f"data: {json.dumps(plain, ensure_ascii=False)}\n\n"
+        event = {**self._common_fields("chat.completion.chunk"), **fields}
+        return f"data: {json.dumps(event, ensure_ascii=False)}\n\n"
 
     def _common_fields(self, kind: str) -> dict[str, object]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._body.model}
 
 
-def _format_error(error: NewtonError) -> str:
-    return problems.to_openai_error(f"{error.what} {error.hint}", error.code, 500).model_dump_json()
-
-
 def _to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
     """Return the last user message with the later tool results."""
     sent = body.incoming_messages
-    fresh = list(history.new_messages)
-    heard = bool(fresh) and sent[-1].role == "user"
-    text = next(one.text for one in reversed(sent) if one.role == "user")
+    new = list(history.new_messages)
+    ends_with_user = bool(new) and sent[-1].role == "user"
 
-    def signed(reply: str, calls: Sequence[ToolCall]) -> str:
+    def sign_reply(reply: str, calls: Sequence[ToolCall]) -> str:
         return fingerprint(history.fingerprint, IncomingMessage("assistant", reply, tuple(calls)))
 
     return TurnInput(
         session_id=history.session_id,
-        text=text,
-        ref=history.fingerprint if heard else None,
-        earlier=fresh[:-1] if heard else fresh,
-        already_stored=not heard,
+        text=next(one.text for one in reversed(sent) if one.role == "user"),
+        ref=history.fingerprint if ends_with_user else None,
+        earlier=new[:-1] if ends_with_user else new,
+        already_stored=not ends_with_user,
         caller_options=CallerOptions(
             request_options=body.request_options,
             instructions=body.instructions,
             max_reply_tokens=body.max_completion_tokens or body.max_tokens,
-            fingerprint=signed,
+            fingerprint=sign_reply,
         ),
     )
 
 
 def _default_session_name(request: Request) -> str:
-    given = request.headers.get("Authorization", "")
-    return f"{SESSION_PREFIX}-{hashlib.sha256(given.encode()).hexdigest()[:12]}"
+    authorization = request.headers.get("Authorization", "")
+    return f"{SESSION_PREFIX}-{hashlib.sha256(authorization.encode()).hexdigest()[:12]}"
 
 
 def _to_incoming_message(message: ChatMessageParam) -> IncomingMessage:
@@ -317,15 +299,15 @@ def _to_incoming_message(message: ChatMessageParam) -> IncomingMessage:
         return IncomingMessage("assistant", message.text, calls)
     if message.role == "tool":
         if not message.tool_call_id:
-            raise InputError("A tool message has no tool_call_id.", hint="Set tool_call_id.")
+            raise InputError("A tool message has no tool_call_id.", hint="Set it to the id of the tool call.")
         return IncomingMessage("tool", message.text, tool_call_id=message.tool_call_id)
     return IncomingMessage("user", message.text)
 
 
 def _model_names(newton: AgentServices) -> list[str]:
     settings = newton.settings
-    set_ = settings.openai_api_key is not None or settings.openai_base_url is not None
-    return [OWN_MODEL, settings.openai_model] if set_ else [OWN_MODEL]
+    has_model = settings.openai_api_key is not None or settings.openai_base_url is not None
+    return [OWN_MODEL, settings.openai_model] if has_model else [OWN_MODEL]
 
 
 def _model_object(name: str) -> dict[str, object]:
@@ -350,7 +332,7 @@ def _usage_object(answer: TurnResult) -> dict[str, int]:
 
 
 def _newton_object(answer: TurnResult) -> dict[str, object]:
-    """Return the fields of a reply that OpenAI's format lacks."""
+    """Return Newton's extension of the response."""
     return {
         "degraded": answer.degraded,
         "from_memory": answer.quoted,

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field
 from newton.agent.field_types import Timestamp
 from newton.agent.inputs import RecallInput
 from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
-from newton.memory.search_types import RetrievedMemory
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.schemas import ORIGIN, ResponseModel
 
@@ -60,21 +59,15 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
         include_quarantined=body.include_quarantined,
         as_of=body.as_of,
     )
-    items = [_to_recall_item(memory) for memory in recalled.memories]
+    items = [
+        RecallItem.from_source(
+            memory,
+            text=memory.summary,
+            evidence=round(memory.evidence_score, 6),
+            relevance=round(memory.relevance, 6),
+            cosine=round(memory.similarity, 6),
+            lexical=round(memory.lexical, 6),
+        )
+        for memory in recalled.memories
+    ]
     return RecallResponse(items=items, missing=dict(recalled.missing))
-
-
-def _to_recall_item(memory: RetrievedMemory) -> RecallItem:
-    return RecallItem(
-        memory_id=memory.memory_id,
-        kind=memory.kind,
-        state=memory.state,
-        text=memory.summary,
-        evidence=round(memory.evidence_score, 6),
-        relevance=round(memory.relevance, 6),
-        cosine=round(memory.similarity, 6),
-        lexical=round(memory.lexical, 6),
-        occurred_at=memory.occurred_at,
-        trust=memory.trust,
-        ref=memory.ref,
-    )

@@ -1,32 +1,35 @@
 """Routes of sessions: messages, view, compaction, checkpoints and branches."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from newton.agent.field_types import MessageContent, Name, Ref, Timestamp
+from newton.agent.field_types import Ref, Timestamp
 from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import SessionService
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
-from newton.dialogue.branches import BranchSummary
 from newton.dialogue.compaction.entry_store import EntryStatus
-from newton.dialogue.messages import Message, Role, StoredMessage
+from newton.dialogue.messages import Role, StoredMessage
 from newton.memory import hygiene
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.schemas import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
-from newton.runtime.transfer.schema import ToolCallInput, find_message_error
+from newton.runtime.transfer.schema import MessageFields
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+
+
+ViewTokens = Annotated[
+    int | None, Field(ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens; omitted, the space in the window.")
+]
 
 
 class CreateSessionRequest(RequestModel):
@@ -49,27 +52,11 @@ class SessionInfo(ResponseModel):
     parent_position: int | None
 
 
-class MessageInput(RequestModel):
+class MessageInput(RequestModel, MessageFields):
     """A message. `ref` is your own id: a message whose `ref` the session has is ignored."""
 
-    role: Role
-    content: MessageContent = Field("", examples=["The staging server is restarted every Monday."])
-    name: Name | None = Field(None, examples=["Ana"])
     ref: Ref | None = Field(None, examples=["m1"])
     at: Timestamp | None = Field(None, description="When it was sent; omitted, now.")
-    calls: list[ToolCallInput] = Field([], description="The tool calls of an assistant.")
-    answers: Ref | None = Field(None, description="Of a tool message: the id of the tool call that it answers.")
-
-    @model_validator(mode="after")
-    def _check_content(self) -> Self:
-        if error := find_message_error(self):
-            raise PydanticCustomError("refused", "{error}", {"error": error})
-        return self
-
-    def to_message(self, *, now: datetime) -> Message:
-        own = {name: getattr(self, name) for name in ("role", "content", "name", "ref")}
-        calls = tuple(call.tool_call for call in self.calls)
-        return Message(**own, tool_call_id=self.answers, said_at=self.at or now, calls=calls)
 
 
 class AppendMessagesRequest(RequestModel):
@@ -105,13 +92,7 @@ class SessionViewResponse(ResponseModel):
 
 
 class CompactRequest(RequestModel):
-    tokens: int | None = Field(
-        None,
-        ge=1,
-        le=MAX_CONTEXT_TOKENS,
-        description="Maximum tokens; omitted, the space in the window.",
-        examples=[8000],
-    )
+    tokens: ViewTokens = Field(None, examples=[8000])
 
 
 class CompactResponse(ResponseModel):
@@ -123,7 +104,7 @@ class CompactResponse(ResponseModel):
 
 
 class CompactionInfo(ResponseModel):
-    """A text that replaces older messages in the view."""
+    """A compaction entry: its text replaces older messages in the view."""
 
     compaction_id: UUID
     kind: str
@@ -153,7 +134,7 @@ class CreateCheckpointRequest(RequestModel):
 
 
 class CheckpointInfo(ResponseModel):
-    """A named position: after that message."""
+    """A checkpoint: a name for the position after a message."""
 
     name: str
     position: int
@@ -177,10 +158,14 @@ class CloseSessionResponse(ResponseModel):
 async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
     """List sessions, newest last."""
     after = pagination.decode_id_cursor(cursor)
-    known = await _session_service(caller.newton).list_sessions()
-    ids = [one.session_id for one in known]
+    branches = await _session_service(caller.newton).list_sessions()
+    ids = [one.session_id for one in branches]
     start = ids.index(after) + 1 if after and after in ids else 0
-    return pagination.build_page(known[start : start + limit + 1], limit, _to_session_info, lambda one: one.session_id)
+    found = [
+        SessionInfo.from_source(one, session=one.ref, parent_session=one.parent)
+        for one in branches[start : start + limit + 1]
+    ]
+    return pagination.build_page(found, limit, lambda one: one, lambda one: one.session_id)
 
 
 @router.post("", status_code=201, response_model=CreateSessionResponse)
@@ -199,7 +184,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
     """Append messages; a session that does not exist is created."""
 
     async def work(newton: AgentServices) -> AppendMessagesResponse:
-        messages = [one.to_message(now=newton.scope.now()) for one in body.messages]
+        messages = [one.to_message(ref=one.ref, said_at=one.at or newton.scope.now()) for one in body.messages]
         stored = await _session_service(newton).append(hygiene.clean_ref(session, what="session"), messages)
         return AppendMessagesResponse(positions=[one.position for one in stored])
 
@@ -218,20 +203,12 @@ async def list_messages(
 
 @router.get("/{session:path}/view")
 async def get_session_view(
-    session: str,
-    caller: ReadAccess,
-    tokens: Annotated[
-        int | None,
-        Query(ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens; omitted, the space in the window."),
-    ] = None,
+    session: str, caller: ReadAccess, tokens: Annotated[ViewTokens, Query()] = None
 ) -> SessionViewResponse:
-    """Return what a model would be sent now: messages, and summaries of older ones. Changes nothing."""
+    """Return the messages that a model would be sent now, with summaries of older ones. Changes nothing."""
     view = await _session_service(caller.newton).preview(session, max_tokens=tokens)
-    return SessionViewResponse(
-        tokens=view.tokens,
-        log_tokens=view.logged,
-        messages=[to_openai_message(one) for one in to_chat_messages(view.view)],
-    )
+    messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
+    return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
 
 
 @router.post("/{session:path}/compact")
@@ -243,10 +220,9 @@ async def compact_session(session: str, body: CompactRequest, caller: WriteAcces
 
 @router.get("/{session:path}/compactions")
 async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
-    """List the compactions, the restored ones too."""
-    return ItemList(
-        items=[_to_compaction_info(one) for one in await _session_service(caller.newton).list_entries(session)]
-    )
+    """List the compactions, including the restored ones."""
+    entries = await _session_service(caller.newton).list_entries(session)
+    return ItemList(items=[_to_compaction_info(one) for one in entries])
 
 
 @router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
@@ -306,24 +282,11 @@ def _session_service(newton: AgentServices) -> SessionService:
     return newton.sessions(ORIGIN)
 
 
-def _to_session_info(branch: BranchSummary) -> SessionInfo:
-    return SessionInfo(
-        session_id=branch.session_id,
-        session=branch.ref,
-        created_at=branch.created_at,
-        parent_session=branch.parent,
-        parent_position=branch.parent_position,
-    )
-
-
 def _to_message_info(stored: StoredMessage) -> MessageInfo:
     message = stored.message
-    return MessageInfo(
+    return MessageInfo.from_source(
+        message,
         position=stored.position,
-        role=message.role,
-        name=message.name,
-        content=message.content,
-        ref=message.ref,
         at=message.said_at,
         tokens=stored.tokens,
         calls=[call._asdict() for call in message.calls],
@@ -333,16 +296,12 @@ def _to_message_info(stored: StoredMessage) -> MessageInfo:
 
 def _to_compaction_info(status: EntryStatus) -> CompactionInfo:
     entry = status.entry
-    return CompactionInfo(
+    return CompactionInfo.from_source(
+        entry,
         compaction_id=entry.entry_id,
-        kind=entry.kind,
         first_position=entry.first,
         last_position=entry.last,
-        text=entry.text,
-        tokens=entry.tokens,
         tokens_before=entry.before,
-        strategy=entry.strategy,
-        model=entry.model,
         created_at=entry.made_at,
         restored_at=status.restored_at,
     )

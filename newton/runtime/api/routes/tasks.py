@@ -1,5 +1,6 @@
 """Routes of the task stack of a session."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
@@ -64,7 +65,7 @@ class TaskChange(ResponseModel):
 
 
 class TaskInfo(ResponseModel):
-    """A task of the tree. `note` is its result, or why it is blocked or failed."""
+    """A task of the tree. `note` is its result, or the reason why it is blocked or failed."""
 
     task_id: UUID
     number: int
@@ -104,44 +105,37 @@ async def push_task(body: PushTaskRequest, act: WriteAction) -> Response:
 @router.post("/pop", response_model=TaskChange)
 async def pop_task(body: PopTaskRequest, act: WriteAction) -> Response:
     """Finish the current task and record its result."""
-
-    async def work(newton: AgentServices) -> TaskChange:
-        tasks = await _task_service(newton, body.session)
-        return await _to_task_change(tasks, await tasks.pop(body.result))
-
-    return await act.run_once(work)
+    return await _change_task(act, body, lambda tasks: tasks.pop(body.result))
 
 
 @router.post("/block", response_model=TaskChange)
 async def block_task(body: BlockTaskRequest, act: WriteAction) -> Response:
     """Block the current task."""
-
-    async def work(newton: AgentServices) -> TaskChange:
-        tasks = await _task_service(newton, body.session)
-        return await _to_task_change(tasks, await tasks.block(body.reason))
-
-    return await act.run_once(work)
+    return await _change_task(act, body, lambda tasks: tasks.block(body.reason))
 
 
 @router.post("/fail", response_model=TaskChange)
 async def fail_task(body: FailTaskRequest, act: WriteAction) -> Response:
     """Fail the current task, and push a replacement if one is given."""
 
-    async def work(newton: AgentServices) -> TaskChange:
-        tasks = await _task_service(newton, body.session)
-        failed, _ = await tasks.fail(body.reason, instead=body.replacement_goal)
-        return await _to_task_change(tasks, failed)
+    async def fail(tasks: TaskService) -> Task:
+        return (await tasks.fail(body.reason, instead=body.replacement_goal))[0]
 
-    return await act.run_once(work)
+    return await _change_task(act, body, fail)
 
 
 @router.post("/resume", response_model=TaskChange)
 async def resume_task(body: ResumeTaskRequest, act: WriteAction) -> Response:
     """Resume a blocked task."""
+    return await _change_task(act, body, lambda tasks: tasks.resume(str(body.number)))
 
+
+async def _change_task(
+    act: WriteAction, body: _SessionRequest, change: Callable[[TaskService], Awaitable[Task]]
+) -> Response:
     async def work(newton: AgentServices) -> TaskChange:
         tasks = await _task_service(newton, body.session)
-        return await _to_task_change(tasks, await tasks.resume(str(body.number)))
+        return await _to_task_change(tasks, await change(tasks))
 
     return await act.run_once(work)
 
@@ -150,32 +144,18 @@ async def _task_service(newton: AgentServices, name: str | None) -> TaskService:
     if name is None:
         return newton.tasks(ORIGIN)
     async with newton.scope.transaction() as tx:
-        return newton.tasks(ORIGIN).for_session(
-            await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
-        )
+        session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
+    return newton.tasks(ORIGIN).for_session(session_id)
 
 
 async def _to_task_change(tasks: TaskService, task: Task) -> TaskChange:
     current = (await tasks.tree()).current
-    return TaskChange(
-        task_id=task.task_id,
-        number=task.number,
-        depth=task.depth,
-        status=task.status,
-        current_number=current and current.number,
-    )
+    return TaskChange.from_source(task, current_number=current and current.number)
 
 
 def _to_task_info(task: Task, tree: TaskTree) -> TaskInfo:
-    return TaskInfo(
-        task_id=task.task_id,
-        number=task.number,
-        parent_id=task.parent_id,
-        depth=task.depth,
-        goal=task.goal,
-        status=task.status,
-        pushed_at=task.pushed_at,
-        changed_at=task.changed_at,
+    return TaskInfo.from_source(
+        task,
         replaces_task_id=task.instead_of,
         is_current=task == tree.current,
         note=task.words,

@@ -1,9 +1,8 @@
-"""Route of turns: a message in, a streamed reply out."""
+"""Route of turns: a message and its streamed reply."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -16,34 +15,20 @@ from newton.errors import NewtonError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
-from newton.runtime.api.schemas import ORIGIN, RequestModel
+from newton.runtime.api.schemas import ORIGIN, RequestModel, describe_event_stream
 from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.view_models import TurnView
 
 router = APIRouter(prefix="/v1", tags=["sessions"])
 
-STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events: `delta` with the next `text` of the reply, `compaction` while the"
-        " conversation is compacted, and at the end `result` or `problem`. A result "
-        "has `text`, `degraded` (why no model"
-        " completed the reply), `from_memory`, `failed`, `warning`, `proposals` "
-        "(identity lines that wait for approval),"
-        " `context_source` and `context_reason` (how the context was made) and `context_summary`.",
-        "content": {
-            "text/event-stream": {
-                "schema": {
-                    "type": "object",
-                    "description": "One event of the stream.",
-                    "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
-                    "required": ["data"],
-                },
-                "example": 'event: delta\ndata: {"text": "It is "}\n\nevent: delta\ndata: {"text": "Artemis."}\n\n',
-            }
-        },
-    }
-}
+STREAM_RESPONSES = describe_event_stream(
+    "Server-sent events: `delta` with the next `text` of the reply, `compaction` while the conversation is compacted,"
+    " and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why no model completed the"
+    " reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for approval),"
+    " `context_source` and `context_reason` (how the context was built) and `context_summary`.",
+    example='event: delta\ndata: {"text": "It is "}\n\nevent: delta\ndata: {"text": "Artemis."}\n\n',
+)
 
 
 class TurnRequest(RequestModel):
@@ -56,17 +41,13 @@ class TurnRequest(RequestModel):
 
 @router.post("/sessions/{session:path}/turns", response_class=StreamingResponse, responses=STREAM_RESPONSES)
 async def run_turn(session: str, body: TurnRequest, request: Request, caller: WriteAccess) -> StreamingResponse:
-    """Send a message in a session and stream the reply. Disconnecting stops the reply; what was generated until then is
-    stored."""
+    """Send a message in a session and stream the reply. Disconnecting stops the reply; the text so far is stored."""
     name, text = clean_ref(session, what="session"), clean_text(body.input, what="message")
     if body.frame:
         get_frame(caller.newton.frames, body.frame)
     model, turn = request.app.state.agents.chat_model, TurnStream[str | TurnView | CompactionEvent]()
-    agent = LocalAgent(
-        newton=caller.newton,
-        turn_runner=caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put),
-        origin=ORIGIN,
-    )
+    turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
+    agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
     pieces = agent.run_turn(name, text, frame=body.frame, include_context=body.include_context)
     return StreamingResponse(_stream(turn.read_pieces(pieces, caller, request)), media_type="text/event-stream")
 

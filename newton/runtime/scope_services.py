@@ -1,0 +1,53 @@
+"""The services of an agent that need only its scope."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
+
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.history_match import HistoryMatcher
+from newton.agent.scope import AgentScope
+from newton.agent.services.censors import CensorService
+from newton.agent.services.curation import CurationService
+from newton.agent.services.entities import EntityService
+from newton.agent.services.erasure import ErasureService
+from newton.agent.services.identity import IdentityService
+from newton.agent.services.memories import MemoryService
+from newton.agent.services.procedures import ProcedureService
+from newton.agent.services.tasks import TaskService
+from newton.cognition.metrics.service import MetricsService
+
+if TYPE_CHECKING:
+    from newton.agent.growth.service import GrowthService
+
+T = TypeVar("T")
+
+
+def _service(build: Callable[..., T]) -> Callable[["ScopeServices", str], T]:
+    """Return a method that builds a service for calls from the interface `origin`."""
+    return lambda self, origin: build(scope=self.scope.at(origin))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeServices:
+    """Services of one agent. Each is built per call, for the interface that calls it."""
+
+    scope: AgentScope
+
+    memories = _service(MemoryService)
+    curation = _service(CurationService)
+    procedures = _service(ProcedureService)
+    identity = _service(IdentityService)
+    tasks = _service(TaskService)
+    entities = _service(EntityService)
+    action_gate = _service(ActionGate)
+    censors = _service(CensorService)
+    erasure = _service(ErasureService)
+    history_matcher = _service(HistoryMatcher)
+
+    def growth(self) -> "GrowthService":
+        return import_module("newton.agent.growth.service").GrowthService(scope=self.scope)
+
+    def metrics(self) -> MetricsService:
+        return MetricsService(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)
