@@ -117,7 +117,9 @@ async def import_dialogue(
     newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Literal["real", "random"]
 ) -> None:
     if newton.scope.embedder is None:
-        raise ConfigError("Without an embedding model there is no vector search.", hint="Set NEWTON_EMBEDDING=local.")
+        raise ConfigError(
+            "Without an embedding model there is no vector search.", hint="Set NEWTON_EMBEDDING_PROVIDER=local."
+        )
     embedder = newton.scope.embedder if vectors == "real" else RandomEmbedder(newton.scope.embedder)
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "talk.ndjson"

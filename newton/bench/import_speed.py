@@ -64,7 +64,7 @@ async def time_import(
     speed.import_ms += monotonic_ms() - started
     speed.lines += report.new
     if report.embedder_error:
-        raise ProviderError(report.embedder_error, hint="Mend that, or measure with NEWTON_EMBEDDING=none.")
+        raise ProviderError(report.embedder_error, hint="Mend that, or measure with NEWTON_EMBEDDING_PROVIDER=none.")
     if newton.scope.embedder and overheard:
         await _embed_again(newton.scope.embedder, overheard.calls, speed)
     return report

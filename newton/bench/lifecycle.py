@@ -52,7 +52,7 @@ async def run_benchmark(*, memories: Annotated[int, AtLeastOne] = 10_000, json: 
     written: dict[str, Any] = {}
     for part in FRACTIONS:
         async with open_environment(
-            load_settings().model_copy(update={"database_url": None, "embedding": "none"})
+            load_settings().model_copy(update={"database_url": None, "embedding_provider": "none"})
         ) as here:
             await _create_memories(here.newton, max(int(memories * part), 20))
             await vacuum_analyze(here.owner_dsn)

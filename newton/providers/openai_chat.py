@@ -342,7 +342,7 @@ class OpenAIChat:
         """Return the error for a reply that ended without one but is empty or broken off."""
         if reply.text:
             return ProviderError(f"{self._endpoint.address} ended its reply early.", hint="Ask again.")
-        hint = "Raise NEWTON_REPLY_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
+        hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
         return ProviderError(f"The model {self._endpoint.model} sent an empty reply.", hint=hint)
 
 

@@ -35,7 +35,7 @@ def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCou
     if settings.search_url is None:
         return None
     search = import_module("newton.providers.web_search").WebSearch(
-        settings.search_url, seconds=settings.source_seconds
+        settings.search_url, seconds=settings.source_timeout_seconds
     )
     return WebSource(search=search, db=db, count_tokens=count_tokens)
 
@@ -44,7 +44,7 @@ def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
     """Return the embedder and the token counter, loaded in parallel with the database's start."""
     tokens = import_module("newton.providers.token_counter")
     tokens.preload()
-    match settings.embedding:
+    match settings.embedding_provider:
         case "local":
             return _load_minilm(settings.embeddings_device), tokens.count
         case "openai":

@@ -111,7 +111,7 @@ class AgentServices:
             evaluate_guardrails=lambda tx, choice, standing: self.guardrails(origin).evaluate(tx, choice, standing),
             chain_heads=self.chain_heads,
             verifiers=self.settings.verifiers,
-            verifier_seconds=self.settings.verifier_seconds,
+            verifier_timeout_seconds=self.settings.verifier_timeout_seconds,
         )
 
     def bundles(self) -> BundleService:
@@ -134,10 +134,10 @@ class AgentServices:
     def maintenance(self, origin: str) -> MaintenanceService:
         return MaintenanceService(
             scope=self.scope.at(origin, "agent"),
-            bundle_days=self.settings.bundle_days,
+            bundle_retention_days=self.settings.bundle_retention_days,
             similarity_thresholds=build_similarity_thresholds(self.settings),
             llm=build_structured_llm(self.settings, self.scope),
-            working_days=self.settings.working_days,
+            working_set_idle_days=self.settings.working_set_idle_days,
             sizes=build_summary_sizes(self.settings),
         )
 
@@ -206,6 +206,6 @@ class AgentServices:
             session_id=await find_active_session(scope.db, session, agent_id=scope.agent_id),
             profiles=self.profiles,
             frames=self.frames,
-            capacity=self.settings.working_tokens,
+            capacity=self.settings.working_set_tokens,
             model_id=derive_model_id(scope.embedder.identity) if scope.embedder else None,
         )

@@ -75,7 +75,7 @@ class DecisionService:
     chain_heads: ChainHeadFiles
     evaluate_guardrails: GuardrailEvaluator
     verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    verifier_seconds: float = 60.0
+    verifier_timeout_seconds: float = 60.0
 
     async def preview(self, draft: DecisionDraft) -> DecisionPreview:
         """Check a draft without recording or counting anything. Raises InputError."""
@@ -175,7 +175,7 @@ class DecisionService:
         if whole.review:
             raise ConflictError("The decision was reviewed already.", hint="An outcome is given once.")
         command, decision_id = self.verifiers[category], whole.memory.memory_id
-        said = await outcome_verifier.run_verifier(command, decision_id, timeout_seconds=self.verifier_seconds)
+        said = await outcome_verifier.run_verifier(command, decision_id, timeout_seconds=self.verifier_timeout_seconds)
         if said:
             await self.review(str(decision_id), said, how="verifier")
         return said

@@ -33,8 +33,8 @@ class SameFactJudge(Protocol):
 class SimilarityThresholds:
     """Minimum similarity, in [0, 1], of duplicates and of related facts."""
 
-    duplicate_min: float
-    related_min: float
+    duplicate_min_cosine: float
+    related_min_cosine: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,11 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
     alike = [
         (
             compare_statements(
-                fact.text, k.text, cosine=k.cosine, same_min=thresholds.duplicate_min, near_min=thresholds.related_min
+                fact.text,
+                k.text,
+                cosine=k.cosine,
+                same_min=thresholds.duplicate_min_cosine,
+                near_min=thresholds.related_min_cosine,
             ),
             k,
         )

@@ -31,7 +31,7 @@ def _plan_transition(record: CensorRecord, thresholds: LifecycleThresholds) -> P
     if record.retired:
         return _make_transition(record, "retired", "RETIRED", "a person took it out of force")
     wrong, met = record.false_positives, record.activations
-    if met >= thresholds.censor_min_uses and wrong / met > thresholds.max_false_positive_rate:
+    if met >= thresholds.censor_min_uses and wrong / met > thresholds.censor_max_false_positive_rate:
         return _make_transition(record, "retired", "RETIRED", f"{wrong} of {met} activations were false")
     if record.state != "ESCALATED" and met - wrong >= record.threshold:
         return _make_transition(

@@ -23,9 +23,9 @@ def plan(episodes: Sequence[EpisodeAge], thresholds: LifecycleThresholds, *, now
 
 def _plan_transition(episode: EpisodeAge, thresholds: LifecycleThresholds, now: datetime) -> PlannedTransition | None:
     age = now - episode.ended_at
-    if age >= thresholds.archive_after and episode.state != "ARCHIVED":
+    if age >= thresholds.episode_archive_after and episode.state != "ARCHIVED":
         return _make_transition(episode, "archived", "ARCHIVED", f"it ended {age.days} days ago; its summary stays")
-    if age >= thresholds.summarize_after and episode.state == "ACTIVE":
+    if age >= thresholds.episode_summarize_after and episode.state == "ACTIVE":
         return _make_transition(
             episode, "summarized", "SUMMARIZED", f"it ended {age.days} days ago; its beginning stays"
         )

@@ -71,8 +71,8 @@ def _target_state(procedure: ProcedureRecord, thresholds: LifecycleThresholds) -
     share, judged = effectiveness(procedure.successes, procedure.failures), procedure.successes + procedure.failures
     record = f"{procedure.successes} of {judged} judged uses succeeded"
     if judged and procedure.activations >= thresholds.procedure_min_uses:
-        if share > thresholds.effective_min_rate:
+        if share > thresholds.procedure_effective_min_rate:
             return "EFFECTIVE", "proved", record
-        if share < thresholds.ineffective_max_rate:
+        if share < thresholds.procedure_ineffective_max_rate:
             return "INEFFECTIVE", "failed", record
     return "ACTIVE", "reopened", record

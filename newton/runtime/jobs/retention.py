@@ -29,12 +29,17 @@ async def apply_retention(newton: AgentServices) -> JobOutcome:
         )
         return {"contexts": released.contexts, "sessions": released.sessions, "runs": runs}
 
-    return JobOutcome(reason=describe_retention(newton.settings.bundle_days, newton.settings.working_days), write=write)
+    return JobOutcome(
+        reason=describe_retention(newton.settings.bundle_retention_days, newton.settings.working_set_idle_days),
+        write=write,
+    )
 
 
-def describe_retention(bundle_days: int, working_days: int) -> str:
-    contexts = f"contexts are kept {bundle_days} days" if bundle_days else "contexts are kept for ever"
-    return f"{contexts}, what sessions have at hand {working_days}, ended runs {RUN_RETENTION.days}"
+def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -> str:
+    contexts = (
+        f"contexts are kept {bundle_retention_days} days" if bundle_retention_days else "contexts are kept for ever"
+    )
+    return f"{contexts}, what sessions have at hand {working_set_idle_days}, ended runs {RUN_RETENTION.days}"
 
 
 class TableStats(NamedTuple):
