@@ -1,4 +1,4 @@
-"""What a person may set. The only module that reads the environment."""
+"""The settings. No other module reads the environment."""
 
 import difflib
 import os
@@ -14,16 +14,14 @@ from pydantic_core import PydanticCustomError
 from newton.errors import ConfigError
 
 ENV_PREFIX = "NEWTON_"
-CONFIG_VARIABLE, TOKEN_VARIABLE = (
-    "NEWTON_CONFIG",
-    "NEWTON_TOKEN",
-)  # where settings are, and a secret of who asks a daemon: no settings
+# Environment variables that are not settings: the path of the settings file and a client's token for a daemon.
+CONFIG_VARIABLE, TOKEN_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN"
 
-# ONNX Runtime would keep an id of the machine in the user's cache folder and look up a host of its vendor's; tiktoken
-# would copy its tables, which are here, into the folder of all users' temporary files.
-QUIET = {"ORT_DISABLE_TELEMETRY": "1", "TIKTOKEN_CACHE_DIR": ""}
+# Keep ONNX Runtime from storing a machine id in the user's cache folder and looking up a host of its vendor, and
+# tiktoken from copying its tables, which are bundled with Newton, to a shared temporary folder.
+LIBRARY_VARIABLES = {"ORT_DISABLE_TELEMETRY": "1", "TIKTOKEN_CACHE_DIR": ""}
 
-# Names that other tools use too; Newton honours them below its own.
+# Variables shared with other tools, and the settings they set. NEWTON_* variables take precedence.
 SHARED_VARIABLES = {
     "DATABASE_URL": "database_url",
     "OPENAI_API_KEY": "openai_api_key",
@@ -48,17 +46,19 @@ SHARED_VARIABLES = {
 
 
 def _check_url(url: str) -> str:
-    """Addresses are logged and shown, so no key may hide in one."""
+    """Reject credentials in a URL, because URLs are logged and shown."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise PydanticCustomError("address", "an address begins with http:// or https://")
+        raise PydanticCustomError("url", "a URL must start with http:// or https://")
     if "@" in parts.netloc or parts.query:
-        raise PydanticCustomError("address", "no key may stand in an address; one for a model is OPENAI_API_KEY")
+        raise PydanticCustomError(
+            "url", "a URL must not contain credentials or a query; set OPENAI_API_KEY for a model"
+        )
     return url
 
 
 def _off_to_zero(value: object) -> object:
-    """Nothing, and the words for it, are 0."""
+    """Return 0 for None, an empty string, `none` and `off`."""
     return 0 if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none", "off")) else value
 
 
@@ -66,114 +66,171 @@ HttpUrl = Annotated[str, AfterValidator(_check_url)]
 
 
 class Settings(BaseModel):
-    """Read once at start, frozen, handed down in parts."""
+    """The settings of a process: read once at start, then immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    agent: str = Field("default", min_length=1, max_length=200, description="Whose mind to use; each name is its own.")
+    agent: str = Field("default", min_length=1, max_length=200, description="Agent to use. Agents share no data.")
     database_url: SecretStr | None = Field(
-        None, description="PostgreSQL with pgvector. Unset: an embedded server that Newton starts and stops itself."
+        None, description="URL of a PostgreSQL database with pgvector. If unset, Newton runs an embedded server."
     )
     data_dir: Path = Field(
-        Path("~/.local/share/newton"), description="Where the embedded server, the history and caches live."
+        Path("~/.local/share/newton"), description="Folder of the embedded server, the input history and caches."
     )
-    frames_dir: Path | None = Field(None, description="A folder of your own frames; a frame of the same name wins.")
+    frames_dir: Path | None = Field(
+        None, description="Folder of custom frames; they override bundled frames of the same name."
+    )
     pack: str | None = Field(
-        None, description="The kind of work: coding, support, research, or packs/NAME in your folder of frames."
+        None,
+        description="Kind of work that adjusts all frames: coding, support, research, or packs/NAME in frames_dir.",
     )
     frame_tiebreak: bool = Field(
-        default=False,
-        description="When Newton is unsure, ask the chat model which frame an input wants.",
+        default=False, description="Ask the chat model to choose the frame when the classifier is unsure."
     )
     guardrails_dir: Path | None = Field(
-        None, description="A folder of your own guardrails; a guardrail of the same name wins."
+        None, description="Folder of custom guardrails; they override bundled guardrails of the same name."
     )
     procedures_dir: Path | None = Field(
-        None, description="A folder of your own procedures, NAME/SKILL.md; a procedure of the same name wins."
+        None, description="Folder of custom procedures (NAME/SKILL.md); they override bundled ones of the same name."
     )
     profiles_dir: Path | None = Field(
-        None, description="A folder of your own profiles; a profile of the same name wins."
+        None, description="Folder of custom profiles; they override bundled profiles of the same name."
     )
-    embedding: Literal["local", "openai", "none"] = Field(
-        "local", description="Who embeds: the model that ships with Newton, the OpenAI endpoint, or nobody."
+    embedding_provider: Literal["local", "openai", "none"] = Field(
+        "local", description="Embedding model: local (bundled with Newton), openai (the OpenAI endpoint) or none."
     )
-    embedding_model: str = Field("text-embedding-3-small", description="The model asked when embedding = openai.")
-    embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length asked when embedding = openai.")
-    openai_api_key: SecretStr | None = Field(None, description="Key for the chat (and embedding) endpoint.")
-    openai_base_url: HttpUrl | None = Field(None, description="Any OpenAI-compatible server: Ollama, llama.cpp, vLLM.")
-    openai_model: str = Field("gpt-4o-mini", description="The chat model to ask for.")
-    llm_timeout: float = Field(60.0, gt=0, le=3_600, description="Seconds for one model call in all, retry included.")
-    llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Ceiling of model tokens per agent and UTC day.")
-    reply_tokens: int = Field(1_000, ge=1, description="Longest reply asked of the model.")
-    context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Ceiling of one context, as rendered.")
-    source_seconds: float = Field(2.0, gt=0, le=60, description="Seconds each source of a context has to answer.")
-    working_tokens: int = Field(
-        128_000, ge=1_000, description="What a session may have at hand; the coldest goes first."
+    embedding_model: str = Field("text-embedding-3-small", description="Model name for embedding_provider = openai.")
+    embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length for embedding_provider = openai.")
+    openai_api_key: SecretStr | None = Field(None, description="API key of the chat and embedding endpoint.")
+    openai_base_url: HttpUrl | None = Field(
+        None, description="Base URL of an OpenAI-compatible server, such as Ollama, llama.cpp or vLLM."
     )
-    working_days: int = Field(30, ge=1, description="After so many days without use a session has nothing at hand.")
+    openai_model: str = Field("gpt-4o-mini", description="Name of the chat model.")
+    llm_timeout: float = Field(60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, with retries.")
+    llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum model tokens per agent and UTC day.")
+    max_output_tokens: int = Field(1_000, ge=1, description="Maximum tokens of a model reply.")
+    context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Maximum tokens of a rendered context.")
+    source_timeout_seconds: float = Field(
+        2.0,
+        gt=0,
+        le=60,
+        description="Timeout of each context source in seconds; the context is built without late ones.",
+    )
+    working_set_tokens: int = Field(
+        128_000,
+        ge=1_000,
+        description="Capacity of a session's working memory; unimportant, long unused items are evicted first.",
+    )
+    working_set_idle_days: int = Field(
+        30, ge=1, description="Delete the working memory of a session after this many days without use."
+    )
     window_tokens: int = Field(
-        128_000, ge=1_000, le=10_000_000, description="What the chat model reads and writes in one call."
+        128_000, ge=1_000, le=10_000_000, description="Context window of the chat model: prompt and reply together."
     )
     conversation_tokens: int = Field(
-        100_000, ge=0, description="What of that the conversation may take, at most 80 % of what is usable."
+        100_000,
+        ge=0,
+        description="Maximum tokens of the conversation in a prompt, capped at 80 % of the usable window.",
     )
     compaction: str = Field(
         "default",
-        description="How conversations are made shorter: default, long, conservative, none, or strategies in order.",
+        description="Compaction preset (default, long, conservative, none) or a comma-separated list of strategies.",
     )
     compaction_model: str | None = Field(
-        None, description="The model that tells of what is made shorter, at the same endpoint. Unset: openai_model."
+        None, description="Model that summarizes conversations, at the same endpoint. If unset: openai_model."
     )
-    covered: float = Field(
-        0.5, ge=0, le=1, description="From this likeness on an input may be covered by the session's last context."
+    context_reuse_min_cosine: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Reuse the session's last context if its cosine similarity to the input is at least this.",
     )
-    covered_words: float = Field(
-        0.8, ge=0, le=1, description="So much of an input's words that context must say, or it is made anew."
+    context_reuse_min_word_overlap: float = Field(
+        0.8,
+        ge=0,
+        le=1,
+        description="Reuse the session's last context only if it contains at least this share of the input's words.",
     )
     rag_chunk_size: int = Field(
-        300, ge=50, le=2_000, description="Tokens of a passage of a document, and of a piece of what a tool put out."
+        300, ge=50, le=2_000, description="Tokens per chunk of an ingested document or a tool output."
     )
-    rag_chunk_overlap: int = Field(50, ge=0, le=500, description="With so many tokens of one the next one begins.")
-    rag_top_k_max: int = Field(5, ge=1, le=100, description="Artifacts of the session looked at for an input.")
-    rag_similarity_threshold: float = Field(0.25, ge=0, le=1, description="From this likeness on an artifact goes in.")
+    rag_chunk_overlap: int = Field(
+        50, ge=0, le=500, description="Tokens repeated from the end of one chunk at the start of the next."
+    )
+    rag_top_k_max: int = Field(
+        5, ge=1, le=100, description="Session artifacts compared with an input, if more than rag_re_rank_top_n."
+    )
+    rag_similarity_threshold: float = Field(
+        0.25, ge=0, le=1, description="Minimum cosine similarity of a session artifact to the input."
+    )
     rag_re_rank_top_n: Annotated[int, BeforeValidator(_off_to_zero)] = Field(
-        20, ge=0, le=200, description="So many artifacts are looked at and ordered by their words too; 0 or none: off."
+        20, ge=0, le=200, description="Session artifacts reranked by word overlap; 0 or none turns reranking off."
     )
-    rag_final_top_k: int = Field(3, ge=0, le=50, description="So many artifacts of a session go into a context.")
+    rag_final_top_k: int = Field(3, ge=0, le=50, description="Maximum session artifacts in a context.")
     rag_per_turn_memory_budget_tokens: int = Field(
-        800, ge=0, le=100_000, description="Ceiling of all artifacts of the session in a context, heading included."
+        800, ge=0, le=100_000, description="Maximum tokens of all session artifacts in a context, heading included."
     )
     convo_summary_every_n_messages: int = Field(
-        12, ge=2, le=1_000, description="After so many lines of a session its summary is brought up to date."
+        12, ge=2, le=1_000, description="Update the summary of a session after this many new messages."
     )
-    convo_summary_max_tokens: int = Field(400, ge=50, le=4_000, description="What the summary of a session may have.")
-    embeddings_device: Literal["cpu"] = Field("cpu", description="Where embeddings are made: there is only the CPU.")
+    convo_summary_max_tokens: int = Field(400, ge=50, le=4_000, description="Maximum tokens of a session summary.")
+    embeddings_device: Literal["cpu"] = Field("cpu", description="Device that computes local embeddings. Only cpu.")
     search_url: HttpUrl | None = Field(
-        None, description="A SearXNG-compatible search that is asked for what is of these days. Unset: never."
+        None, description="URL of a SearXNG-compatible web search for inputs about current events. If unset: no search."
     )
-    profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
-    core_sources: int = Field(3, ge=1, description="So many independent sources make a fact a core fact.")
-    facts_per_attribute: int = Field(10, ge=2, description="More current facts of one attribute are generalised.")
-    same_fact: float = Field(0.95, gt=0, le=1, description="From this likeness on two statements are one fact.")
-    near_fact: float = Field(0.85, gt=0, le=1, description="From this likeness on a model judges, or they are linked.")
-    summarized_days: int = Field(30, ge=1, description="An episode this old keeps the beginning of its text.")
-    archived_days: int = Field(90, ge=1, description="An episode this old keeps its summary; its text is stored cold.")
-    procedure_trials: int = Field(5, ge=1, description="Activations before a procedure's record counts.")
-    procedure_effective: float = Field(0.6, ge=0, le=1, description="A share of successes above it: effective.")
-    procedure_ineffective: float = Field(0.4, ge=0, le=1, description="A share of successes below it: ineffective.")
-    censor_trials: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
-    censor_false_share: float = Field(0.5, ge=0, le=1, description="A share of false positives above it retires it.")
-    bundle_days: int = Field(90, ge=0, description="So many days a context is kept to be explained; 0: for ever.")
-    most_events: int = Field(100_000, ge=1, description="More events than that: the oldest are archived.")
-    most_entities: int = Field(10_000, ge=1, description="More entities than that: the least salient are archived.")
-    most_relations: int = Field(50_000, ge=1, description="More relations than that: the lightest are archived.")
-    most_procedures: int = Field(1_000, ge=1, description="More procedures: the least successful are archived.")
-    most_passages: int = Field(100_000, ge=1, description="More passages: unread and old ones are archived.")
+    profile: str | None = Field(None, description="Profile that scores memories. If unset: the profile of the frame.")
+    core_fact_min_sources: int = Field(
+        3, ge=1, description="Promote a fact to core when this many independent sources state it."
+    )
+    max_facts_per_attribute: int = Field(
+        10, ge=2, description="Generalize the facts of an attribute when more than this many are current."
+    )
+    fact_duplicate_min_cosine: float = Field(
+        0.95, gt=0, le=1, description="Merge two facts at or above this cosine similarity."
+    )
+    fact_related_min_cosine: float = Field(
+        0.85,
+        gt=0,
+        le=1,
+        description="At or above this cosine similarity, ask the chat model whether two facts are equal, or link them.",
+    )
+    episode_summarize_after_days: int = Field(
+        30, ge=1, description="Truncate the text of an episode to its beginning at this age."
+    )
+    episode_archive_after_days: int = Field(
+        90, ge=1, description="Archive an episode at this age: keep its summary and compress its text."
+    )
+    procedure_min_uses: int = Field(5, ge=1, description="Recorded uses before the success rate of a procedure counts.")
+    procedure_effective_min_rate: float = Field(
+        0.6, ge=0, le=1, description="Mark a procedure as effective above this success rate."
+    )
+    procedure_ineffective_max_rate: float = Field(
+        0.4, ge=0, le=1, description="Mark a procedure as ineffective below this success rate."
+    )
+    censor_min_uses: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
+    censor_max_false_positive_rate: float = Field(
+        0.5, ge=0, le=1, description="Retire a censor above this rate of false positives."
+    )
+    bundle_retention_days: int = Field(90, ge=0, description="Days to keep a context bundle; 0 keeps all of them.")
+    max_events: int = Field(100_000, ge=1, description="Maximum active events; the oldest beyond it are archived.")
+    max_entities: int = Field(
+        10_000, ge=1, description="Maximum active entities; the least salient beyond it are archived."
+    )
+    max_relations: int = Field(
+        50_000, ge=1, description="Maximum active relations; those with the lowest weight beyond it are archived."
+    )
+    max_procedures: int = Field(
+        1_000, ge=1, description="Maximum active procedures; the least successful beyond it are archived."
+    )
+    max_passages: int = Field(
+        100_000, ge=1, description="Maximum active passages; those unread for the longest time are archived."
+    )
     verifiers: dict[str, tuple[str, ...]] = Field(
         {},
-        description="Of a category of decisions, the command that says their outcome: its words; 0 success, 1 failure.",
+        description="Command per decision category that checks outcomes, as a list of arguments; exit status 0 means"
+        " success, 1 failure.",
     )
-    verifier_seconds: float = Field(60.0, gt=0, le=3_600, description="Seconds a verifier may take.")
+    verifier_timeout_seconds: float = Field(60.0, gt=0, le=3_600, description="Timeout of a verifier in seconds.")
 
     @property
     def home(self) -> Path:
@@ -181,68 +238,66 @@ class Settings(BaseModel):
 
 
 def load(flags: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None) -> Settings:
-    """Settings from newton.toml, then the environment, then flags; the later wins.
+    """Load settings from newton.toml, the environment and flags; later sources take precedence.
 
-    Raises ConfigError for an unknown name, naming the nearest known one, or a value out of range.
+    Raises ConfigError for an unknown name, with the most similar known one, and for an invalid value.
     """
-    environment = os.environ if env is None else env  # noqa: TID251 (this is the one module that may)
-    given = {**_from_file(environment), **_from_environment(environment), **(flags or {})}
+    environment = os.environ if env is None else env  # noqa: TID251 (only this module reads the environment)
+    values = {**_from_file(environment), **_from_environment(environment), **(flags or {})}
     try:
-        return Settings.model_validate(given)
+        return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"The setting {name!r} is not usable: {first['msg']}.", hint=_hint_for(name)) from None
+        raise ConfigError(f"Invalid value for the setting {name!r}: {first['msg']}.", hint=_hint_for(name)) from None
 
 
 def read_token(env: Mapping[str, str] | None = None) -> SecretStr | None:
-    """The token for a daemon that the environment names."""
-    given = (os.environ if env is None else env).get(TOKEN_VARIABLE, "").strip()  # noqa: TID251 (as above)
-    return SecretStr(given) if given else None
+    """Return the daemon token from the environment."""
+    token = (os.environ if env is None else env).get(TOKEN_VARIABLE, "").strip()  # noqa: TID251 (as above)
+    return SecretStr(token) if token else None
 
 
 def quieten_libraries() -> None:
-    """Has libraries that read the environment neither report to their makers nor keep files of their own."""
-    os.environ.update(QUIET)  # noqa: TID251 (as above)
+    """Turn off telemetry and caches of libraries."""
+    os.environ.update(LIBRARY_VARIABLES)  # noqa: TID251 (as above)
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     shared = {SHARED_VARIABLES[name]: value for name, value in env.items() if name in SHARED_VARIABLES and value}
-    own = {
-        name: value
-        for name, value in env.items()
-        if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)
-    }
-    for name in own:
-        _check_setting_name(
-            name.removeprefix(ENV_PREFIX).lower(), shown_as=name, known={ENV_PREFIX + f.upper() for f in SETTING_NAMES}
-        )
-    return {**shared, **{name.removeprefix(ENV_PREFIX).lower(): value for name, value in own.items()}}
+    variables = {ENV_PREFIX + name.upper() for name in SETTING_NAMES}
+    own: dict[str, Any] = {}
+    for name, value in env.items():
+        if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE):
+            setting = name.removeprefix(ENV_PREFIX).lower()
+            _check_setting_name(setting, shown_as=name, known=variables)
+            own[setting] = value
+    return {**shared, **own}
 
 
 def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
-    chosen = env.get(CONFIG_VARIABLE)
-    path = Path(chosen or "newton.toml")
+    configured = env.get(CONFIG_VARIABLE)
+    path = Path(configured or "newton.toml")
     if not path.is_file():
-        if chosen:
-            raise ConfigError(f"NEWTON_CONFIG names {chosen}, which is not a file.", hint="Unset it or make the file.")
+        if configured:
+            raise ConfigError(
+                f"NEWTON_CONFIG is {configured}, which is not a file.", hint="Unset it or create the file."
+            )
         return {}
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Mend that line or delete the file.") from None
-    for name in given:
+        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Correct that line or delete the file.") from None
+    for name in values:
         _check_setting_name(name, shown_as=f"{name} in {path}", known=SETTING_NAMES)
-    return given
+    return values
 
 
 def _check_setting_name(name: str, *, shown_as: str, known: set[str]) -> None:
     if name in SETTING_NAMES:
         return
     if name.lower() in SETTING_NAMES:
-        raise ConfigError(
-            f"{shown_as} is not a setting.", hint=f"In a file it is written in small letters: {name.lower()}."
-        )
+        raise ConfigError(f"{shown_as} is not a setting.", hint=f"Use lower case in the file: {name.lower()}.")
     near = difflib.get_close_matches(shown_as.split(" ", maxsplit=1)[0], sorted(known), n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]}?" if near else "`newton doctor` lists every setting."
     raise ConfigError(f"{shown_as} is not a setting.", hint=hint)

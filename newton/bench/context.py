@@ -105,7 +105,7 @@ def _summarize(samples: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Vectors) -> None:
     """Import the dialogue. Raises ConfigError without an embedding model, and ProviderError when it fails."""
     if newton.scope.embedder is None:
-        raise ConfigError("Vector search needs an embedding model.", hint="Set NEWTON_EMBEDDING=local.")
+        raise ConfigError("Vector search needs an embedding model.", hint="Set NEWTON_EMBEDDING_PROVIDER=local.")
     embedder = newton.scope.embedder if vectors == "real" else RandomEmbedder(newton.scope.embedder)
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "dialogue.ndjson"

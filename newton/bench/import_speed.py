@@ -59,7 +59,7 @@ async def time_import(
     speed.import_ms += monotonic_ms() - started
     speed.lines += report.new
     if report.embedder_error:
-        raise ProviderError(report.embedder_error, hint="Fix the cause, or use NEWTON_EMBEDDING=none.")
+        raise ProviderError(report.embedder_error, hint="Fix the cause, or use NEWTON_EMBEDDING_PROVIDER=none.")
     if embedder and recorder:
         started = monotonic_ms()
         for texts in recorder.calls:

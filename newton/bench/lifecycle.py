@@ -48,7 +48,7 @@ async def run_benchmark(*, memories: Annotated[int, AtLeastOne] = 10_000, json: 
         Number of memories in the largest run.
     """
     start, runs, receipt = RunStart(), list[dict[str, Any]](), dict[str, Any]()
-    settings = load_settings().model_copy(update={"database_url": None, "embedding": "none"})
+    settings = load_settings().model_copy(update={"database_url": None, "embedding_provider": "none"})
     for count in (max(int(memories * fraction), 20) for fraction in FRACTIONS):
         async with open_environment(settings) as env:
             await _create_memories(env.newton, count)

@@ -299,7 +299,7 @@ class OpenAIChat:
         """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
         if reply.text:
             return ProviderError(f"{self._endpoint.address} ended its reply early.", hint="Ask again.")
-        hint = "Raise NEWTON_REPLY_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
+        hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
         return ProviderError(f"The model {self.name} sent an empty reply.", hint=hint)
 
 

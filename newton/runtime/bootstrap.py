@@ -99,9 +99,11 @@ async def _build_contexts(scope: AgentScope, settings: Settings, frame_set: Fram
         embedder=scope.embedder,
         classifier=await load_or_train(frame_set.frames, scope.embedder, cache=settings.home / "cache"),
         header_tokens=count_header_tokens(scope.count_tokens),
-        source_timeout_seconds=settings.source_seconds,
+        source_timeout_seconds=settings.source_timeout_seconds,
         tiebreak=_build_tiebreak(settings, scope),
-        coverage_thresholds=CoverageThresholds(min_cosine=settings.covered, min_word_share=settings.covered_words),
+        coverage_thresholds=CoverageThresholds(
+            min_cosine=settings.context_reuse_min_cosine, min_word_overlap=settings.context_reuse_min_word_overlap
+        ),
         artifact_policy=build_artifact_policy(settings),
         web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),
     )

@@ -35,7 +35,7 @@ def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCou
     if settings.search_url is None:
         return None
     web_search = import_module("newton.providers.web_search").WebSearch
-    search = web_search(settings.search_url, seconds=settings.source_seconds)
+    search = web_search(settings.search_url, seconds=settings.source_timeout_seconds)
     return WebSource(search=search, db=db, count_tokens=count_tokens)
 
 
@@ -43,7 +43,7 @@ def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
     """Return the configured embedder and the token counter. Blocks while they load."""
     tokens = import_module("newton.providers.token_counter")
     tokens.preload()
-    match settings.embedding:
+    match settings.embedding_provider:
         case "local":
             return _load_minilm(settings.embeddings_device), tokens.count
         case "openai":

@@ -33,10 +33,10 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
     return TokenLimits(
         context=settings.context_tokens,
         conversation=settings.conversation_tokens,
-        reply=settings.reply_tokens,
+        reply=settings.max_output_tokens,
         per_day=settings.llm_tokens_per_day,
         window=settings.window_tokens,
-        working=settings.working_tokens,
+        working=settings.working_set_tokens,
     )
 
 
@@ -49,25 +49,27 @@ def conversation_budget(settings: Settings) -> int:
 
 def build_thresholds(settings: Settings) -> LifecycleThresholds:
     return LifecycleThresholds(
-        core_min_sources=settings.core_sources,
-        max_facts_per_attribute=settings.facts_per_attribute,
-        summarize_after=timedelta(days=settings.summarized_days),
-        archive_after=timedelta(days=settings.archived_days),
-        procedure_min_uses=settings.procedure_trials,
-        effective_min_rate=settings.procedure_effective,
-        ineffective_max_rate=settings.procedure_ineffective,
-        censor_min_uses=settings.censor_trials,
-        max_false_positive_rate=settings.censor_false_share,
-        max_events=settings.most_events,
-        max_entities=settings.most_entities,
-        max_relations=settings.most_relations,
-        max_procedures=settings.most_procedures,
-        max_passages=settings.most_passages,
+        core_fact_min_sources=settings.core_fact_min_sources,
+        max_facts_per_attribute=settings.max_facts_per_attribute,
+        episode_summarize_after=timedelta(days=settings.episode_summarize_after_days),
+        episode_archive_after=timedelta(days=settings.episode_archive_after_days),
+        procedure_min_uses=settings.procedure_min_uses,
+        procedure_effective_min_rate=settings.procedure_effective_min_rate,
+        procedure_ineffective_max_rate=settings.procedure_ineffective_max_rate,
+        censor_min_uses=settings.censor_min_uses,
+        censor_max_false_positive_rate=settings.censor_max_false_positive_rate,
+        max_events=settings.max_events,
+        max_entities=settings.max_entities,
+        max_relations=settings.max_relations,
+        max_procedures=settings.max_procedures,
+        max_passages=settings.max_passages,
     )
 
 
 def build_similarity_thresholds(settings: Settings) -> SimilarityThresholds:
-    return SimilarityThresholds(duplicate_min=settings.same_fact, related_min=settings.near_fact)
+    return SimilarityThresholds(
+        duplicate_min_cosine=settings.fact_duplicate_min_cosine, related_min_cosine=settings.fact_related_min_cosine
+    )
 
 
 def build_chain_heads(settings: Settings) -> ChainHeadFiles:

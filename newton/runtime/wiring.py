@@ -72,7 +72,7 @@ class AgentServices(ScopeServices):
             evaluate_guardrails=lambda tx, draft, record: self.guardrails(origin).evaluate(tx, draft, record),
             chain_heads=self.chain_heads,
             verifiers=self.settings.verifiers,
-            verifier_seconds=self.settings.verifier_seconds,
+            verifier_timeout_seconds=self.settings.verifier_timeout_seconds,
         )
 
     def bundles(self) -> BundleService:
@@ -89,10 +89,10 @@ class AgentServices(ScopeServices):
     def maintenance(self, origin: str) -> MaintenanceService:
         return MaintenanceService(
             scope=self.scope.at(origin, "agent"),
-            bundle_days=self.settings.bundle_days,
+            bundle_retention_days=self.settings.bundle_retention_days,
             similarity_thresholds=options.build_similarity_thresholds(self.settings),
             llm=build_structured_llm(self.settings, self.scope),
-            working_days=self.settings.working_days,
+            working_set_idle_days=self.settings.working_set_idle_days,
             sizes=options.build_summary_sizes(self.settings),
         )
 
@@ -153,6 +153,6 @@ class AgentServices(ScopeServices):
             session_id=await find_active_session(self.scope.db, session, agent_id=self.scope.agent_id),
             profiles=self.profiles,
             frames=self.frames,
-            capacity=self.settings.working_tokens,
+            capacity=self.settings.working_set_tokens,
             model_id=derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None,
         )

@@ -20,7 +20,7 @@ from newton.providers.minilm import MiniLM
 from tests.support import NOON, ground, teller
 
 HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model as judge brings it down
-BOUNDS = SimilarityThresholds(duplicate_min=0.95, related_min=0.85)
+BOUNDS = SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85)
 DATA: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8")
 )

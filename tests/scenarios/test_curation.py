@@ -31,10 +31,10 @@ def curation(mind: Mind) -> CurationService:
     )
 
 
-def upkeep(mind: Mind, *, bundle_days: int = 90) -> MaintenanceService:
+def upkeep(mind: Mind, *, bundle_retention_days: int = 90) -> MaintenanceService:
     return MaintenanceService(
-        bundle_days=bundle_days,
-        similarity_thresholds=SimilarityThresholds(duplicate_min=0.95, related_min=0.85),
+        bundle_retention_days=bundle_retention_days,
+        similarity_thresholds=SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85),
         llm=None,
         scope=agent_scope(
             agent_id=mind.agent_id,

@@ -240,7 +240,7 @@ async def test_a_verifier_says_what_became_of_a_decision(
     deciding: DecisionService, says: str, outcome: str | None
 ) -> None:
     made = await deciding.decide(REDIS)
-    strict = replace(deciding, verifiers={"architecture": ("sh", "-c", says)}, verifier_seconds=1.0)
+    strict = replace(deciding, verifiers={"architecture": ("sh", "-c", says)}, verifier_timeout_seconds=1.0)
     assert await strict.run_verifier(made.decision_id.hex) == outcome
     (listed,) = await deciding.list_decisions(DecisionFilter())
     assert (listed.outcome, listed.how) == (outcome, "verifier" if outcome else None)

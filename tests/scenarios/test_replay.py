@@ -229,9 +229,9 @@ async def test_the_daily_job_lets_go_of_old_contexts(mind: Mind) -> None:
     mind.clock.advance(timedelta(days=80))
     young = await mind.context("What is the ferry called?")
     mind.clock.advance(timedelta(days=11))
-    assert (await upkeep(mind, bundle_days=0).run_lifecycle()).expired_contexts == 0
-    assert (await upkeep(mind, bundle_days=90).run_lifecycle(dry_run=True)).expired_contexts == 0
-    assert (await upkeep(mind, bundle_days=90).run_lifecycle()).expired_contexts == 1
+    assert (await upkeep(mind, bundle_retention_days=0).run_lifecycle()).expired_contexts == 0
+    assert (await upkeep(mind, bundle_retention_days=90).run_lifecycle(dry_run=True)).expired_contexts == 0
+    assert (await upkeep(mind, bundle_retention_days=90).run_lifecycle()).expired_contexts == 1
     assert await let_go(mind, old)
     assert not await let_go(mind, young)
 

@@ -192,7 +192,7 @@ async def test_beyond_the_days_ceiling_no_model_is_asked(mind: Mind) -> None:
 
 
 def settings(url: str, **chosen: object) -> Settings:
-    return Settings(openai_base_url=url, openai_model="big-1", embedding="none", **chosen)  # pyright: ignore[reportArgumentType]  # named settings
+    return Settings(openai_base_url=url, openai_model="big-1", embedding_provider="none", **chosen)  # pyright: ignore[reportArgumentType]  # named settings
 
 
 async def overflows(wire: Wire) -> None:

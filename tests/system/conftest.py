@@ -21,7 +21,7 @@ async def house(server: str, template: str, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="session")
 def served(house: Path) -> Iterator[Daemon]:
     """A daemon that is as it comes, but for its embedder: to start one takes longer than most tests."""
-    with daemon(house, NEWTON_EMBEDDING="none") as made:
+    with daemon(house, NEWTON_EMBEDDING_PROVIDER="none") as made:
         yield made
 
 

@@ -259,7 +259,11 @@ class Stranger:
         process = await asyncio.create_subprocess_exec(
             *[sys.executable, "-m", "newton", *words, "--agent", self.name, "--json"],
             cwd=home,
-            env={"NEWTON_DATA_DIR": str(home / "data"), "NEWTON_EMBEDDING": "none", "PYTHONPATH": ":".join(sys.path)},
+            env={
+                "NEWTON_DATA_DIR": str(home / "data"),
+                "NEWTON_EMBEDDING_PROVIDER": "none",
+                "PYTHONPATH": ":".join(sys.path),
+            },
             stdout=asyncio.subprocess.PIPE,
         )
         told = (await process.communicate())[0].decode()

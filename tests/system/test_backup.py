@@ -33,7 +33,7 @@ SAID = "select count(*) from tried"
 
 
 def settings(home: Path) -> Settings:
-    return load({"data_dir": home, "embedding": "none"}, env={})
+    return load({"data_dir": home, "embedding_provider": "none"}, env={})
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def bench(home: Path, *words: str, **more: str) -> Done:
-    return typed(home, "bench", *words, **{"NEWTON_EMBEDDING": "local", **more})
+    return typed(home, "bench", *words, **{"NEWTON_EMBEDDING_PROVIDER": "local", **more})
 
 
 def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_path: Path, server: str) -> None:
@@ -85,7 +85,7 @@ async def _scratch_databases(server: str) -> list[str]:
 def test_recall_names_gold_that_is_not_there_and_counts_it_as_missed(folder: Path, tmp_path: Path, server: str) -> None:
     write(folder, "garden", [message("m1", "My garden is small.")], [question("q1", "My garden?", "what", "m1", "m7")])
     words = ("recall", str(folder), "--limit", "1", "--budget", "500")
-    done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING="none")
+    done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING_PROVIDER="none")
     assert done.returncode == 0, done.stderr
     assert "all questions │ 0.500" in done.stdout.replace("   ", " ").replace("  ", " ")
     assert "garden q1" in done.stderr
@@ -94,7 +94,7 @@ def test_recall_names_gold_that_is_not_there_and_counts_it_as_missed(folder: Pat
 @pytest.mark.slow
 def test_an_ablation_takes_each_thing_away_in_turn(folder: Path, tmp_path: Path, server: str) -> None:
     words = ("recall", str(folder), "--limit", "1", "--budget", "500", "--ablate", "--json")
-    done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING="none")
+    done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING_PROVIDER="none")
     assert done.returncode == 0, done.stderr
     shares: dict[str, float] = {way: own["500"] for way, own in json.loads(done.stdout)["ablation"].items()}
     weights = load_profiles()["evidence"].weights.nonzero
@@ -130,5 +130,5 @@ def test_the_daemon_is_measured_at_its_work_and_at_its_door(tmp_path: Path) -> N
     soaked = typed(tmp_path, "bench", "soak", "--minutes", "0.2", "--hours", "0.4", "--json")
     assert json.loads(soaked.stdout)["jobs behind their last slot"] == [], soaked.stderr
     asked = ("--memories", "200", "--rounds", "2", "--rate", "10", "--seconds", "2", "--json")
-    served = typed(tmp_path, "bench", "http", *asked, NEWTON_EMBEDDING="local")
+    served = typed(tmp_path, "bench", "http", *asked, NEWTON_EMBEDDING_PROVIDER="local")
     assert json.loads(served.stdout)["load"]["failed"] == {}, served.stderr

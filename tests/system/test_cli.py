@@ -62,7 +62,10 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
     assert "OPENAI_API_KEY" in first.stderr
     fact = "We chose Postgres with pgvector over ChromaDB"
     assert ok(run(home, "remember", "--fact", fact, "--agent", "tour")).startswith("Remembered. (")
-    assert ok(typed(home, "ask", question, "--agent", "tour", NEWTON_EMBEDDING="local")) == f"From memory:\n- {fact}\n"
+    assert (
+        ok(typed(home, "ask", question, "--agent", "tour", NEWTON_EMBEDDING_PROVIDER="local"))
+        == f"From memory:\n- {fact}\n"
+    )
     assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith("Known already; confirmed once more. (")
 
 
@@ -137,7 +140,7 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
 
 def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
     lines = "".join(f'{{"type":"fact","content":"Ferry {n} is blue","at":"2026-01-01T10:00:00Z"}}\n' for n in range(3))
-    done = run(home, "import", "/dev/stdin", "--agent", "piped", stdin=lines, NEWTON_EMBEDDING="none")
+    done = run(home, "import", "/dev/stdin", "--agent", "piped", stdin=lines, NEWTON_EMBEDDING_PROVIDER="none")
     assert ok(done).startswith("3 new, 0 known already")
 
 
@@ -174,7 +177,7 @@ def test_bad_words_are_refused_with_a_remedy(
     home: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("NEWTON_DATA_DIR", str(home))
-    monkeypatch.setenv("NEWTON_EMBEDDING", "none")
+    monkeypatch.setenv("NEWTON_EMBEDDING_PROVIDER", "none")
     assert run_command_line(words) == 2
     printed = capfd.readouterr()
     assert said in printed.err + printed.out
@@ -246,7 +249,7 @@ def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
         "/help",
         "/quit",
     ]
-    done = run(home, "chat", "--agent", "talker", stdin="\n".join(said) + "\n", NEWTON_EMBEDDING="none")
+    done = run(home, "chat", "--agent", "talker", stdin="\n".join(said) + "\n", NEWTON_EMBEDDING_PROVIDER="none")
     remembered, _, answer = ok(done).partition("\n")
     assert remembered.startswith("Remembered. (")
     assert answer.startswith("From memory:\n- The ferry is called Artemis\n")
@@ -264,7 +267,7 @@ def test_a_line_that_is_no_text_is_refused_alone(home: Path) -> None:
         capture_output=True,
         timeout=60,
         check=False,
-        env=environment(home, PYTHONIOENCODING="utf-8:strict", NEWTON_EMBEDDING="none"),
+        env=environment(home, PYTHONIOENCODING="utf-8:strict", NEWTON_EMBEDDING_PROVIDER="none"),
         cwd=home,
     )
     assert done.returncode == 0, done.stderr
@@ -280,7 +283,7 @@ def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(home, PYTHONFAULTHANDLER="1", NEWTON_EMBEDDING="none"),
+        env=environment(home, PYTHONFAULTHANDLER="1", NEWTON_EMBEDDING_PROVIDER="none"),
         cwd=home,
     )
     assert child.stdin and child.stdout
@@ -294,7 +297,7 @@ def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
 
 
 def test_doctor_finds_a_healthy_newton(home: Path) -> None:
-    done = typed(home, "doctor", "--json", "--agent", "patient", NEWTON_EMBEDDING="local")
+    done = typed(home, "doctor", "--json", "--agent", "patient", NEWTON_EMBEDDING_PROVIDER="local")
     findings = json.loads(done.stdout)["findings"]
     # the server of this test runs without fsync, and that is what the doctor must say
     wrong = [f["what"] for f in findings if f["state"] == "wrong"]
@@ -306,7 +309,7 @@ def test_doctor_finds_a_healthy_newton(home: Path) -> None:
 @pytest.mark.slow
 def test_words_of_every_script_are_found(home: Path) -> None:
     told = "We left for “Lisbon”—finally. That was Ana’s idea, ÉLODIE said Привет."
-    by_words = {"NEWTON_EMBEDDING": "none", "NEWTON_AGENT": "traveller"}
+    by_words = {"NEWTON_EMBEDDING_PROVIDER": "none", "NEWTON_AGENT": "traveller"}
     ok(typed(home, "remember", told, **by_words))
     for word in ("lisbon", "ana", "élodie", "привет"):
         assert told in ok(typed(home, "recall", word, **by_words))

@@ -187,7 +187,9 @@ def test_data_of_another_major_version_is_refused_with_a_remedy(kept: Path) -> N
     version = data(kept) / "PG_VERSION"
     version.write_text("16\n", encoding="ascii")
     try:
-        with pytest.raises(DatabaseError, match=f"created by PostgreSQL 16; the installed version is {MAJOR}") as refused:
+        with pytest.raises(
+            DatabaseError, match=f"created by PostgreSQL 16; the installed version is {MAJOR}"
+        ) as refused:
             EmbeddedServer.start(kept)
         assert "DATABASE_URL" in refused.value.hint
     finally:

@@ -57,7 +57,7 @@ def test_an_agent_that_was_taken_away_may_be_begun_anew(home: Path) -> None:
 
 
 def test_memories_go_on_being_found_by_the_model_that_made_their_vectors() -> None:
-    settings = load({"openai_api_key": "none", "embedding": "openai"})
+    settings = load({"openai_api_key": "none", "embedding_provider": "openai"})
     other = embedder_for("text-embedding-3-large/1024", settings, HashEmbedder())
     assert other is not None
     assert (other.identity, other.dimensions) == ("text-embedding-3-large/1024", 1_024)

@@ -35,15 +35,17 @@ def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_she
     _taken_over_http(served, answer)
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     (house / "ana.ndjson").write_bytes(answer.content)
-    taken = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
+    taken = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING_PROVIDER="none")
     assert "The agent bea has" in taken.stdout, taken.stderr
     assert "give --force" in typed(house, "export", "ana.ndjson", "--agent", "bea").stderr
     assert (house / "ana.ndjson").read_bytes() == answer.content
     assert typed(house, "export", "ana.ndjson", "--agent", "bea", "--force").returncode == 0
     words = [sys.executable, "-m", "newton", "export", "-", "--agent", "bea"]
-    again = subprocess.run(words, cwd=house, env={**os.environ, "NEWTON_EMBEDDING": "none"}, stdout=-1, check=True)
+    again = subprocess.run(
+        words, cwd=house, env={**os.environ, "NEWTON_EMBEDDING_PROVIDER": "none"}, stdout=-1, check=True
+    )
     assert _rows(again.stdout) == _rows(answer.content)
-    refused = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
+    refused = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING_PROVIDER="none")
     assert (refused.returncode, "erase --agent bea --everything" in refused.stderr) == (2, True)
 
 

@@ -51,7 +51,7 @@ def lines() -> list[dict[str, object]]:
 
 def run(path: Path, home: Path, embedding: str, *, seconds: float) -> bool:
     """Imports in a process of its own, killed when the time is over; whether it came to its end."""
-    env = {**os.environ, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": embedding}
+    env = {**os.environ, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING_PROVIDER": embedding}
     process = subprocess.Popen([sys.executable, "-c", IMPORT, str(path)], env=env)
     try:
         assert process.wait(timeout=seconds) == 0

@@ -20,7 +20,7 @@ where name = 'remind' and agent_id = (select agent_id from runtime.agents where 
 
 @pytest.fixture(scope="module")
 def served(home: Path) -> Iterator[Daemon]:
-    with daemon(home, NEWTON_EMBEDDING="none") as made:
+    with daemon(home, NEWTON_EMBEDDING_PROVIDER="none") as made:
         yield made
 
 

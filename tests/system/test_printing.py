@@ -139,7 +139,7 @@ def test_a_chat_shows_orders_as_text(home: Path, ids: Mapping[str, str]) -> None
         f"Where is the ferry {ORDERS}?\n/context\n/why 1\n/task\n/remember The quay is wet {ORDERS}\n/nothing{ORDERS}\n"
     )
     own = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_"))}
-    env = {**own, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT)}
+    env = {**own, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING_PROVIDER": "none", "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", "newton", "chat", "--session", "s", *AGENT]
     done = subprocess.run(words, input=said, capture_output=True, text=True, timeout=60, check=True, env=env, cwd=home)
     assert SHOWN in checked(done).stdout

@@ -141,7 +141,7 @@ def test_what_cannot_be_listened_with_is_refused_with_a_remedy(home: Path, flags
 
 @pytest.mark.fault  # twice the time that a daemon has to leave
 def test_a_database_that_says_nothing_keeps_neither_the_probe_nor_the_end(tmp_path: Path) -> None:
-    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made:
+    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING_PROVIDER="none") as made:
         assert httpx2.get(f"{made.url}/health/ready").status_code == 200
         pid = postmaster(tmp_path / "data")
         assert pid
@@ -159,7 +159,7 @@ def test_a_database_that_says_nothing_keeps_neither_the_probe_nor_the_end(tmp_pa
 @pytest.mark.fault
 def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     # promise 4, R1 in small
-    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made, made.client() as client:
+    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING_PROVIDER="none") as made, made.client() as client:
         kept: list[str] = []
         for number in range(2):
             assert client.post("/v1/memories", json={"content": f"Cup {number} is white."}).status_code == 201
@@ -194,7 +194,7 @@ def test_it_leaves_at_once_while_its_database_is_still_waited_for(tmp_path: Path
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never says a word
         url = f"postgresql://u:p@127.0.0.1:{silent.getsockname()[1]}/n"
         words = [sys.executable, "-m", "newton", "serve", "--port", "0"]
-        env = {**os.environ, "DATABASE_URL": url, "NEWTON_DATA_DIR": str(tmp_path), "NEWTON_EMBEDDING": "none"}
+        env = {**os.environ, "DATABASE_URL": url, "NEWTON_DATA_DIR": str(tmp_path), "NEWTON_EMBEDDING_PROVIDER": "none"}
         process = subprocess.Popen(words, cwd=tmp_path, env=env)
         try:
             silent.settimeout(60)

@@ -48,7 +48,7 @@ class Terminal:
 
 async def chat(home: Path, tty: str, *flags: str, **own: str) -> Process:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    own = {"NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT), **own}
+    own = {"NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING_PROVIDER": "none", "PYTHONPATH": str(ROOT), **own}
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", IN_TERMINAL, tty, "chat", *flags),
         stdin=DEVNULL,

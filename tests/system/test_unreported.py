@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.settings import QUIET
+from newton.settings import LIBRARY_VARIABLES
 from tests.system.daemons import daemon
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,9 @@ def env(tmp_path: Path) -> dict[str, str]:
     watch = tmp_path / "watch"
     watch.mkdir()
     (watch / "sitecustomize.py").write_text(WATCH, encoding="utf-8")
-    own = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k not in QUIET}
+    own = {
+        k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k not in LIBRARY_VARIABLES
+    }
     return {**own, **{name: str(folder) for name, folder in places.items()}, "PYTHONPATH": f"{watch}:{ROOT}"}
 
 
@@ -90,7 +92,7 @@ def test_a_daemon_looks_up_no_name_and_writes_nothing_elsewhere(
     home: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What would report writes down who it is as soon as it is loaded, and it is when a memory has its vector.
-    for name in QUIET:
+    for name in LIBRARY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with daemon(home, **env) as served, served.client() as client:
         client.headers["X-Newton-Agent"] = "default"

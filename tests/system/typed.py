@@ -24,7 +24,7 @@ class Done:
 def typed(home: Path, *words: str, **settings: str) -> Done:
     """`newton …` in the folder `home`, with its data there and without an embedder."""
     out, err = io.StringIO(), io.StringIO()
-    code = _status(home, words, {"NEWTON_EMBEDDING": "none", **settings}, (out, err))
+    code = _status(home, words, {"NEWTON_EMBEDDING_PROVIDER": "none", **settings}, (out, err))
     return Done(code, out.getvalue(), err.getvalue())
 
 

@@ -157,7 +157,7 @@ async def test_a_wait_that_makes_no_sense_is_a_short_one(wait: str) -> None:
         (fails(429, retry_after="0"), "busy", "account", 2),
         (fails(500, retry_after="0"), "answered 500", "log", 2),
         (says(), "empty reply", "OPENAI_MODEL", 1),
-        (says(finish="length"), "empty reply", "NEWTON_REPLY_TOKENS", 1),
+        (says(finish="length"), "empty reply", "NEWTON_MAX_OUTPUT_TOKENS", 1),
         (streams({"error": {"message": "out of memory"}}), "failed during the reply", "log", 1),
     ],
 )

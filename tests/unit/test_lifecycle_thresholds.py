@@ -27,7 +27,7 @@ def test_three_independent_sources_make_a_fact_core(sources: int, state: str) ->
     # S002-16
     assert state_of(fact(confirmations=4, sources=sources)) == state
     assert state_of(fact(generalises=sources)) == ("NEW" if state == "CONFIRMED" else state)
-    assert state_of(fact(confirmations=9, sources=9), LifecycleThresholds(core_min_sources=10)) == "CONFIRMED"
+    assert state_of(fact(confirmations=9, sources=9), LifecycleThresholds(core_fact_min_sources=10)) == "CONFIRMED"
 
 
 def test_a_fact_that_is_marked_or_once_was_core_is_core() -> None:

@@ -80,7 +80,7 @@ def test_at_the_bounds_it_is_covered() -> None:
         ).method
         == "stood"
     )
-    strict = CoverageThresholds(min_cosine=0.75, min_word_share=0.8)
+    strict = CoverageThresholds(min_cosine=0.75, min_word_overlap=0.8)
     assert decide_refresh(CALM, strict).method == "built"
 
 

@@ -22,15 +22,15 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_nothing_set_is_the_defaults() -> None:
     settings = load(env={})
     assert settings == Settings.model_validate({})
-    assert (settings.agent, settings.database_url, settings.embedding) == ("default", None, "local")
+    assert (settings.agent, settings.database_url, settings.embedding_provider) == ("default", None, "local")
     assert (settings.context_tokens, settings.profile) == (8_000, None)  # S002-2
 
 
 def test_the_file_yields_to_the_environment_and_that_to_flags(elsewhere: Path) -> None:
-    (elsewhere / "newton.toml").write_text('agent = "file"\ncontext_tokens = 1\nreply_tokens = 1\n')
+    (elsewhere / "newton.toml").write_text('agent = "file"\ncontext_tokens = 1\nmax_output_tokens = 1\n')
     env = {"NEWTON_AGENT": "env", "NEWTON_CONTEXT_TOKENS": "2"}
     settings = load({"agent": "flag"}, env)
-    assert (settings.agent, settings.context_tokens, settings.reply_tokens) == ("flag", 2, 1)
+    assert (settings.agent, settings.context_tokens, settings.max_output_tokens) == ("flag", 2, 1)
 
 
 def test_another_file_can_be_named(elsewhere: Path) -> None:
@@ -105,7 +105,9 @@ def test_a_misspelt_name_in_the_file_is_refused_with_the_nearest(elsewhere: Path
 
 def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsewhere: Path) -> None:
     (elsewhere / "newton.toml").write_text("RAG_FINAL_TOP_K = 2\n")
-    with pytest.raises(ConfigError, match=r"RAG_FINAL_TOP_K in newton\.toml .* small letters: rag_final_top_k"):
+    with pytest.raises(
+        ConfigError, match=r"RAG_FINAL_TOP_K in newton\.toml .* lower case in the file: rag_final_top_k"
+    ):
         load(env={})
 
 
@@ -138,7 +140,7 @@ def test_a_name_like_no_other_is_refused_all_the_same() -> None:
     [
         ("CONTEXT_TOKENS", "0"),
         ("CONTEXT_TOKENS", "many"),
-        ("EMBEDDING", "remote"),
+        ("EMBEDDING_PROVIDER", "remote"),
         ("EMBEDDING_DIMENSIONS", "1301"),
         ("LLM_TIMEOUT", "0"),
         ("LLM_TIMEOUT", "nan"),
@@ -153,7 +155,7 @@ def test_a_name_like_no_other_is_refused_all_the_same() -> None:
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_meaning(name: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"The setting '{name.lower()}' is not usable") as raised:
+    with pytest.raises(ConfigError, match=f"Invalid value for the setting '{name.lower()}'") as raised:
         load(env={ENV_PREFIX + name: value})
     assert ENV_PREFIX + name in raised.value.hint
 

@@ -50,13 +50,13 @@ class RetentionReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceService:
-    """Maintenance for one agent. Contexts are kept for `bundle_days`; 0 keeps them forever."""
+    """Maintenance for one agent. Contexts are kept for `bundle_retention_days`; 0 keeps them forever."""
 
     scope: AgentScope
-    bundle_days: int
+    bundle_retention_days: int
     similarity_thresholds: SimilarityThresholds
     llm: StructuredLLM | None
-    working_days: int = 30
+    working_set_idle_days: int = 30
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
@@ -123,11 +123,11 @@ class MaintenanceService:
         """Delete expired contexts and working sets of idle sessions."""
         now, agent_id = self.scope.now(), self.scope.agent_id
         sets = await working_set_store.expire_working_sets(
-            tx, agent_id=agent_id, before=now - timedelta(days=self.working_days)
+            tx, agent_id=agent_id, before=now - timedelta(days=self.working_set_idle_days)
         )
-        if not self.bundle_days:
+        if not self.bundle_retention_days:
             return RetentionReport(0, sets)
-        before = now - timedelta(days=self.bundle_days)
+        before = now - timedelta(days=self.bundle_retention_days)
         return RetentionReport(await bundle_store.delete_bundles_before(tx, agent_id=agent_id, before=before), sets)
 
     async def update_summaries(self) -> int:

@@ -76,7 +76,7 @@ class DecisionService:
     chain_heads: ChainHeadFiles
     evaluate_guardrails: GuardrailEvaluator
     verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    verifier_seconds: float = 60.0
+    verifier_timeout_seconds: float = 60.0
 
     async def preview(self, draft: DecisionDraft) -> DecisionPreview:
         """Check a draft without recording anything. Raises InputError for an invalid draft."""
@@ -163,7 +163,9 @@ class DecisionService:
             raise ConfigError(f"No verifier is configured for {decision.category}.", hint=hint)
         if decision.review:
             raise ConflictError("The decision was reviewed already.", hint="An outcome can be recorded only once.")
-        verdict = await outcome_verifier.run_verifier(command, decision_id, timeout_seconds=self.verifier_seconds)
+        verdict = await outcome_verifier.run_verifier(
+            command, decision_id, timeout_seconds=self.verifier_timeout_seconds
+        )
         if verdict:
             await self.review(str(decision_id), verdict, how="verifier")
         return verdict

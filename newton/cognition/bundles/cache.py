@@ -19,7 +19,7 @@ class CoverageThresholds(NamedTuple):
     """Minimum cosine similarity and minimum share of content words at which a context covers an input."""
 
     min_cosine: float = 0.5
-    min_word_share: float = 0.8
+    min_word_overlap: float = 0.8
 
 
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()

@@ -87,8 +87,8 @@ def _find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) 
         return None
     if coverage.cosine is not None and coverage.cosine < thresholds.min_cosine:
         return f"nothing in it is close to the input ({coverage.cosine:.2f}, not {thresholds.min_cosine:.2f})"
-    if coverage.word_share < thresholds.min_word_share:
-        return f"it says {coverage.word_share:.0%} of what the input speaks of, not {thresholds.min_word_share:.0%}"
+    if coverage.word_share < thresholds.min_word_overlap:
+        return f"it says {coverage.word_share:.0%} of what the input speaks of, not {thresholds.min_word_overlap:.0%}"
     return None
 
 

@@ -33,8 +33,8 @@ class SameFactJudge(Protocol):
 class SimilarityThresholds:
     """Minimum similarity, in [0, 1], of duplicates and of related facts."""
 
-    duplicate_min: float
-    related_min: float
+    duplicate_min_cosine: float
+    related_min_cosine: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
     """Return the known fact that it duplicates, or else the facts related to it. Pure."""
-    same_min, near_min = thresholds.duplicate_min, thresholds.related_min
+    same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
     related: list[UUID] = []
     for known in fact.candidates:

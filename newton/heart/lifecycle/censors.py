@@ -31,7 +31,7 @@ def _plan_transition(record: CensorRecord, thresholds: LifecycleThresholds) -> P
     if record.retired:
         return PlannedTransition(record.memory_id, "retired", record.state, "RETIRED", "a person retired it")
     wrong, total = record.false_positives, record.activations
-    if total >= thresholds.censor_min_uses and wrong / total > thresholds.max_false_positive_rate:
+    if total >= thresholds.censor_min_uses and wrong / total > thresholds.censor_max_false_positive_rate:
         reason = f"{wrong} of {total} matches were false positives"
         return PlannedTransition(record.memory_id, "retired", record.state, "RETIRED", reason)
     if record.state != "ESCALATED" and total - wrong >= record.threshold:

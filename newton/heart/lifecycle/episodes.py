@@ -25,10 +25,10 @@ def plan(episodes: Sequence[EpisodeAge], thresholds: LifecycleThresholds, *, now
 
 def _plan_transition(episode: EpisodeAge, thresholds: LifecycleThresholds, now: datetime) -> PlannedTransition | None:
     age = now - episode.ended_at
-    if age >= thresholds.archive_after and episode.state != "ARCHIVED":
+    if age >= thresholds.episode_archive_after and episode.state != "ARCHIVED":
         reason = f"it ended {age.days} days ago; its full text is archived"
         return PlannedTransition(episode.memory_id, "archived", episode.state, "ARCHIVED", reason)
-    if age >= thresholds.summarize_after and episode.state == "ACTIVE":
+    if age >= thresholds.episode_summarize_after and episode.state == "ACTIVE":
         reason = f"it ended {age.days} days ago; only the beginning of its text is kept"
         return PlannedTransition(episode.memory_id, "summarized", episode.state, "SUMMARIZED", reason)
     return None

@@ -118,9 +118,9 @@ def _current_state(fact: FactEvidence, thresholds: LifecycleThresholds) -> Targe
     """Return the state of a current fact. A core fact stays core while it is current."""
     if fact.state == "CORE" or fact.is_core:
         return TargetState("CORE", "established", "it was marked as core")
-    if fact.sources >= thresholds.core_min_sources:
+    if fact.sources >= thresholds.core_fact_min_sources:
         return TargetState("CORE", "established", f"{fact.sources} independent sources confirm it")
-    if fact.generalises >= thresholds.core_min_sources:
+    if fact.generalises >= thresholds.core_fact_min_sources:
         return TargetState("CORE", "established", f"it generalizes {fact.generalises} facts")
     if fact.confirmations or fact.state == "CONFIRMED":
         return TargetState("CONFIRMED", "confirmed", f"number of confirmations: {fact.confirmations}")

@@ -69,8 +69,8 @@ def _target_state(record: ProcedureRecord, thresholds: LifecycleThresholds) -> t
     rate, rated = effectiveness(record.successes, record.failures), record.successes + record.failures
     reason = f"{record.successes} of {rated} rated uses succeeded"
     if rated and record.activations >= thresholds.procedure_min_uses:
-        if rate > thresholds.effective_min_rate:
+        if rate > thresholds.procedure_effective_min_rate:
             return "EFFECTIVE", "proved", reason
-        if rate < thresholds.ineffective_max_rate:
+        if rate < thresholds.procedure_ineffective_max_rate:
             return "INEFFECTIVE", "failed", reason
     return "ACTIVE", "reopened", reason

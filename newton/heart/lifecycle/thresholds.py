@@ -8,15 +8,15 @@ from datetime import timedelta
 class LifecycleThresholds:
     """Minimum counts, ages, rates in [0, 1], and the maximum number of memories of each kind."""
 
-    core_min_sources: int = 3
+    core_fact_min_sources: int = 3
     max_facts_per_attribute: int = 10
-    summarize_after: timedelta = timedelta(days=30)
-    archive_after: timedelta = timedelta(days=90)
+    episode_summarize_after: timedelta = timedelta(days=30)
+    episode_archive_after: timedelta = timedelta(days=90)
     procedure_min_uses: int = 5
-    effective_min_rate: float = 0.6
-    ineffective_max_rate: float = 0.4
+    procedure_effective_min_rate: float = 0.6
+    procedure_ineffective_max_rate: float = 0.4
     censor_min_uses: int = 5
-    max_false_positive_rate: float = 0.5
+    censor_max_false_positive_rate: float = 0.5
     max_events: int = 100_000
     max_entities: int = 10_000
     max_relations: int = 50_000

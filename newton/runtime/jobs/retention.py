@@ -26,13 +26,18 @@ async def apply_retention(newton: AgentServices) -> JobOutcome:
         runs = await queue.delete_old_runs(tx, agent_id=newton.scope.agent_id, before=before)
         return {**deleted._asdict(), "runs": runs}
 
-    return JobOutcome(reason=describe_retention(newton.settings.bundle_days, newton.settings.working_days), write=write)
+    return JobOutcome(
+        reason=describe_retention(newton.settings.bundle_retention_days, newton.settings.working_set_idle_days),
+        write=write,
+    )
 
 
-def describe_retention(bundle_days: int, working_days: int) -> str:
-    """Return the retention periods. `bundle_days` is 0 for no limit. Pure."""
-    contexts = f"{bundle_days} days" if bundle_days else "no limit"
-    return f"retention: contexts {contexts}, working memory {working_days} days, runs {RUN_RETENTION.days} days"
+def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -> str:
+    """Return the retention periods. `bundle_retention_days` is 0 for no limit. Pure."""
+    contexts = f"{bundle_retention_days} days" if bundle_retention_days else "no limit"
+    return (
+        f"retention: contexts {contexts}, working memory {working_set_idle_days} days, runs {RUN_RETENTION.days} days"
+    )
 
 
 class TableStats(NamedTuple):

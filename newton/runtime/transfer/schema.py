@@ -112,10 +112,16 @@ class MessageFields(BaseModel):
         return self
 
     def to_message(self, *, ref: str | None, said_at: datetime, occurrence: int = 0) -> Message:
-        own = {name: getattr(self, name) for name in ("role", "content", "name")}
-        calls = tuple(call.tool_call for call in self.calls)
-        ids = {"ref": ref, "tool_call_id": self.answers, "occurrence": occurrence}
-        return Message(**own, **ids, said_at=said_at, calls=calls)
+        return Message(
+            role=self.role,
+            content=self.content,
+            name=self.name,
+            ref=ref,
+            said_at=said_at,
+            calls=tuple(call.tool_call for call in self.calls),
+            tool_call_id=self.answers,
+            occurrence=occurrence,
+        )
 
 
 class MessageImportLine(ImportLine, MessageFields):

@@ -164,7 +164,7 @@ async def get_memory(memory_id: UUID, caller: ReadAccess) -> MemoryResponse:
     """Return a memory with its full text."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
     links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
-    history = [StateChangeInfo.from_source(one, changed_at=one.at, reason=one.because) for one in changes]
+    history = [StateChangeInfo.from_source(one, changed_at=one.at) for one in changes]
     return MemoryResponse.from_source(detail, fact=fact, links=links, changes=history)
 
 

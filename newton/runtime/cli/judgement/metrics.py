@@ -24,7 +24,7 @@ ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
     ("recall precision", "low"): "Replies leave most items alone: forget or retract what is of no use, or give less"
     " room (NEWTON_CONTEXT_TOKENS).",
     ("cold start, p95", "high"): "Contexts are slow to make: `newton bench context` tells which part, `newton doctor`"
-    " what is wrong; NEWTON_SOURCE_SECONDS is the deadline of each source.",
+    " what is wrong; NEWTON_SOURCE_TIMEOUT_SECONDS is the deadline of each source.",
     ("facts confirmed", "low"): "Few facts were told again: `newton confirm` what is so, and `newton jobs run"
     " lifecycle` joins what says the same in other words.",
 }

@@ -154,7 +154,7 @@ async def _verify_ledger(newton: AgentServices) -> HealthFinding:
 async def _check_embedder(newton: AgentServices) -> HealthFinding:
     if newton.scope.embedder is None:
         return HealthFinding(
-            "note", "no embedding model: memories are found by words alone", "Set NEWTON_EMBEDDING=local."
+            "note", "no embedding model: memories are found by words alone", "Set NEWTON_EMBEDDING_PROVIDER=local."
         )
     started = monotonic_ms()
     try:

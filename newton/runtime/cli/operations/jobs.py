@@ -134,7 +134,8 @@ def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: boo
     done = ", ".join(f"{count} {event}" for event, count in Counter(step.event for step in steps).most_common())
     say(f"{'Due' if dry_run else 'Done'}: {done or 'nothing'}.")
     if report.expired_contexts:
-        say(f"{formatting.pluralize(report.expired_contexts, 'context')} let go: older than NEWTON_BUNDLE_DAYS.")
+        many = formatting.pluralize(report.expired_contexts, "context")
+        say(f"{many} deleted: older than NEWTON_BUNDLE_RETENTION_DAYS.")
 
 
 async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False) -> None:

@@ -17,7 +17,7 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
     It makes a vector of every memory, beside the old ones, which answer meanwhile; then it takes over at once.
     Interrupted, it goes on where it was. A daemon does the same by itself, as its job `reembed`.
 
-    Example: NEWTON_EMBEDDING=openai newton reembed
+    Example: NEWTON_EMBEDDING_PROVIDER=openai newton reembed
     """
     async with open_newton(load_settings(agent)) as newton:
         done = await _run_reembedding(newton)
@@ -36,7 +36,7 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
 
 async def _run_reembedding(newton: AgentServices) -> ReembedResult:
     if newton.configured_embedder is None:
-        raise ConfigError("No embedding model is set.", hint="Set NEWTON_EMBEDDING to local or openai.")
+        raise ConfigError("No embedding model is set.", hint="Set NEWTON_EMBEDDING_PROVIDER to local or openai.")
     with progress_bar() as progress:
         task = progress.add_task("embedding", total=None)
         return await made_anew(
