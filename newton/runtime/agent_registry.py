@@ -52,7 +52,7 @@ class AgentRegistry:
         return await self.get(name)
 
     async def reload(self, newton: AgentServices) -> AgentServices:
-        """Replace the services of the agent, as after a change of its embedding model. Running tasks keep the old."""
+        """Replace the services of an agent, for example after a change of its embedding model."""
         async with self._lock(newton.scope.agent_id):
             reloaded = await open_for_agent(self.default, newton.settings.agent)
             if newton.scope.agent_id != self.default.scope.agent_id:

@@ -12,7 +12,7 @@ TOKEN_FILE = "operator.token"
 
 
 def load_or_create_token(home: Path) -> str:
-    """Return the operator's token, creating it on first use. Raises ConfigError for an invalid or readable file."""
+    """Return the operator's token, creating it on first use. Raises ConfigError for an invalid or unprotected file."""
     path = home / TOKEN_FILE
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:

@@ -52,7 +52,8 @@ async def create_token(
     if expires_at is not None and expires_at <= now:
         raise InputError("The expiry of the token is in the past.", hint="Give a time in the future, or omit it.")
     token_id = new_id()
-    text = _encode_token(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
+    packed = agent_id.bytes + token_id.bytes + secrets.token_bytes(SECRET_BYTES)
+    text = PREFIX + base64.urlsafe_b64encode(packed).decode()
     row = {"token_id": token_id, "name": name, "scope": scope, "hash": hash_token(text), "expires_at": expires_at}
     if await SQL["insert_token"].fetch_one(tx, agent_id=agent_id, now=now, **row) is None:
         hint = f"Choose another name, or run `newton tokens revoke {name}`."
@@ -106,7 +107,3 @@ async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime)
 
 def hash_token(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
-
-
-def _encode_token(agent_id: UUID, token_id: UUID, secret: bytes) -> str:
-    return PREFIX + base64.urlsafe_b64encode(agent_id.bytes + token_id.bytes + secret).decode()

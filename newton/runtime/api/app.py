@@ -30,7 +30,6 @@ from newton.runtime.api.routes import (
     imports,
     jobs,
     memories,
-    metrics,
     openai,
     recall,
     sessions,
@@ -39,7 +38,7 @@ from newton.runtime.api.routes import (
 )
 
 ROUTE_MODULES = (
-    *(health, metrics, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
+    *(health, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
     *(decisions, guardrails, calibration, frames, imports, exports, jobs, events, openai),
 )
 

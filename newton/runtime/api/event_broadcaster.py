@@ -40,14 +40,14 @@ class EventBroadcaster:
                 waiting.set_result(None)
 
     def close(self) -> None:
-        """Wake all subscribers, which then see `is_closed`."""
+        """Set `is_closed` and wake all subscribers."""
         self.is_closed = True
         for agent_id in list(self._subscribers):
             self.notify(agent_id)
 
     @contextmanager
     def subscribe(self, agent_id: UUID) -> "Generator[asyncio.Future[None]]":
-        """Subscribe until the end of the block. Read events within the block: later ones wake the subscriber."""
+        """Subscribe for the duration of the block. Read events inside it, so that later ones wake the subscriber."""
         waiting = asyncio.get_running_loop().create_future()
         self._subscribers[agent_id].add(waiting)
         try:

@@ -9,7 +9,7 @@ from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from newton.runtime.api.auth import AuthenticatedCaller, RequireScope
+from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller, WriteAccess
 from newton.runtime.idempotency import store
 from newton.runtime.idempotency.store import IdempotentRequest, StoredResponse
 from newton.runtime.jobs import queue
@@ -82,15 +82,11 @@ def _to_http_response(stored: StoredResponse, *, replayed: bool = False) -> Resp
     return Response(stored.text, stored.status, headers=headers, media_type="application/json")
 
 
-async def _write_action(
-    request: Request, caller: Annotated[AuthenticatedCaller, Depends(RequireScope("write"))], key: IdempotencyKey = None
-) -> IdempotentAction:
+async def _write_action(request: Request, caller: WriteAccess, key: IdempotencyKey = None) -> IdempotentAction:
     return await _build_action(request, caller, key)
 
 
-async def _admin_action(
-    request: Request, caller: Annotated[AuthenticatedCaller, Depends(RequireScope("admin"))], key: IdempotencyKey = None
-) -> IdempotentAction:
+async def _admin_action(request: Request, caller: AdminAccess, key: IdempotencyKey = None) -> IdempotentAction:
     return await _build_action(request, caller, key)
 
 

@@ -1,15 +1,22 @@
 """Base models of requests and responses, and the parameters of lists."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from newton.runtime.chat_backend.view_models import ViewModel
 
 Item = TypeVar("Item")
 
 ORIGIN = "http"  # the origin of everything that is written over HTTP
 MAX_PAGE_SIZE = 200
+
+
+def with_example(**fields: JsonValue) -> ConfigDict:
+    """Return the model configuration that adds an example to the OpenAPI schema."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
 class RequestModel(BaseModel):
@@ -18,16 +25,8 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ResponseModel(BaseModel):
+class ResponseModel(ViewModel):
     """Base of response bodies."""
-
-    model_config = ConfigDict(frozen=True)
-
-    @classmethod
-    def from_source(cls, source: object, **fields: object) -> Self:
-        """Return the model with `fields`, and for the others the attributes of `source` with the same names."""
-        names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
-        return cls.model_validate({name: getattr(source, name) for name in names} | fields)
 
 
 class ItemList(ResponseModel, Generic[Item]):

@@ -42,7 +42,7 @@ class ChatBackend(Protocol):
         ...
 
     async def process_pending(self, limit: int | None = ...) -> None:
-        """Index, embed and deduplicate what was written: up to `limit` of each, or all."""
+        """Index, embed and deduplicate new memories: up to `limit` of each, or all."""
         ...
 
     async def create_session(self, session: str) -> None:

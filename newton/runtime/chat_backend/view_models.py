@@ -1,6 +1,6 @@
 """View models of a turn, its context and its memories, for the terminal and for HTTP."""
 
-from collections.abc import Mapping
+from typing import Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,11 +19,19 @@ MAX_NEAR_MISSES = 3
 
 
 class ViewModel(BaseModel):
+    """Base of the models of this module and of HTTP response bodies."""
+
     model_config = ConfigDict(frozen=True)
+
+    @classmethod
+    def from_source(cls, source: object, **fields: object) -> Self:
+        """Return the model with `fields`, and for the others the attributes of `source` with the same names."""
+        names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
+        return cls.model_validate({name: getattr(source, name) for name in names} | fields)
 
 
 class ItemView(ViewModel):
-    """A memory in a list. `evidence` is its match with the input; null for one that was not searched for."""
+    """A memory in a list. `evidence` is its match with the input, and null for one that was not searched for."""
 
     layer: str
     score: float
@@ -41,7 +49,7 @@ class IdentityView(ViewModel):
 
 
 class ContinuationView(ViewModel):
-    """The context that it continues, and the number of memories added and evicted."""
+    """The previous context of the session, and the number of memories added to it and evicted."""
 
     bundle_id: UUID
     added: int
@@ -49,8 +57,8 @@ class ContinuationView(ViewModel):
 
 
 class ContextView(ViewModel):
-    """A summary of a context. `near_misses` are the best dropped candidates, `empty_time_ranges` the requested times
-    without any memory."""
+    """A summary of a context. `near_misses` are the best dropped candidates. `empty_time_ranges` are the times in the
+    input without any memory."""
 
     bundle_id: UUID
     frame: FrameSelection
@@ -85,9 +93,9 @@ class ProposalView(IdentityLineView):
 class TurnView(ViewModel):
     """The result of a turn.
 
-    `degraded` is why no model completed the reply, `failed` is whether a configured model failed, and `warning` states
-    both for a person. `context_source` and `context_reason` say how the context was made. `context` and `debug_lines`
-    are filled on request.
+    `degraded` is the reason why no model completed the reply; `failed` is true if a configured model failed; `warning`
+    states both for a person. `context_source` and `context_reason` state how the context was built. `context` and
+    `debug_lines` are filled on request.
     """
 
     text: str
@@ -105,7 +113,7 @@ class TurnView(ViewModel):
 
 
 class NearMiss(ViewModel):
-    """The best memory of the layer that did not fit."""
+    """The best memory of a layer that did not fit."""
 
     score: float
     text: str
@@ -135,11 +143,9 @@ class ExplanationView(ViewModel):
 
 
 def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
-    return TurnView(
-        text=result.text,
-        degraded=result.degraded,
+    return TurnView.from_source(
+        result,
         from_memory=result.quoted,
-        failed=result.failed,
         warning=result.caveat,
         missing_model_note=result.shortcoming,
         proposals=[to_proposal_view(one) for one in result.proposed],
@@ -153,12 +159,11 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
 
 def to_context_view(bundle: Bundle) -> ContextView:
     evidence = [value for c in bundle.items if (value := item_evidence(bundle, c)) is not None]
-    return ContextView(
-        bundle_id=bundle.bundle_id,
+    update = bundle.update
+    return ContextView.from_source(
+        bundle,
         frame=bundle.frame_choice.as_json(),
         profile=bundle.profile.name,
-        tokens=bundle.tokens,
-        budget=bundle.budget,
         best_evidence=max(evidence, default=None),
         layers={name: {"budget": layer.budget, "used": layer.used} for name, layer in bundle.layers.items()},
         items=[_to_item_view(bundle, c) for c in bundle.items],
@@ -171,18 +176,18 @@ def to_context_view(bundle: Bundle) -> ContextView:
         ),
         missing=dict(bundle.missing),
         empty_time_ranges=list(bundle.empty_time_ranges),
-        continued_from=_to_continuation_view(bundle),
+        continued_from=update
+        and ContinuationView(bundle_id=update.previous_bundle_id, added=len(update.added), evicted=len(update.evicted)),
     )
 
 
 def item_evidence(bundle: Bundle, candidate: ScoredCandidate) -> float | None:
-    """Return the match with the input; None for a memory that was not searched for."""
+    """Return the evidence of a candidate; None for one that was not searched for."""
     return None if candidate.memory_id in bundle.assembly_input.unranked else candidate.scored.found.evidence_score
 
 
 def to_proposal_view(proposal: TenetProposal) -> ProposalView:
-    tenet = proposal.tenet
-    replaced = [to_line_view(one) for one in proposal.instead_of]
+    tenet, replaced = proposal.tenet, [to_line_view(one) for one in proposal.instead_of]
     return ProposalView(line_id=tenet.tenet_id, text=tenet.text, section=tenet.part, conflicts_with=replaced)
 
 
@@ -192,36 +197,20 @@ def to_line_view(tenet: Tenet) -> IdentityLineView:
 
 def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanation) -> ExplanationView:
     """Explain one memory of a stored context."""
-    kept, found = item.stored_candidate, item.found
-    missed = explanation.near_misses.get(item.layer)
-    weights: Mapping[str, float] = explanation.stored.trace.assembly_input.profile.weights.nonzero
-    return ExplanationView(
-        **{name: getattr(kept, name) for name in ("memory_id", "state", "quarantined", "detail", "reason", "tokens")},
-        **{name: getattr(found, name) for name in ("kind", "trust", "ref")},
+    near_miss = explanation.near_misses.get(item.layer)
+    return ExplanationView.from_source(
+        item.stored_candidate,
+        **{name: getattr(item.found, name) for name in ("kind", "trust", "ref")},
         text=item.list_line,
         time_note=item.timely_reason,
         sources=list(item.sources),
         layer=item.layer,
-        score=kept.score,
         features=dict(item.features),
         contributions=dict(item.contributions),
-        weights=dict(weights),
-        near_miss=missed and NearMiss(score=missed.stored_candidate.score, text=missed.list_line),
+        weights=dict(explanation.stored.trace.assembly_input.profile.weights.nonzero),
+        near_miss=near_miss and NearMiss(score=near_miss.stored_candidate.score, text=near_miss.list_line),
     )
 
 
 def _to_item_view(bundle: Bundle, candidate: ScoredCandidate) -> ItemView:
-    return ItemView(
-        layer=candidate.layer,
-        score=candidate.score,
-        evidence=item_evidence(bundle, candidate),
-        text=candidate.list_line,
-        reason=candidate.reason,
-    )
-
-
-def _to_continuation_view(bundle: Bundle) -> ContinuationView | None:
-    update = bundle.update
-    if update is None:
-        return None
-    return ContinuationView(bundle_id=update.previous_bundle_id, added=len(update.added), evicted=len(update.evicted))
+    return ItemView.from_source(candidate, evidence=item_evidence(bundle, candidate), text=candidate.list_line)

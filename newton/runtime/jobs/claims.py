@@ -43,11 +43,9 @@ async def claim_runs(
     db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
 ) -> list[ClaimedRun]:
     """Claim up to `limit` due runs of these jobs for the holder until the lease expires, longest due first."""
+    claim = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
-        seconds = lease.total_seconds()
-        rows = await SQL["claim_due"].fetch_all(
-            tx, holder=holder, seconds=seconds, names=list(names), max_rows=limit, moment=moment
-        )
+        rows = await SQL["claim_due"].fetch_all(tx, names=list(names), max_rows=limit, **claim)
     return [ClaimedRun(**row) for row in rows]
 
 
@@ -55,10 +53,9 @@ async def claim_run(
     db: Database, holder: str, *, agent_id: UUID, job_id: UUID, lease: timedelta, moment: datetime | None = None
 ) -> ClaimedRun | None:
     """Claim one run, even before it is due; return None when another holder has it."""
+    claim = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
-        seconds = lease.total_seconds()
-        ids = {"agent_id": agent_id, "job_id": job_id}
-        row = await SQL["claim_one"].fetch_one(tx, holder=holder, seconds=seconds, **ids, moment=moment)
+        row = await SQL["claim_one"].fetch_one(tx, agent_id=agent_id, job_id=job_id, **claim)
     return ClaimedRun(**row) if row else None
 
 

@@ -24,7 +24,7 @@ async def remind_reviews(newton: AgentServices) -> JobOutcome:
 
 
 def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
-    """Return the ids of the overdue decisions, without their texts, which erasure would miss in an outcome. Pure."""
+    """Return the ids of the overdue decisions. Texts are left out, because erasure does not cover outcomes. Pure."""
     if not due:
         return JobOutcome(reason="no decision is past its review date")
     since = min(one.look_again_at for one in due if one.look_again_at)
@@ -79,9 +79,8 @@ async def verify_ledger(newton: AgentServices) -> JobOutcome:
         )
     if not head.seq:
         return JobOutcome(reason="no decision was made yet")
-    return JobOutcome(
-        reason=f"{format_count(head.seq, 'record')} verified, none was changed", result={"records": head.seq}
-    )
+    reason = f"{format_count(head.seq, 'record')} verified, none was changed"
+    return JobOutcome(reason=reason, result={"records": head.seq})
 
 
 JOBS = (

@@ -7,8 +7,6 @@ from newton.runtime.jobs.queue import JobOutcome
 from newton.runtime.jobs.schedule import JobSchedule
 from newton.runtime.wiring import AgentServices
 
-JobFunction = Callable[[AgentServices], Awaitable[JobOutcome]]
-
 
 class Job(NamedTuple):
     """A scheduled job. `run` must be idempotent, because a run may be cancelled at any point and repeated."""
@@ -16,7 +14,7 @@ class Job(NamedTuple):
     name: str
     description: str
     schedule: JobSchedule
-    run: JobFunction
+    run: Callable[[AgentServices], Awaitable[JobOutcome]]
     timeout_seconds: float = 600
 
 

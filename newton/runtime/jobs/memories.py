@@ -26,7 +26,7 @@ LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
     "episode": "Summarizes and archives old episodes.",
     "procedure": "Applies lifecycle transitions to procedures by their success rates.",
     "censor": "Retires and restores censors by their accuracy.",
-    "caps": "Archives memories above the limit of their kind, and restores archived ones when there is room.",
+    "caps": "Archives memories above the limit of their kind, and restores them when it allows.",
 }
 
 
@@ -126,9 +126,8 @@ async def summarize_lines(newton: AgentServices) -> JobOutcome:
 
     if not await newton.scope.db.run_with_retry(newton.scope.agent_id, find_long_messages):
         return JobOutcome(reason="no message is longer than its summary")
-    return JobOutcome(
-        reason="some messages were longer than their summaries", result={"lines": await maintenance.summarize_lines()}
-    )
+    count = await maintenance.summarize_lines()
+    return JobOutcome(reason="some messages were longer than their summaries", result={"lines": count})
 
 
 JOBS = (

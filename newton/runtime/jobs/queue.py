@@ -96,7 +96,7 @@ async def enqueue_if_idle(tx: Tx, name: str, *, agent_id: UUID) -> None:
 async def finish(
     db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None
 ) -> JobOutcome:
-    """End a run and apply its writes in one transaction. Raises LeaseLostError; then nothing is written."""
+    """End a run and apply its writes in one transaction. Raises LeaseLostError, and writes nothing, without a lease."""
     async with db.transaction(claimed.agent_id) as tx:
         if outcome.write:
             outcome = replace(outcome, result={**(outcome.result or {}), **await outcome.write(tx)}, write=None)

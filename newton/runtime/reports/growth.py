@@ -102,7 +102,8 @@ def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: st
             content += html_page.render_table(PROCEDURE_HEAD, _procedure_rows(growth), numeric_columns={1, 2, 3, 4})
         cards.append(html_page.render_card(title, content))
         if title == "Decisions":
-            cards.append(html_page.render_card("Calibration over time", _render_trend(growth)))
+            trend = html_page.render_trend(growth.trend, growth.metrics.slope.n)
+            cards.append(html_page.render_card("Calibration over time", trend))
     notes = (_format_periods(growth), *_explain_too_few(growth))
     lead = "".join(f'<p class="soft">{escape(note, quote=False)}</p>' for note in notes)
     return html_page.render_document(f"Growth of {agent}", f'{lead}<div class="cards">{"".join(cards)}</div>')
@@ -133,12 +134,6 @@ def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[s
         ],
         **assessment._asdict(),
     }
-
-
-def _render_trend(growth: GrowthReport) -> str:
-    if growth.trend is None:
-        return f"<p>{escape(phrases.describe_missing_trend(growth.metrics.slope.n))}</p>"
-    return html_page.render_trend(growth.trend)
 
 
 def _explain_too_few(growth: GrowthReport) -> list[str]:

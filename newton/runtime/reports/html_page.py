@@ -86,14 +86,14 @@ def _render_figure(drawing: str, caption: str) -> str:
 
 
 def _render_trend_section(report: CalibrationReport) -> str:
-    if report.trend is None:
-        return f"<p>{escape(phrases.describe_missing_trend(report.n))}</p>"
-    drift = report.trend.drift and phrases.describe_drift(report.trend.drift)
-    return render_trend(report.trend) + (f"<p><strong>{escape(drift)}</strong></p>" if drift else "")
+    drift = report.trend and report.trend.drift and phrases.describe_drift(report.trend.drift)
+    return render_trend(report.trend, report.n) + (f"<p><strong>{escape(drift)}</strong></p>" if drift else "")
 
 
-def render_trend(trend: CalibrationTrend) -> str:
-    """Return a plot of the Brier score and the bias over time, with their slopes."""
+def render_trend(trend: CalibrationTrend | None, n: int) -> str:
+    """Return a plot of the Brier score and the bias over time, or a note that `n` reviews are too few for one."""
+    if trend is None:
+        return f"<p>{escape(phrases.describe_missing_trend(n))}</p>"
     return (
         f"<figure>{svg.draw_trend(trend.windows)}<figcaption>"
         f'<span class="brier-key">━ Brier</span> {escape(phrases.describe_slope(trend.brier))}<br>'

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import IO, Literal, NamedTuple
+from typing import IO, Literal
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -74,13 +74,6 @@ class VectorRow(BaseModel):
     vector: str
 
 
-class ArchiveRow(NamedTuple):
-    """One row of the file: the table, and the row as JSON."""
-
-    table: str
-    row: bytes
-
-
 class ArchiveWriter:
     """Writes lines and computes the SHA-256 of all of them."""
 
@@ -107,7 +100,7 @@ class AgentArchive:
     chain_heads: ChainHeadFiles
 
     async def export(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
-        """Write the agent from one database snapshot, so that concurrent writes are not included in part."""
+        """Write the agent from one database snapshot, which excludes concurrent writes."""
         async with self.scope.transaction(snapshot=True) as tx:
             tables = await _archived_tables(tx)
             counts = {table: await self._count_rows(tx, table) for table in tables}
@@ -167,7 +160,7 @@ class AgentArchive:
                     raise InputError(what, hint=UPDATE_HINT)
                 await SQL["erase_agent"].execute(tx, agent_id=agent_id)
                 await SQL["defer_constraints"].execute(tx)
-                for table, rows in _batch_rows(row for row in _iter_rows(file) if row.table in header.counts):
+                for table, rows in _batch_rows(row for row in _iter_rows(file) if row[0] in header.counts):
                     await self._write_rows(tx, table, rows)
                     progress(len(rows))
             self.scope.publish("agent.imported", {"memories": header.counts.get("memory.memories", 0)})
@@ -253,19 +246,20 @@ def is_archive(first_line: bytes) -> bool:
     return isinstance(header, dict) and "counts" in header and "format" in header
 
 
-def _iter_rows(file: IO[bytes]) -> Iterator[ArchiveRow]:
+def _iter_rows(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the table and the JSON of each row."""
     file.readline(MAX_LINE_BYTES)
     while line := file.readline(MAX_LINE_BYTES):
         table, separator, row = line.removeprefix(ROW_PREFIX).partition(ROW_SEPARATOR)
         if separator:
-            yield ArchiveRow(table.decode(), row.removesuffix(ROW_SUFFIX))
+            yield table.decode(), row.removesuffix(ROW_SUFFIX)
 
 
-def _batch_rows(rows: Iterator[ArchiveRow]) -> Iterator[tuple[str, list[bytes]]]:
+def _batch_rows(rows: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, list[bytes]]]:
     for table, of_table in groupby(rows, key=itemgetter(0)):
         batch: list[bytes] = []
-        for line in of_table:
-            batch.append(line.row)
+        for _, row in of_table:
+            batch.append(row)
             if len(batch) == BATCH_ROWS or sum(map(len, batch)) > BATCH_BYTES:
                 yield table, batch
                 batch = []

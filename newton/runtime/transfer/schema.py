@@ -1,4 +1,4 @@
-"""The line types of an import file, and their conversion to the items that stores take."""
+"""The line types of an import file, and the items that they are converted to."""
 
 import json
 from datetime import datetime
@@ -69,16 +69,16 @@ def _arguments_to_json(arguments: object) -> object:
     return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
 
 
-class ImportLine(BaseModel):
+class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
+
+class ImportLine(StrictModel):
     ref: Ref | None = None
 
 
-class ToolCallInput(BaseModel):
+class ToolCallInput(StrictModel):
     """A tool call. Its arguments are a JSON value or JSON text."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: Ref
     name: Name
@@ -112,16 +112,9 @@ class MessageFields(BaseModel):
         return self
 
     def to_message(self, *, ref: str | None, said_at: datetime, occurrence: int = 0) -> Message:
-        return Message(
-            role=self.role,
-            content=self.content,
-            name=self.name,
-            ref=ref,
-            said_at=said_at,
-            calls=tuple(call.tool_call for call in self.calls),
-            tool_call_id=self.answers,
-            occurrence=occurrence,
-        )
+        own = {name: getattr(self, name) for name in ("role", "content", "name")}
+        calls = tuple(call.tool_call for call in self.calls)
+        return Message(**own, ref=ref, said_at=said_at, calls=calls, tool_call_id=self.answers, occurrence=occurrence)
 
 
 class MessageImportLine(ImportLine, MessageFields):
@@ -173,9 +166,7 @@ class EpisodeImportLine(ImportLine):
         )
 
 
-class ReasonLine(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
+class ReasonLine(StrictModel):
     kind: ReasonKind
     text: CleanText
 

@@ -57,7 +57,7 @@ class FairLimiter:
 
     @asynccontextmanager
     async def slot(self, caller_key: str, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
-        """Hold one slot for the block. Raises OverloadedError when the queue is full or the wait times out."""
+        """Occupy one slot for the block. Raises OverloadedError when the queue is full or the wait times out."""
         if self._has_free_slot(caller_key):
             self._running[caller_key] += 1
         else:

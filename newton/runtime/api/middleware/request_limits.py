@@ -38,6 +38,11 @@ THREAD_CHECK_BYTES = 256 * 1024  # larger bodies are checked in a thread
 NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
 STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, after authentication
 
+BODY_TOO_LARGE = TooLargeError(
+    f"The body exceeds {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts, or use `newton import` for files."
+)
+NUL_CHARACTER = InputError("The request contains a NUL character.", hint="Remove it: PostgreSQL cannot store it.")
+
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -65,7 +70,7 @@ class OriginCheckMiddleware:
 
 
 class BodyMemory:
-    """The memory that one body uses, counted for its caller, or as unauthenticated."""
+    """The memory used by one body, charged to its caller or, before authentication, to a common quota."""
 
     def __init__(self, bytes_by_caller: Counter[str]) -> None:
         self._bytes_by_caller, self._caller_key, self._size = bytes_by_caller, "", 0
@@ -85,7 +90,7 @@ class BodyMemory:
         self._size += size
 
     def assign_to(self, caller_key: str) -> None:
-        """Count the memory for the caller."""
+        """Charge the memory to the caller."""
         size = self._size
         self.release()
         self._caller_key = caller_key
@@ -125,10 +130,10 @@ class BodyMiddleware:
         """Return the checked body; None when the client has disconnected. Raises NewtonError for an invalid body."""
         headers = Headers(scope=scope)
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            raise _nul_byte_error()
+            raise NUL_CHARACTER
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > MAX_BODY_BYTES:
-            raise _too_large_error()
+            raise BODY_TOO_LARGE
         try:
             body = await with_timeout(self._receive_body(scope, receive, memory), seconds=READ_TIMEOUT_SECONDS)
         except TimeoutError:
@@ -136,7 +141,8 @@ class BodyMiddleware:
                 f"The body did not arrive within {READ_TIMEOUT_SECONDS} seconds.", hint="Send it faster."
             ) from None
         # NDJSON lines are checked one by one later, and rejected by number
-        if body and _media_type(headers) not in NDJSON_MEDIA_TYPES:
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if body and media_type not in NDJSON_MEDIA_TYPES:
             if len(body) < THREAD_CHECK_BYTES:
                 check_body(body)
             else:
@@ -152,7 +158,7 @@ class BodyMiddleware:
             chunk = message.get("body", b"")
             size, more = size + len(chunk), message.get("more_body", False)
             if size > MAX_BODY_BYTES:
-                raise _too_large_error()
+                raise BODY_TOO_LARGE
             if memory.needs_authentication(len(chunk)):
                 request = Request(scope)
                 await authenticate(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
@@ -165,7 +171,7 @@ class BodyMiddleware:
 
 
 async def save_to_file(request: Request, target: IO[bytes]) -> None:
-    """Stream a body to a file; only a pause between pieces is limited."""
+    """Stream a body to a file. The timeout applies to each pause, not to the whole body."""
     pieces, size = request.stream(), 0
     try:
         while piece := await with_timeout(anext(pieces, b""), seconds=READ_TIMEOUT_SECONDS):
@@ -208,7 +214,7 @@ def check_body(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH and is_nested_deeper(body, MAX_JSON_DEPTH):
         raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.", hint="Reduce the nesting.")
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
-        raise _nul_byte_error()
+        raise NUL_CHARACTER
     try:
         body.decode()
         if _SURROGATE_ESCAPE.search(body):
@@ -229,11 +235,6 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _media_type(headers: Headers) -> str:
-    """Return the media type without its parameters."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 def _host_name(url: str) -> str | None:
     """
     >>> _host_name("http://localhost:3000"), _host_name("//[::1]:8700"), _host_name("null"), _host_name("//[")
@@ -247,13 +248,3 @@ def _host_name(url: str) -> str | None:
 
 def _origin_error(what: str) -> OriginNotAllowedError:
     return OriginNotAllowedError(what, hint="Allow a name that is yours with `newton serve --allow-host NAME`.")
-
-
-def _too_large_error() -> TooLargeError:
-    return TooLargeError(
-        f"The body exceeds {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts, or use `newton import` for files."
-    )
-
-
-def _nul_byte_error() -> InputError:
-    return InputError("The body contains a NUL character.", hint="Remove it: PostgreSQL cannot store it in text.")

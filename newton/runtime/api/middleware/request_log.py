@@ -50,23 +50,13 @@ class RequestLogMiddleware:
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
-                self._log_request(scope, request_id, status, monotonic_ms() - began)
-                request_span.update_name(f"{_known_method(scope)} {_route_pattern(scope)}")
-                request_span.set_attributes(request_id=str(request_id), status=status, agent_id=_agent_id_text(scope))
-
-    def _log_request(self, scope: Scope, request_id: UUID, status: int, duration_ms: float) -> None:
-        route, method = _route_pattern(scope), _known_method(scope)
-        self.metrics.requests.labels(method, route, status).inc()
-        self.metrics.durations.labels(method, route).observe(duration_ms / 1_000)
-        log.info(
-            "request_answered",
-            request_id=str(request_id),
-            agent_id=_agent_id_text(scope),
-            method=method,
-            route=route,
-            status=status,
-            ms=round(duration_ms, 1),
-        )
+                duration_ms, route, method = monotonic_ms() - began, _route_pattern(scope), _known_method(scope)
+                fields = {"request_id": str(request_id), "status": status, "agent_id": _agent_id_text(scope)}
+                self.metrics.requests.labels(method, route, status).inc()
+                self.metrics.durations.labels(method, route).observe(duration_ms / 1_000)
+                log.info("request_answered", **fields, method=method, route=route, ms=round(duration_ms, 1))
+                request_span.update_name(f"{method} {route}")
+                request_span.set_attributes(**fields)
 
 
 def add_response_headers(headers: MutableHeaders, request_id: UUID) -> None:

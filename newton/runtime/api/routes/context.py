@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter
 from fastapi.responses import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import ContextInput
@@ -15,7 +15,7 @@ from newton.dialogue import sessions
 from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.schemas import ORIGIN
+from newton.runtime.api.schemas import ORIGIN, with_example
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["context"])
@@ -24,9 +24,7 @@ router = APIRouter(prefix="/v1", tags=["context"])
 class ContextRequest(ContextInput):
     """The input of a context, and filters on its memories."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"input": "The staging server does not answer, what is wrong?"}]}
-    )
+    model_config = with_example(input="The staging server does not answer, what is wrong?")
 
     session: Ref | None = Field(None, description="The session of the input.", examples=["planning"])
     profile: Name | None = Field(None, description="The scoring profile.")

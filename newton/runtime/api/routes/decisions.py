@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import DecisionInput, OutcomeInput
@@ -19,7 +19,7 @@ from newton.content.frames import get_frame
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.schemas import ORIGIN, Cursor, CursorPage, Limit, RequestModel, ResponseModel
+from newton.runtime.api.schemas import ORIGIN, Cursor, CursorPage, Limit, RequestModel, ResponseModel, with_example
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/decisions", tags=["decisions"])
@@ -28,19 +28,13 @@ router = APIRouter(prefix="/v1/decisions", tags=["decisions"])
 class DecisionRequest(DecisionInput):
     """A decision before it is carried out."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "description": "Use Redis for the cache",
-                    "confidence": 0.8,
-                    "reasons": [{"kind": "analysis", "text": "reads outnumber writes"}],
-                    "alternatives": ["Memcached"],
-                    "category": "architecture",
-                    "tags": ["cache"],
-                }
-            ]
-        }
+    model_config = with_example(
+        description="Use Redis for the cache",
+        confidence=0.8,
+        reasons=[{"kind": "analysis", "text": "reads outnumber writes"}],
+        alternatives=["Memcached"],
+        category="architecture",
+        tags=["cache"],
     )
 
     tags: tuple[CleanText, ...] = ()
@@ -132,7 +126,7 @@ class DecisionInfo(ResponseModel):
 
 
 class DecisionQuery(RequestModel):
-    """Filters of decisions. `due`: open, and `look_again_at` has passed."""
+    """Filters of decisions. `due` selects open decisions whose `look_again_at` has passed."""
 
     due: bool = False
     open: bool = False
@@ -178,7 +172,7 @@ async def record_decision(body: DecisionRequest, act: WriteAction) -> Response:
 
 @router.get("")
 async def list_decisions(caller: ReadAccess, query: Annotated[DecisionQuery, Query()]) -> CursorPage[DecisionInfo]:
-    """List decisions, newest first; with `due`, by `look_again_at` on one page."""
+    """List decisions, newest first. With `due`, the result is one page, sorted by `look_again_at`."""
     before = None if query.due else pagination.decode_id_cursor(query.cursor)
     max_rows = query.limit if query.due else query.limit + 1
     conditions = DecisionFilter(**query.model_dump(exclude={"limit", "cursor"}), before=before, limit=max_rows)
@@ -215,15 +209,13 @@ def _preview_fields(preview: DecisionPreview) -> dict[str, Any]:
         "quality": total_score(preview.quality),
         "quality_parts": preview.quality,
         "precedents": [
-            SimilarDecision(decision_id=found.memory_id, outcome=found.outcome, cosine=round(found.similarity, 6))
-            for found in preview.precedents
+            SimilarDecision.from_source(one, decision_id=one.memory_id, cosine=round(one.similarity, 6))
+            for one in preview.precedents
         ],
         "base_rate": BaseRate(
             category=preview.draft.category, reviewed=record.category_judged, success_rate=record.category_success_rate
         ),
-        "censors": [
-            CensorMatch(memory_id=one.memory_id, blocks=one.is_blocking) for one in preview.censor_check.matches
-        ],
+        "censors": [CensorMatch.from_source(one, blocks=one.is_blocking) for one in preview.censor_check.matches],
         "guardrails": [GuardrailVerdict.from_source(one, name=one.rule.name) for one in preview.guardrail_results],
         "missing": preview.missing,
     }

@@ -35,8 +35,8 @@ async def export_agent(caller: AdminAccess) -> StreamingResponse:
     """
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())
-        async with stall_timeout() as moved:
-            header = await caller.newton.archive().export(file, progress=moved)
+        async with stall_timeout() as on_progress:
+            header = await caller.newton.archive().export(file, progress=on_progress)
         stack.pop_all()  # _read_chunks closes the file
     filename = f"{caller.newton.scope.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
     headers = {"Content-Disposition": f'attachment; filename="{filename}"', "Content-Length": str(file.tell())}

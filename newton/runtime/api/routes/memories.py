@@ -6,7 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
@@ -14,7 +14,7 @@ from newton.agent.services.memories import FactDraft
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.idempotency import AdminAction, WriteAction
-from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel
+from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
@@ -23,13 +23,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 class RememberRequest(RememberInput):
     """A fact."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"content": "Ana lives in Porto.", "subject": "Ana", "attribute": "lives in", "confidence": 0.9}
-            ]
-        }
-    )
+    model_config = with_example(content="Ana lives in Porto.", subject="Ana", attribute="lives in", confidence=0.9)
 
     importance: Importance | None = Field(None, examples=[7])
     at: Timestamp | None = Field(None, description="When it became true; omitted, now.")
@@ -125,7 +119,7 @@ class ForgetResponse(ResponseModel):
 
 
 class ProcessPendingRequest(RequestModel):
-    since: Timestamp = Field(description="`started_at` of the response to what was written.")
+    since: Timestamp = Field(description="`started_at` of the response to the write request.")
 
 
 class ChangedMemory(ResponseModel):
@@ -141,7 +135,7 @@ class ChangedMemory(ResponseModel):
 
 @router.post("", status_code=201, response_model=RememberResponse)
 async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
-    """Store a fact, or confirm it if it is known. It is embedded soon; until then search finds it by its words."""
+    """Store a fact, or confirm it if it is known. Until a job has embedded it, search finds it only by its words."""
 
     async def work(newton: AgentServices) -> RememberResponse:
         started_at = newton.scope.now()
@@ -153,7 +147,7 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
 
 @router.post("/process")
 async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> ItemList[ChangedMemory]:
-    """Index, embed and deduplicate what was written now; the jobs do it anyway. Returns the transitions since then."""
+    """Index, embed and deduplicate new memories without waiting for the jobs. Returns the transitions since `since`."""
     await caller.newton.maintenance(ORIGIN).process_pending()
     changes = await caller.newton.curation(ORIGIN).list_changes(body.since)
     return ItemList(items=[ChangedMemory.from_source(step, micro=micro) for step, micro in changes])
@@ -174,7 +168,7 @@ async def forget_memory(
     act: AdminAction,
     *,
     confirm: Annotated[Literal["forget"], Query(description="Must be `forget`, because it cannot be undone.")],
-    include_derived: Annotated[bool, Query(description="Also delete what was derived from it.")] = False,
+    include_derived: Annotated[bool, Query(description="Also delete memories derived from it.")] = False,
     reason: Annotated[str, Query(max_length=500, description="The reason, stored with the id.")] = "asked for",
 ) -> Response:
     """Permanently delete a memory. Its id, the time and the reason are kept."""

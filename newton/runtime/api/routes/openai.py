@@ -159,7 +159,8 @@ class ChatCompletionRequest(SamplingOptions):
 @router.get("/models")
 async def list_models(caller: ReadAccess) -> dict[str, object]:
     """List the accepted values of `model`."""
-    return {"object": "list", "data": [_model_object(name) for name in _model_names(caller.newton)]}
+    common = {"object": "model", "created": 0, "owned_by": OWN_MODEL}
+    return {"object": "list", "data": [{"id": name, **common} for name in _model_names(caller.newton)]}
 
 
 @router.post("/chat/completions", response_model=None)
@@ -205,22 +206,18 @@ class ResponseWriter:
 
     async def build_response(self, pieces: AsyncGenerator[str | TurnResult | None]) -> dict[str, object] | None:
         """Return the response; None when the client has disconnected."""
-        answer: str | TurnResult | None = None
+        result: str | TurnResult | None = None
         async with aclosing(pieces):
             async for piece in pieces:
-                answer = piece or answer
-        if not isinstance(answer, TurnResult):
+                result = piece or result
+        if not isinstance(result, TurnResult):
             return None
-        message: dict[str, object] = {"role": "assistant", "content": answer.text or None}
-        if answer.calls:
-            message["tool_calls"] = [_tool_call_object(call) for call in answer.calls]
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer)}
-        return {
-            **self._common_fields("chat.completion"),
-            "choices": [choice],
-            "usage": _usage_object(answer),
-            "newton": _newton_object(answer),
-        }
+        message: dict[str, object] = {"role": "assistant", "content": result.text or None}
+        if result.calls:
+            message["tool_calls"] = [_tool_call_object(call) for call in result.calls]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(result)}
+        extra = {"usage": _usage_object(result), "newton": _newton_object(result)}
+        return {**self._common_fields("chat.completion"), "choices": [choice], **extra}
 
     async def stream_chunks(
         self, first: str | TurnResult | None, pieces: AsyncGenerator[str | TurnResult | None]
@@ -308,10 +305,6 @@ def _model_names(newton: AgentServices) -> list[str]:
     settings = newton.settings
     has_model = settings.openai_api_key is not None or settings.openai_base_url is not None
     return [OWN_MODEL, settings.openai_model] if has_model else [OWN_MODEL]
-
-
-def _model_object(name: str) -> dict[str, object]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": OWN_MODEL}
 
 
 def _tool_call_object(call: ToolCall) -> dict[str, object]:

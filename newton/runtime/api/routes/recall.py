@@ -4,13 +4,13 @@ from datetime import datetime
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from newton.agent.field_types import Timestamp
 from newton.agent.inputs import RecallInput
 from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.schemas import ORIGIN, ResponseModel
+from newton.runtime.api.schemas import ORIGIN, ResponseModel, with_example
 
 router = APIRouter(prefix="/v1", tags=["memories"])
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1", tags=["memories"])
 class RecallRequest(RecallInput):
     """A search."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Where does Ana live?", "limit": 5}]})
+    model_config = with_example(query="Where does Ana live?", limit=5)
 
     limit: int = Field(10, ge=1, le=1_000)
     kinds: list[Kind] | None = Field(None, min_length=1, description="Only these kinds.")

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref, Timestamp
 from newton.agent.loop.prompt import to_chat_messages
-from newton.agent.services.sessions import SessionService
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.dialogue.compaction.entry_store import EntryStatus
@@ -53,7 +52,7 @@ class SessionInfo(ResponseModel):
 
 
 class MessageInput(RequestModel, MessageFields):
-    """A message. `ref` is your own id: a message whose `ref` the session has is ignored."""
+    """A message. `ref` is your own id: a message with a `ref` that the session already has is ignored."""
 
     ref: Ref | None = Field(None, examples=["m1"])
     at: Timestamp | None = Field(None, description="When it was sent; omitted, now.")
@@ -158,7 +157,7 @@ class CloseSessionResponse(ResponseModel):
 async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
     """List sessions, newest last."""
     after = pagination.decode_id_cursor(cursor)
-    branches = await _session_service(caller.newton).list_sessions()
+    branches = await caller.newton.sessions(ORIGIN).list_sessions()
     ids = [one.session_id for one in branches]
     start = ids.index(after) + 1 if after and after in ids else 0
     found = [
@@ -185,7 +184,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
 
     async def work(newton: AgentServices) -> AppendMessagesResponse:
         messages = [one.to_message(ref=one.ref, said_at=one.at or newton.scope.now()) for one in body.messages]
-        stored = await _session_service(newton).append(hygiene.clean_ref(session, what="session"), messages)
+        stored = await newton.sessions(ORIGIN).append(hygiene.clean_ref(session, what="session"), messages)
         return AppendMessagesResponse(positions=[one.position for one in stored])
 
     return await act.run_once(work)
@@ -197,7 +196,7 @@ async def list_messages(
 ) -> CursorPage[MessageInfo]:
     """List the messages of the log in full."""
     first = pagination.decode_number_cursor(cursor)
-    stored = await _session_service(caller.newton).read_log(session, first=first, last=first + limit)
+    stored = await caller.newton.sessions(ORIGIN).read_log(session, first=first, last=first + limit)
     return pagination.build_page(stored, limit, _to_message_info, lambda one: one.position + 1)
 
 
@@ -206,7 +205,7 @@ async def get_session_view(
     session: str, caller: ReadAccess, tokens: Annotated[ViewTokens, Query()] = None
 ) -> SessionViewResponse:
     """Return the messages that a model would be sent now, with summaries of older ones. Changes nothing."""
-    view = await _session_service(caller.newton).preview(session, max_tokens=tokens)
+    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=tokens)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
 
@@ -214,14 +213,14 @@ async def get_session_view(
 @router.post("/{session:path}/compact")
 async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
     """Compact the view where a strategy applies. Repeating it changes nothing."""
-    before, after = await _session_service(caller.newton).compact(session, max_tokens=body.tokens)
+    before, after = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.tokens)
     return CompactResponse(tokens_before=before.tokens, tokens_after=after.tokens, log_tokens=after.logged)
 
 
 @router.get("/{session:path}/compactions")
 async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
     """List the compactions, including the restored ones."""
-    entries = await _session_service(caller.newton).list_entries(session)
+    entries = await caller.newton.sessions(ORIGIN).list_entries(session)
     return ItemList(items=[_to_compaction_info(one) for one in entries])
 
 
@@ -230,7 +229,7 @@ async def restore_compaction(session: str, body: RestoreCompactionRequest, act: 
     """Undo a compaction: show its messages again."""
 
     async def work(newton: AgentServices) -> RestoreCompactionResponse:
-        restored = await _session_service(newton).restore(session, body.compaction_id.hex)
+        restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id.hex)
         return RestoreCompactionResponse(restored=restored)
 
     return await act.run_once(work)
@@ -252,7 +251,7 @@ async def close_session(session: str, act: WriteAction) -> Response:
 @router.get("/{session:path}/checkpoints")
 async def list_checkpoints(session: str, caller: ReadAccess) -> ItemList[CheckpointInfo]:
     """List the checkpoints."""
-    found = await _session_service(caller.newton).list_checkpoints(session)
+    found = await caller.newton.sessions(ORIGIN).list_checkpoints(session)
     return ItemList(items=[CheckpointInfo(name=one.name, position=one.position, created_at=one.at) for one in found])
 
 
@@ -261,7 +260,7 @@ async def create_checkpoint(session: str, body: CreateCheckpointRequest, act: Wr
     """Name the position after the last message."""
 
     async def work(newton: AgentServices) -> CheckpointPosition:
-        checkpoint = await _session_service(newton).create_checkpoint(session, body.name)
+        checkpoint = await newton.sessions(ORIGIN).create_checkpoint(session, body.name)
         return CheckpointPosition(position=checkpoint.position)
 
     return await act.run_once(work)
@@ -272,14 +271,10 @@ async def create_branch(session: str, body: CreateBranchRequest, act: WriteActio
     """Create a session that continues from this one, which is unchanged."""
 
     async def work(newton: AgentServices) -> CreateSessionResponse:
-        session_id = await _session_service(newton).create_branch(session, body.session, at=body.from_position)
+        session_id = await newton.sessions(ORIGIN).create_branch(session, body.session, at=body.from_position)
         return CreateSessionResponse(session_id=session_id)
 
     return await act.run_once(work)
-
-
-def _session_service(newton: AgentServices) -> SessionService:
-    return newton.sessions(ORIGIN)
 
 
 def _to_message_info(stored: StoredMessage) -> MessageInfo:
