@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from newton.cognition.request import NO_FILTERS, ContextFilters
-from newton.cognition.sources.session_artifacts import (
-    FoundArtifacts,
-)
+from newton.cognition.sources.session_artifacts import FoundArtifacts
 from newton.cognition.sources.session_state import SessionState
 from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
 from newton.heart.censors import Censor

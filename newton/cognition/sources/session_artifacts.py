@@ -41,7 +41,7 @@ class ArtifactPolicy:
     @property
     def order_description(self) -> str:
         """Return a description of the ranking."""
-        return "by meaning and by its words" if self.rerank_candidates else "by meaning"
+        return "by meaning and words" if self.rerank_candidates else "by meaning"
 
 
 DEFAULT_ARTIFACT_POLICY = ArtifactPolicy()
