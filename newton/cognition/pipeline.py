@@ -315,11 +315,9 @@ def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCou
 
 def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
     """Return the `missing` entries for extra lines and tasks that do not fit."""
-    entries = {
-        "additional": extra.omitted_count and f"no room for the last {extra.omitted_count} of its lines",
-        "tasks": tasks.omitted_count and f"no room for {tasks.omitted_count} of them",
-    }
-    return {name: reason for name, reason in entries.items() if reason}
+    lines, count = extra.omitted_count, tasks.omitted_count
+    missing = {"additional": f"no room for the last {lines} of its lines"} if lines else {}
+    return missing | ({"tasks": f"no room for {count} of them"} if count else {})
 
 
 def _validate_request(request: ContextBuildRequest) -> None:

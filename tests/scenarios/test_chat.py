@@ -113,7 +113,7 @@ async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys
         "Frame: chosen for each input.",
         "Frame: debug.",
         "Frame: debug.",
-        "The last answer: frame debug (forced), because it was asked for.",
+        "The last answer: frame debug (forced), because the caller requested it.",
     ]
     assert told[4:6] == ["Frame: chosen for each input."] * 2
     assert told[6].startswith("The last answer: frame decision (")

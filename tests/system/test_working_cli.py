@@ -54,7 +54,7 @@ def test_profiles_are_listed_and_shown(home: Path) -> None:
     assert listed == ok(typed(home, "profiles", "list"))
     assert "balanced    Importance times freshness" in listed
     assert "0.5 similarity + 0.15 type_priority" in ok(typed(home, "profiles", "show", "newton"))
-    assert "half is left after 16.6 hours" in ok(typed(home, "profiles", "show", "coding"))
+    assert "half-life of 16.6 hours" in ok(typed(home, "profiles", "show", "coding"))
     assert "conversation" in ok(typed(home, "profiles", "show", "auto"))
     assert json.loads(ok(typed(home, "profiles", "show", "custom", "--json")))["expression"].startswith("importance")
 

@@ -154,13 +154,12 @@ async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | Non
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
     """Return the current state, all short forms and the sources of the memories that still exist."""
-    details = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
-    found = {one.memory_id: one for one in details}
+    memories = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for memory_id, source_id in await SQL["list_sources"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         sources[memory_id].append(source_id)
-    return {one: MemoryHistory(found[one], forms[one], tuple(sources[one])) for one in found}
+    return {f.memory_id: MemoryHistory(f, forms[f.memory_id], tuple(sources[f.memory_id])) for f in memories}
 
 
 async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:

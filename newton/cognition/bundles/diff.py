@@ -61,7 +61,7 @@ class BundleDiff:
         return not (self.settings or self.only_one or self.only_other or self.moved)
 
     def as_json(self) -> dict[str, Any]:
-        fields = asdict(self) | {"one": str(self.one), "other": str(self.other)}
+        fields: dict[str, Any] = asdict(self) | {"one": str(self.one), "other": str(self.other)}
         fields["settings"] = [setting._asdict() for setting in self.settings]
         for part in ("only_one", "only_other", "moved"):
             fields[part] = [entry | {"memory_id": str(entry["memory_id"])} for entry in fields[part]]

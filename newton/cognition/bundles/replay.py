@@ -110,7 +110,7 @@ def replay_bundle(
 
 
 def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> AssemblyResult:
-    setting = stored.trace.assembly_input
+    inputs = stored.trace.assembly_input
     focus = [found for _, found in _restore_all(stored.focus, histories)]
     candidates = [
         (candidate, found, align_features(candidate, stored.trace.features))
@@ -123,13 +123,13 @@ def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> A
             )
             for c, found, features in candidates
         ]
-        return compose(placed, setting, focus=focus)
+        return compose(placed, inputs, focus=focus)
     scored = [
-        score_from_features(_with_evidence(found, features), features, setting.profile)
+        score_from_features(_with_evidence(found, features), features, inputs.profile)
         for _, found, features in candidates
     ]
     # focus is stored oldest first, and the assembly reads it latest first
-    return assemble(scored, replace(setting, focus=focus[::-1]))
+    return assemble(scored, replace(inputs, focus=focus[::-1]))
 
 
 def _with_evidence(found: RetrievedMemory, features: tuple[float, ...]) -> RetrievedMemory:
@@ -169,11 +169,11 @@ def _format_sizes(forms: ShortForms | StoredCandidate) -> str:
 
 
 def _compare_numbers(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator[ReplayMismatch]:
-    setting, trace = stored.trace.assembly_input, stored.trace
+    inputs, trace = stored.trace.assembly_input, stored.trace
     pairs: Sequence[tuple[str, object, object]] = (
         ("tokens", stored.tokens, rebuilt.block.tokens),
-        ("budget", stored.budget, setting.budget.total),
-        ("profile", stored.profile, setting.profile.name),
+        ("budget", stored.budget, inputs.budget.total),
+        ("profile", stored.profile, inputs.profile.name),
         ("frame", stored.frame, trace.frame_choice.frame),
         *(
             (f"layer {name}", astuple(trace.layers[name]), astuple(layer))

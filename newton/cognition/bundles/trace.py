@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -176,7 +176,7 @@ def decode_candidates(
     trace: BundleTrace, memory_ids: Sequence[UUID], packed: bytes
 ) -> tuple[tuple[StoredCandidate, ...], tuple[StoredCandidate, ...]]:
     """Return the candidates, best first, and the memories in focus. Raises ValueError for damaged columns."""
-    count, rest, columns = trace.candidate_count + trace.focus_count, _decompress(packed), list[list[Any]]()
+    count, rest, columns = trace.candidate_count + trace.focus_count, _decompress(packed), list[list[float]]()
     for dtype in ("<f4",) * len(trace.features) + tuple(_COLUMNS.values()):
         column, rest = _read_column(rest, dtype, count)
         columns.append(column)
@@ -187,7 +187,7 @@ def decode_candidates(
     return tuple(stored[: trace.candidate_count]), tuple(stored[trace.candidate_count :])
 
 
-def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[Any], bytes]:
+def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[float], bytes]:
     """Return the next column and the remaining bytes."""
     size = length * np.dtype(dtype).itemsize
     if len(packed) < size:
@@ -195,11 +195,11 @@ def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[Any], byt
     return np.frombuffer(packed[:size], dtype).tolist(), packed[size:]
 
 
-def _create_stored_candidate(trace: BundleTrace, memory_id: UUID, row: Sequence[Any]) -> StoredCandidate:
-    features, rest = tuple(row[: len(trace.features)]), row[len(trace.features) :]
-    score, detail, reason, state, outcome, quarantined, *sizes = rest
+def _create_stored_candidate(trace: BundleTrace, memory_id: UUID, row: tuple[float, ...]) -> StoredCandidate:
+    width = len(trace.features)
+    detail, reason, state, outcome, quarantined, *sizes = map(int, row[width + 1 :])
     texts = trace.reasons[reason], trace.states[state], trace.outcomes[outcome]
-    return StoredCandidate(memory_id, features, score, DETAILS[detail], *texts, bool(quarantined), *sizes)
+    return StoredCandidate(memory_id, row[:width], row[width], DETAILS[detail], *texts, bool(quarantined), *sizes)
 
 
 def _pack_columns(

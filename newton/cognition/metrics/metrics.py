@@ -1,7 +1,6 @@
 """Quality metrics of contexts in a period, with targets. Pure."""
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -202,7 +201,7 @@ def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
         if turn.has_text and turn.context:
             flags = tuple(item.is_used for item in turn.context.items)
             before = used.get(turn.context.bundle_id, flags)
-            used[turn.context.bundle_id] = tuple(map(operator.or_, before, flags))
+            used[turn.context.bundle_id] = tuple(a or b for a, b in zip(before, flags, strict=True))
     items = [flag for flags in used.values() for flag in flags]
     return _mean_metric("recall precision", items, "items", target=MetricTarget(above=0.4))
 
@@ -229,8 +228,8 @@ def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
         if (context := turn.context) is None:
             continue
         before = last.get(turn.session_id)
-        was_chosen = before is not None and not before.is_frame_forced
-        wrong += context.is_frame_forced and was_chosen and before.frame != context.frame
+        if before and not before.is_frame_forced and context.is_frame_forced:
+            wrong += before.frame != context.frame
         chosen += not context.is_frame_forced
         last[turn.session_id] = context
     share = wrong / chosen if chosen else None

@@ -64,7 +64,7 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
         tx,
         agent_id=bundle.agent_id,
         after=_subtract_clock_slack(cached.built_bundle_id),
-        known=[one.memory_id for one in (*bundle.candidates, *bundle.focus)],
+        known=[memory.memory_id for memory in (*bundle.candidates, *bundle.focus)],
         session_id=bundle.session_id,
         max_rows=MAX_NEW_MEMORIES,
     )

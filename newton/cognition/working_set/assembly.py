@@ -143,4 +143,4 @@ def _arrange_items(
     if profile.order != "clustered":
         return arrange(items, profile, sort_key=lambda c: (c.scored.found.occurred_at, c.memory_id))
     by_id = {item.memory_id: item for item in items}
-    return [by_id[one] for one in cluster(list(by_id), snapshot.vectors, min_similarity=profile.alike)]
+    return [by_id[memory_id] for memory_id in cluster(list(by_id), snapshot.vectors, min_similarity=profile.alike)]
