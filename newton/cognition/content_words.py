@@ -7,10 +7,9 @@ from newton.cognition.greetings import is_small_talk
 from newton.dialogue.sentence_centrality import STOP_WORDS
 from newton.heart.statements.lemmas import lemmatize
 
-FOLLOW_UP_WORDS = 1  # an input that points back and has no more content words than this is a follow-up
+FOLLOW_UP_WORDS = 1  # maximum of content words in an input that refers back to an earlier message
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-
 _MIN_LETTERS = 3
 
 # Frequent words of inputs that carry no topic, in addition to STOP_WORDS.
@@ -23,11 +22,9 @@ taken takes tell these third those though too try understand use used where whet
 _STOPWORDS = STOP_WORDS.union(_FREQUENT_WORDS.split())
 
 # Words that refer to an earlier message.
-_POINTING_WORDS = """
+_REFERENCE_WORDS = """
 it its it's that that's this these those them they their he him his she her hers one ones there then same such
 """
-
-_POINTING_SET = frozenset(_POINTING_WORDS.split())
 
 
 @lru_cache(maxsize=64)
@@ -48,9 +45,9 @@ def is_follow_up(text: str) -> bool:
     >>> [is_follow_up(text) for text in ("Why?", "When does it leave?", "Who is Ana?", "Is the ferry late?")]
     [True, True, False, False]
     """
-    own = {_lemmatize(word) for word in _filter_content_words(text)}
-    pointing = not _POINTING_SET.isdisjoint(_split_words(text))
-    return not own or (pointing and len(own) <= FOLLOW_UP_WORDS) or is_small_talk(text)
+    words = {_lemmatize(word) for word in _filter_content_words(text)}
+    refers_back = not set(_split_words(text)).isdisjoint(_REFERENCE_WORDS.split())
+    return not words or (refers_back and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
 
 
 def _filter_content_words(text: str) -> set[str]:

@@ -1,6 +1,6 @@
 """The context pipeline: gather, select frame, budget, score, fill, render and store the bundle."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -48,7 +48,7 @@ from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 from newton.memory.representations import to_bullet
-from newton.telemetry import SpanHandle, span
+from newton.telemetry import span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class StageTimer:
-    """Milliseconds of each stage, in order of completion."""
+    """Durations of the stages in milliseconds, in order of completion."""
 
     started: float = field(default_factory=monotonic_ms)
     stages: dict[str, float] = field(default_factory=dict[str, float])
@@ -65,35 +65,30 @@ class StageTimer:
         self.stages[stage] = monotonic_ms() - self.started - sum(self.stages.values())
 
 
-class BuildNotes(NamedTuple):
-    """Missing sources and stage timings of a build."""
-
-    missing: Mapping[str, str]
-    timings_ms: Mapping[str, float]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPlan:
-    """Frame, profile and budget selected for an input, and the moment of the context."""
+    """Frame, profile and budget selected for an input, the caller's lines that fit, and the moment of the context."""
 
     now: datetime
     frame_choice: FrameChoice
     frame: Frame
     profile: Profile
     budget: ContextBudget
+    extra: ExtraSection
 
 
 class AssembledContext(NamedTuple):
-    """An assembled context before it becomes a bundle."""
+    """An assembled context before it becomes a bundle, with the unavailable sources and their reasons."""
 
     plan: ContextPlan
     assembly_input: AssemblyInput
     assembly: AssemblyResult
+    missing: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuilder:
-    """Builds contexts. All fields are constant for the life of the process, except for `cache`."""
+    """Builds contexts. Only `cache` changes during the life of the process."""
 
     db: Database
     clock: Clock
@@ -121,24 +116,24 @@ class ContextBuilder:
         _validate_request(request)
         if request.session_id:
             return (await self.build_for_session(request)).bundle
-        moment = await self.db.current_snapshot()
-        if known := self.cache.find_repeat(request, snapshot=moment, now=self.clock.now()):
-            return known
+        snapshot = await self.db.current_snapshot()
+        if repeat := self.cache.find_repeat(request, snapshot=snapshot, now=self.clock.now()):
+            return repeat
         bundle = (await self._build_in_span(request, self.create_sources())).bundle
         async with self.db.transaction(request.agent_id) as tx:
-            writer = await bundle_store.insert_bundle(tx, bundle)
+            transaction_id = await bundle_store.insert_bundle(tx, bundle)
         if not bundle.missing:  # an unavailable source may be back for the next request
-            self.cache.store_repeat(request, bundle, snapshot=moment, transaction_id=writer)
+            self.cache.store_repeat(request, bundle, snapshot=snapshot, transaction_id=transaction_id)
         return bundle
 
     async def build_for_session(
         self, request: ContextBuildRequest, sources: ContextSources | None = None
     ) -> CachedContext:
-        """Build and store a context; return it with the data it was built from."""
-        current = await self._build_in_span(request, sources or self.create_sources())
+        """Build and store a context. Return it with the data from which it was built."""
+        built = await self._build_in_span(request, sources or self.create_sources())
         async with self.db.transaction(request.agent_id) as tx:
-            await bundle_store.insert_bundle(tx, current.bundle)
-        return current
+            await bundle_store.insert_bundle(tx, built.bundle)
+        return built
 
     def create_sources(self) -> ContextSources:
         return ContextSources(
@@ -151,26 +146,28 @@ class ContextBuilder:
         )
 
     async def _build_in_span(self, request: ContextBuildRequest, sources: ContextSources) -> CachedContext:
-        with span("context") as noting:
-            return _annotate_span(noting, await self._run_stages(request, sources))
+        with span("context") as recorder:
+            built = await self._run_stages(request, sources)
+            bundle, frame = built.bundle, built.bundle.frame_choice.frame
+            recorder.set_attributes(bundle_id=str(bundle.bundle_id), frame=frame, tokens=bundle.tokens)
+            recorder.set_attributes(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
+            return built
 
     async def _run_stages(self, request: ContextBuildRequest, sources: ContextSources) -> CachedContext:
-        laps, now = StageTimer(), request.as_of or self.clock.now()
+        timer, now = StageTimer(), request.as_of or self.clock.now()
         gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
-        laps.end_stage("recall")
+        timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
-        choice = self.choose_frame(request, vector, previous_frame=gathered.session_data.session_state.frame)
+        choice = self.choose_frame(request, vector, previous_frame=gathered.session_state.frame)
         plan = self._create_plan(request, await self._break_tie(request, choice), now, gathered)
-        at_hand = collect_candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
-        added = self._fit_extra_lines(request, plan.budget)
-        setting = self._create_assembly_input(request, gathered, plan, at_hand, added)
-        score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=at_hand.signals)
-        made = AssembledContext(plan, setting, assemble([score(f) for f in at_hand.memories], setting))
-        laps.end_stage("think")
-        notes = BuildNotes(
-            {**gathered.missing, **describe_omitted_lines(added), **describe_omitted_tasks(setting.tasks)}, laps.stages
-        )
-        bundle = self._create_bundle(request, made, at_hand, notes)
+        candidate_set = collect_candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
+        inputs = self._create_assembly_input(request, gathered, plan, candidate_set)
+        score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
+        assembly = assemble([score(f) for f in candidate_set.memories], inputs)
+        timer.end_stage("think")
+        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks)}
+        assembled = AssembledContext(plan, inputs, assembly, missing)
+        bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
         return CachedContext(
             bundle=bundle,
             built_bundle_id=bundle.bundle_id,
@@ -181,41 +178,39 @@ class ContextBuilder:
         )
 
     def _find_widest_reach(self, request: ContextBuildRequest) -> GatherOptions:
-        """Return the widest gather options of all profiles in question: the profile is selected after the search."""
-        names = [request.profile] if request.profile else sorted({f.profile for f in self._candidate_frames(request)})
-        named = [get_profile(self.profiles, name) for name in names]
-        chosen = {one for profile in named for one in (profile.by_frame.values() if profile.by_frame else ())}
-        chosen |= {profile.otherwise for profile in named if profile.by_frame}
-        return merge_gather_options(one.reach for one in (*named, *(self.profiles[name] for name in chosen)))
-
-    def _candidate_frames(self, request: ContextBuildRequest) -> Iterable[Frame]:
-        return [get_frame(self.frames, request.frame)] if request.frame else self.frames.values()
-
-    def _fit_extra_lines(self, request: ContextBuildRequest, budget: ContextBudget) -> ExtraSection:
-        most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
-        return fit_extra_lines(
-            render_extra_lines(request.additional or "", count_tokens=self.count_tokens), max_tokens=most
-        )
+        """Return the widest gather options of all possible profiles: the profile is selected after the search."""
+        frames = [get_frame(self.frames, request.frame)] if request.frame else self.frames.values()
+        names = [request.profile] if request.profile else sorted({frame.profile for frame in frames})
+        profiles = [get_profile(self.profiles, name) for name in names]
+        delegates = {n for p in profiles if p.by_frame for n in (*p.by_frame.values(), p.otherwise)}
+        return merge_gather_options(p.reach for p in (*profiles, *(self.profiles[name] for name in delegates)))
 
     def _create_plan(
         self, request: ContextBuildRequest, frame_choice: FrameChoice, now: datetime, gathered: GatheredSources
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
-        added = sum(
-            block.tokens for block in render_extra_lines(request.additional or "", count_tokens=self.count_tokens)
-        )
+        extra_lines = render_extra_lines(request.additional or "", count_tokens=self.count_tokens)
+        extra_tokens, extra_header = sum(line.tokens for line in extra_lines), self.header_tokens["additional"]
         budget = allocate_budget(
             request.tokens,
             shares=frame.budget.shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
-            extra_tokens=added and added + self.header_tokens["additional"],
+            extra_tokens=extra_tokens and extra_tokens + extra_header,
         )
-        most = self._create_artifact_selector(gathered).reserve_tokens(gathered.artifacts.found, request.sent_messages)
-        budget = reserve_session_artifacts(budget, most)
-        return ContextPlan(now=now, frame_choice=frame_choice, frame=frame, profile=profile, budget=budget)
+        selector = self._create_artifact_selector(gathered)
+        return ContextPlan(
+            now=now,
+            frame_choice=frame_choice,
+            frame=frame,
+            profile=profile,
+            budget=reserve_session_artifacts(
+                budget, selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
+            ),
+            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
+        )
 
     def _create_artifact_selector(self, gathered: GatheredSources) -> ArtifactSelector:
         return ArtifactSelector(policy=self.artifact_policy, line_ranges=gathered.artifacts.line_ranges)
@@ -231,58 +226,49 @@ class ContextBuilder:
         )
 
     async def _break_tie(self, request: ContextBuildRequest, choice: FrameChoice) -> FrameChoice:
-        """Ask a model about an unsure choice, if one is configured. A timeout keeps the choice."""
+        """Ask a model about an unsure choice, if one is configured. After a timeout the choice is unchanged."""
         if self.tiebreak is None or not choice.unsure:
             return choice
-        close = [self.frames[name] for name in choice.top_frames]
+        frames = [self.frames[name] for name in choice.top_frames]
         try:
-            name = await with_timeout(self.tiebreak(request.input, close), seconds=self.source_timeout_seconds)
+            name = await with_timeout(self.tiebreak(request.input, frames), seconds=self.source_timeout_seconds)
         except TimeoutError:
             return choice
         return selection.apply_tiebreak(choice, name or "")
 
     def _create_assembly_input(
-        self,
-        request: ContextBuildRequest,
-        gathered: GatheredSources,
-        plan: ContextPlan,
-        candidate_set: CandidateSet,
-        extra: ExtraSection,
+        self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
     ) -> AssemblyInput:
-        most, headers = plan.budget.layers, self.header_tokens
-        situation, standing = gathered.session_state, gathered.always_on
-        found = {f.memory_id for f in candidate_set.memories}
+        layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
+        session_state, always_on = gathered.session_state, gathered.always_on
+        note = session_state.calibration_note
+        found_ids = {f.memory_id for f in candidate_set.memories}
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
-            identity=select_identity_lines(standing.identity, max_tokens=compute_identity_tokens(most, headers)),
-            min_evidence=plan.frame.floor,
+            identity=select_identity_lines(always_on.identity, max_tokens=compute_identity_tokens(layers, headers)),
+            min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
             frame_section=render_frame_section(
-                plan.frame.name,
-                plan.frame.questions,
-                plan.frame.censors,
-                count_tokens=self.count_tokens,
-                max_tokens=most["frame"],
+                frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
             ),
             censor_lines=select_censor_lines(
-                standing.censors, domains=plan.frame.domains, max_tokens=most["censors"] - headers["censors"]
+                always_on.censors, domains=frame.domains, max_tokens=layers["censors"] - headers["censors"]
             ),
-            focus=situation.focus,
-            open_decisions=[one for one in situation.open_decisions if one.memory_id not in found],
-            calibration_note=situation.calibration_note
-            and TextBlock(f"{situation.calibration_note.text}\n", situation.calibration_note.tokens),
-            extra=extra.blocks,
+            focus=session_state.focus,
+            open_decisions=[found for found in session_state.open_decisions if found.memory_id not in found_ids],
+            calibration_note=note and TextBlock(f"{note.text}\n", note.tokens),
+            extra=plan.extra.blocks,
             triggered=candidate_set.triggered,
             unranked=candidate_set.unranked,
             sent_messages=request.sent_messages,
             header_tokens=headers,
-            day_tokens=count_day_tokens(self.count_tokens),
+            day_tokens=count_day_tokens(count_tokens),
             artifact_selector=self._create_artifact_selector(gathered),
             time_ranges=candidate_set.time_ranges,
-            empty_range_note=_render_empty_range_note(candidate_set, self.count_tokens),
-            tasks=build_task_section(gathered.session_data.task_stack, most, headers, count_tokens=self.count_tokens),
+            empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
+            tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
         )
 
     def _create_bundle(
@@ -290,9 +276,10 @@ class ContextBuilder:
         request: ContextBuildRequest,
         assembled: AssembledContext,
         candidate_set: CandidateSet,
-        notes: BuildNotes,
+        *,
+        timings_ms: Mapping[str, float],
     ) -> Bundle:
-        plan, page = assembled.plan, assembled.assembly.block
+        plan, assembly = assembled.plan, assembled.assembly
         return Bundle(
             bundle_id=new_id(),
             agent_id=request.agent_id,
@@ -300,59 +287,48 @@ class ContextBuilder:
             created_at=self.clock.now(),
             as_of=request.as_of,
             input=request.input,
-            identity=assembled.assembly.identity,
-            text=page.text,
-            tokens=page.tokens,
+            identity=assembly.identity,
+            text=assembly.block.text,
+            tokens=assembly.block.tokens,
             budget=plan.budget.total,
             frame_choice=plan.frame_choice,
             frame_edition=plan.frame.version_hash,
             profile=plan.profile,
             assembly_input=assembled.assembly_input,
-            layers=assembled.assembly.layers,
-            candidates=assembled.assembly.candidates,
-            focus=assembled.assembly.focus,
+            layers=assembly.layers,
+            candidates=assembly.candidates,
+            focus=assembly.focus,
             recent_ids=candidate_set.recent_ids,
             filters=request.filters,
-            missing=notes.missing,
-            timings_ms=notes.timings_ms,
+            missing=assembled.missing,
+            timings_ms=timings_ms,
         )
 
 
 def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
     if not candidate_set.is_range_empty:
         return None
-    said = to_bullet(
-        f"Nothing in memory is of the time asked for ({', '.join(span.phrase for span in candidate_set.time_ranges)})."
-    )
-    return TextBlock(said, count_tokens(said))
+    phrases = ", ".join(span.phrase for span in candidate_set.time_ranges)
+    line = to_bullet(f"Memory has nothing from the requested time ({phrases}).")
+    return TextBlock(line, count_tokens(line))
 
 
-def describe_omitted_lines(extra: ExtraSection) -> Mapping[str, str]:
-    """Return the `missing` entry for extra lines left out."""
-    return {"additional": f"no room for the last {extra.omitted_count} of its lines"} if extra.omitted_count else {}
-
-
-def describe_omitted_tasks(tasks: TaskSection) -> Mapping[str, str]:
-    """Return the `missing` entry for tasks left out."""
-    return {"tasks": f"no room for {tasks.omitted_count} of them"} if tasks.omitted_count else {}
-
-
-def _annotate_span(recorder: SpanHandle, built: CachedContext) -> CachedContext:
-    """Set the trace attributes of a build."""
-    bundle = built.bundle
-    recorder.set_attributes(bundle_id=str(bundle.bundle_id), frame=bundle.frame_choice.frame, tokens=bundle.tokens)
-    recorder.set_attributes(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
-    return built
+def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
+    """Return the `missing` entries for extra lines and tasks that do not fit."""
+    lines, count = extra.omitted_count, tasks.omitted_count
+    missing = {"additional": f"no room for the last {lines} of its lines"} if lines else {}
+    return missing | ({"tasks": f"no room for {count} of them"} if count else {})
 
 
 def _validate_request(request: ContextBuildRequest) -> None:
-    if request.tokens < 1:
-        raise InputError(f"A budget of {request.tokens} tokens holds nothing.", hint="Give 1 or more.")
+    if not 1 <= request.tokens <= MAX_CONTEXT_TOKENS:
+        raise InputError(
+            f"A context of {request.tokens:,} tokens is not possible.",
+            hint=f"Give a budget from 1 to {MAX_CONTEXT_TOKENS:,} tokens.",
+        )
     since, until = request.filters.since, request.filters.until
     if since and until and since >= until:
         raise InputError(
-            f"Nothing is both from {since:%Y-%m-%d %H:%M} on and before {until:%Y-%m-%d %H:%M}.",
-            hint="Give a since that is earlier than the until.",
+            f"The time range from {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} is empty.",
+            hint="Give a `since` that is earlier than `until`.",
         )
-    if request.tokens > MAX_CONTEXT_TOKENS:
-        raise InputError(f"No model reads {request.tokens:,} tokens.", hint=f"Give at most {MAX_CONTEXT_TOKENS:,}.")

@@ -16,8 +16,8 @@ class ContextFilters:
     """Filters for the memories of a context; empty filters allow all. Identity, censors and frame are not filtered.
 
     `since` (inclusive) and `until` (exclusive) apply to the time of events and messages. Entities, relations and
-    procedures are timeless, but a relation known only from later facts is excluded by `until`. Type filters apply to
-    their own kind.
+    procedures have no time, but `until` excludes a relation that is known only from later facts. `event_types` applies
+    to events only, `entity_types` to entities only.
     """
 
     since: datetime | None = None
@@ -29,36 +29,35 @@ class ContextFilters:
 
     @property
     def time_ranges(self) -> tuple[TimeRange, ...]:
-        """Return the filtered time range, as the default for an input that names none."""
-        if self.since is None and self.until is None:
-            return ()
+        """Return the time range of the filters, the default for an input that names no time."""
         ends = {"since": self.since, "until": self.until}
-        return (
-            TimeRange(" ".join(f"{name} {at:%Y-%m-%d}" for name, at in ends.items() if at), self.since, self.until),
-        )
+        phrase = " ".join(f"{name} {at:%Y-%m-%d}" for name, at in ends.items() if at)
+        return (TimeRange(phrase, self.since, self.until),) if phrase else ()
 
     def allows_kind(self, kind: Kind) -> bool:
         return not self.kinds or kind in self.kinds
 
     def allows(self, found: RetrievedMemory) -> bool:
-        """Return True when a message or decision passes the filters. Both have no type."""
-        late = self.since is None or found.occurred_at >= self.since
-        early = self.until is None or found.occurred_at < self.until
-        return late and early and self.allows_kind(found.kind) and found.memory_id not in self.exclude
+        """Return True when a message or decision passes the filters. Neither kind has types to filter by."""
+        is_from_since = self.since is None or found.occurred_at >= self.since
+        is_before_until = self.until is None or found.occurred_at < self.until
+        is_allowed = self.allows_kind(found.kind) and found.memory_id not in self.exclude
+        return is_from_since and is_before_until and is_allowed
 
     def find_unmatched(self, kinds: Set[str]) -> dict[str, list[str]]:
-        """Return the filters and values that matched nothing, given the `kinds` that passed."""
-        given = {name: [value] if isinstance(value, str) else value for name, value in self.as_json().items()}
+        """Return the filters that matched nothing, with their values. `kinds` are the kinds of the candidates."""
+        values = {name: [value] if isinstance(value, str) else value for name, value in self.as_json().items()}
         if not kinds:
-            return given
-        left = {"kinds": [kind for kind in given.get("kinds", ()) if kind not in kinds]}
-        left |= {name: given[name] for name, kind in KIND_BY_TYPE_FILTER.items() if name in given and kind not in kinds}
-        left |= {name: given.get(name, []) if kinds <= TIMELESS_KINDS else [] for name in ("since", "until")}
-        return {name: values for name, values in left.items() if values}
+            return values
+        unmatched = {"kinds": [kind for kind in values.pop("kinds", ()) if kind not in kinds]}
+        unmatched |= {name: values.get(name, []) for name, kind in KIND_BY_TYPE_FILTER.items() if kind not in kinds}
+        if kinds <= TIMELESS_KINDS:
+            unmatched |= {name: values.get(name, []) for name in ("since", "until")}
+        return {name: listed for name, listed in unmatched.items() if listed}
 
     def as_json(self) -> dict[str, Any]:
         """Return the filters that are set."""
-        given = {
+        filters = {
             "since": self.since and self.since.isoformat(),
             "until": self.until and self.until.isoformat(),
             "kinds": sorted(self.kinds),
@@ -66,7 +65,7 @@ class ContextFilters:
             "entity_types": sorted(self.entity_types),
             "exclude": sorted(map(str, self.exclude)),
         }
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in filters.items() if value}
 
 
 NO_FILTERS = ContextFilters()
@@ -74,9 +73,9 @@ NO_FILTERS = ContextFilters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessages:
-    """Messages of a session that are sent as conversation: all from `first_position` on without `unsent_positions`.
+    """The messages of a session that are sent to the model: all from `first_position` on except `unsent_positions`.
 
-    `inherited_ranges` are (session, first, last) ranges of parent sessions that a branch includes.
+    `inherited_ranges` are the (session, first, last) ranges of parent sessions that a branch includes.
     """
 
     session_id: UUID
@@ -85,15 +84,13 @@ class SentMessages:
     inherited_ranges: Sequence[tuple[UUID, int, int]] = ()
 
     def contains(self, found: RetrievedMemory) -> bool:
-        if found.position is None or not self._is_own_position(found.thread_id, found.position):
+        if (position := found.position) is None:
             return False
-        return self.covers(found.position, found.position)
-
-    def _is_own_position(self, thread_id: UUID | None, position: int) -> bool:
-        inherited = any(
-            thread_id == other and first <= position <= last for other, first, last in self.inherited_ranges
+        ranges = (
+            range(first, last + 1) for session, first, last in self.inherited_ranges if found.thread_id == session
         )
-        return thread_id == self.session_id or inherited
+        is_in_session = found.thread_id == self.session_id or any(position in inherited for inherited in ranges)
+        return is_in_session and self.covers(position, position)
 
     def covers(self, first: int, last: int) -> bool:
         """Return True when all messages from `first` to `last` are sent."""
@@ -104,8 +101,8 @@ class SentMessages:
 class ContextBuildRequest:
     """A request for a context of at most `tokens` for one input.
 
-    `frame` and `profile` override the selection. `adaptive_budget` gives a plain input fewer tokens. `as_of` rebuilds
-    the context for a past moment. `additional` are lines of the caller, in at most half of the budget.
+    `frame` and `profile` override the selection. `adaptive_budget` gives a simple input fewer tokens. `as_of` builds
+    the context of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
     `input_memory_id` is the memory of the input itself, which is excluded from the search.
     """
 
@@ -124,9 +121,5 @@ class ContextBuildRequest:
 
 
 TIMELESS_KINDS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", "censor"})
-
-
-KIND_BY_TYPE_FILTER: Mapping[str, Kind] = {
-    "event_types": "event",
-    "entity_types": "entity",
-}  # filters that apply to one kind
+# Filters that apply to one kind only.
+KIND_BY_TYPE_FILTER: Mapping[str, Kind] = {"event_types": "event", "entity_types": "entity"}

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
-from newton.cognition.sources.signals import select_event_types
+from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT
 from newton.db.pool import Tx
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
@@ -64,7 +64,7 @@ async def test_types_that_may_help_come_first_here_and_elsewhere(tx: Tx) -> None
     for each in (here, other):
         await happen(tx, each, "error", "file_read", "file_write", "file_read", "search")
     around = EventQuery(
-        agent_id=ANA, session_id=here, max_events=3, max_sessions=1, preferred_types=select_event_types("question")
+        agent_id=ANA, session_id=here, max_events=3, max_sessions=1, preferred_types=EVENT_TYPES_BY_INTENT["question"]
     )
     found = await find_recent(tx, around)
     assert said(list(found.current_session)) == [

@@ -79,7 +79,7 @@ async def test_each_session_has_its_own_set_and_an_old_one_lapses(tx: Tx) -> Non
     assert await at_hand(tx, mine) == {}
     assert len(await at_hand(tx, other)) == 2
     await working_set_store.expire_working_sets(tx, agent_id=ANA, before=NOON + 6 * HOUR)
-    with pytest.raises(NotFoundError, match="No session has anything at hand"):
+    with pytest.raises(NotFoundError, match="No session has a working memory"):
         await working_set_store.find_last_session(tx, agent_id=ANA)
 
 

@@ -113,7 +113,7 @@ async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothin
     whole = await mind.context(
         QUESTION, session_id=session_id, sent_messages=SentMessages(session_id=session_id, first_position=0)
     )
-    assert {c.reason for c in artifacts(whole)} == {"in view: the conversation itself is sent"}
+    assert {c.reason for c in artifacts(whole)} == {"the message itself is sent to the model"}
     assert LAYER not in whole.layers
     assert artifacts(await mind.context("And so?", session_id=session_id)) == []
     assert artifacts(await mind.context(QUESTION)) == [], "outside of its session it is not found"
@@ -181,7 +181,7 @@ async def test_the_web_is_asked_for_what_is_of_these_days_and_its_words_stay_in_
             answer = heard[-1]
             assert isinstance(answer, TurnResult)
             if said == text:
-                assert answer.context.reason == "the input asks for what is of these days"
+                assert answer.context.reason == "the input asks for current events"
                 shown = "- [2026-11-21 12:00] from the web (https://harbour.example/a): Harbour (2026-11-20) The ferry"
                 assert shown in answer.bundle.text
         assert len(there.asked) == 1, "neither what asks for nothing new, nor what is asked outside of a session"

@@ -101,7 +101,7 @@ async def test_context_says_whether_the_context_stood_and_why(
         await conversation(mind, partner, "/frame question", *said).run()
     shown = capsys.readouterr().out
     assert "\nbuilt: the session has no context yet\n" in shown
-    assert "\nstood: the input leans on what was said before\n" in shown
+    assert "\nstood: the input is a follow-up\n" in shown
 
 
 async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys
         "Frame: chosen for each input.",
         "Frame: debug.",
         "Frame: debug.",
-        "The last answer: frame debug (forced), because it was asked for.",
+        "The last answer: frame debug (forced), because the caller requested it.",
     ]
     assert told[4:6] == ["Frame: chosen for each input."] * 2
     assert told[6].startswith("The last answer: frame decision (")

@@ -42,7 +42,7 @@ async def test_a_model_breaks_a_tie_among_the_close_frames(mind: Mind) -> None:
     model = ScriptedChat('{"frame": "creative"}')
     choice = (await built(asking(mind, model), mind, UNCLEAR)).frame_choice
     assert (choice.frame, choice.unsure) == ("creative", False)
-    assert choice.reason == "a model took it out of conversation, creative, debug"
+    assert choice.reason == "a model chose it from conversation, creative, debug"
     ((asked,),) = model.received
     assert "- creative: New ideas" in asked.text
     assert "zzz ‹input›" in asked.text

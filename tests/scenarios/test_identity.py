@@ -42,7 +42,7 @@ async def test_it_stands_first_in_every_context_and_is_not_repeated_as_a_memory(
         assert bundle.text.count("etric units") == 1
         assert token_counter.count(bundle.text) == bundle.tokens
     assert {c.reason for c in (await mind.context("Answers in metric units or not?")).rejected_candidates} >= {
-        "stands in the identity"
+        "already in the identity"
     }
 
 
@@ -56,7 +56,7 @@ async def test_what_was_wanted_once_and_was_replaced_is_not_said_again(mind: Min
     await own.remove(str(french.tenet_id))
     bundle = await mind.context("From now on, what language?")
     assert "French" not in bundle.text
-    assert {c.reason for c in bundle.rejected_candidates} >= {"stood in the identity, and holds no more"}
+    assert {c.reason for c in bundle.rejected_candidates} >= {"repeats a removed line of the identity"}
 
 
 async def test_lines_beyond_the_budget_are_left_out_whole_and_the_bundle_says_so(mind: Mind) -> None:

@@ -23,7 +23,7 @@ async def test_a_turn_gets_what_is_near_and_a_budget_that_is_given_is_filled(min
     assert NEAR in shown(needed)
     assert not {FAR, ONLY_ASKS} & shown(needed)
     why = {c.text: c.reason for c in needed.rejected_candidates}
-    assert (why[FAR], why[ONLY_ASKS]) == ("too far from the input", "only asks")
+    assert (why[FAR], why[ONLY_ASKS]) == ("too far from the input", "only a question")
 
 
 async def test_a_line_that_says_something_before_it_asks_is_not_one_that_only_asks(mind: Mind) -> None:

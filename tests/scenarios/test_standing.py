@@ -92,7 +92,7 @@ async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(tal
     assert FERRY in talk.told
     assert first.reason == "the session has no context yet"
     assert second.reason.startswith("it covers the input (0.")
-    assert third.reason == "the input leans on what was said before"
+    assert third.reason == "the input is a follow-up"
 
 
 async def test_each_turn_is_stored_with_how_its_context_came_about(talk: Talk) -> None:
@@ -109,14 +109,14 @@ async def test_what_the_context_does_not_cover_has_it_made_anew(talk: Talk) -> N
     await talk.given(ASKED)
     given = await talk.given(ELSE)
     assert given.method == "built"
-    assert given.reason.startswith("nothing in it is close to the input (0.")
+    assert given.reason.startswith("no item is close to the input (cosine 0.")
 
 
 async def test_another_frame_has_it_made_anew(talk: Talk) -> None:
     # S002-14
     await talk.given(ASKED)
     given = await talk.given(AGAIN, frame="debug")
-    assert (given.method, given.reason) == ("built", "the frame is debug now, not question")
+    assert (given.method, given.reason) == ("built", "the frame changed from question to debug")
     assert "## Current Approach: debug" in talk.told
 
 
@@ -124,19 +124,19 @@ async def test_a_decision_point_has_it_made_anew(talk: Talk) -> None:
     # S002-14: pre-action context for that decision
     await talk.given("Should we take the ferry Artemis at nine?", frame="decision")
     given = await talk.given("Should we take the ferry Artemis in the morning?", frame="decision")
-    assert (given.method, given.reason) == ("built", "a choice is to be made")
+    assert (given.method, given.reason) == ("built", "the input asks for a choice")
     assert (await talk.given("At nine, the ferry Artemis?", frame="decision")).method == "stood"
 
 
 CHANGES: dict[str, tuple[Callable[[Mind, UUID], Awaitable[object]], str]] = {
     "superseded": (
         lambda mind, fact: curation(mind).supersede(str(fact), "The ferry Artemis leaves the harbour at ten."),
-        "not so any more: a fact is superseded",
+        "stale: a fact is superseded",
     ),
-    "retracted": (lambda mind, fact: curation(mind).retract(str(fact)), "not so any more: a fact is proven wrong"),
+    "retracted": (lambda mind, fact: curation(mind).retract(str(fact)), "stale: a fact is proven wrong"),
     "forgotten": (
         lambda mind, fact: curation(mind).forget([str(fact)], include_derived=False, reason="a test"),
-        "the session was given its last context elsewhere",
+        "another process built the latest context of the session",
     ),
 }
 
@@ -158,7 +158,7 @@ async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
     await talk.given(ASKED)
     await talk.mind.censors.add(CensorRule(trigger="sail at night", reason="the rocks"))
     given = await talk.given(AGAIN)
-    assert (given.method, given.reason) == ("built", "not so any more: the censors changed")
+    assert (given.method, given.reason) == ("built", "stale: the censors changed")
     assert "**WARN:** sail at night" in talk.told
     assert (await talk.given(AGAIN)).method == "stood"
     (censor,) = await talk.mind.censors.list_censors()
@@ -180,7 +180,7 @@ async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
     )
     await bearing.add("boundary", "Never sail at night")
     given = await talk.given(AGAIN)
-    assert (given.method, given.reason) == ("built", "not so any more: the identity changed")
+    assert (given.method, given.reason) == ("built", "stale: the identity changed")
     assert "- Never sail at night" in talk.told
     assert (await talk.given(AGAIN)).method == "stood"
 
@@ -192,7 +192,7 @@ async def test_a_decision_that_is_recorded_meanwhile_is_stated(talk: Talk) -> No
             tx, choice("Paint the pier green"), ctx=teller(talk.mind.agent_id, count_tokens=token_counter.count)
         )
     given = await talk.given(AGAIN)
-    assert (given.method, given.reason) == ("built", "not so any more: what is being decided changed")
+    assert (given.method, given.reason) == ("built", "stale: the open decisions changed")
     assert "Paint the pier green" in talk.told
 
 
@@ -204,7 +204,7 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
     )
     second = await talk.given(AGAIN)
     assert (second.method, await bundles(talk.mind)) == ("updated", 2)
-    assert second.reason.endswith("and 1 more belong beside it")
+    assert second.reason.endswith("1 to be added")
     assert "an hour later" in talk.told and "Rex" not in talk.told
     update = second.bundle.update
     assert update is not None
@@ -279,7 +279,7 @@ async def test_a_context_that_cannot_be_made_small_enough_is_made_anew(talk: Tal
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=12))
     given = await talk.given(AGAIN)
     assert given.method == "built"
-    assert given.reason == "what always stands in it costs more than the 12 tokens that are left for it"
+    assert given.reason == "its fixed sections exceed the budget of 12 tokens"
     assert given.bundle.tokens <= 12
 
 
@@ -304,7 +304,7 @@ async def test_a_session_that_went_on_elsewhere_is_made_anew_here(talk: Talk) ->
     await talk.given(ASKED)
     other = replace(talk, turns=talk.mind.turns(talk.model))
     assert (await other.given(AGAIN)).reason == "the session has no context yet"
-    assert (await talk.given(AGAIN)).reason == "the session was given its last context elsewhere"
+    assert (await talk.given(AGAIN)).reason == "another process built the latest context of the session"
     assert (await talk.given(AGAIN)).method == "stood"
 
 

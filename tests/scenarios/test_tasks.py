@@ -163,7 +163,7 @@ async def test_a_context_does_not_stand_when_the_tasks_have_changed(mind: Mind) 
     assert (await refreshing.get_for_turn(request)).method == "stood"
     await acts.push("Find the harbour")
     given = await refreshing.get_for_turn(request)
-    assert (given.method, given.reason) == ("built", "not so any more: the tasks changed")
+    assert (given.method, given.reason) == ("built", "stale: the tasks changed")
     assert section(given.bundle)[-1] == "- Now: Find the harbour"
 
 

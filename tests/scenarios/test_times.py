@@ -89,7 +89,7 @@ async def test_what_is_of_the_time_asked_for_comes_first_and_says_why(lived: Min
         assert (happened[:2], happened.count(1)) == ([1, 1], 2), profile
     account = await hindsight(lived).explain("latest")
     assert [span.phrase for span in account.stored.trace.assembly_input.time_ranges] == ["yesterday"]
-    assert {item.timely_reason for item in account.items if item.rank in (1, 2)} == {"of the time asked for: yesterday"}
+    assert {item.timely_reason for item in account.items if item.rank in (1, 2)} == {"in the requested time: yesterday"}
     assert account.items[-1].timely_reason is None
     assert (await hindsight(lived).replay("latest")).identical
 
@@ -162,7 +162,7 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
         assert not isinstance(answer, str)
         assert answer.text == "Nothing is known of that time (in 1999)."
         assert answer.bundle.as_json()["times"] == {"asked": ["in 1999"], "blank": True}
-        assert "Nothing in memory is of the time asked for (in 1999)." in answer.bundle.text
+        assert "Memory has nothing from the requested time (in 1999)." in answer.bundle.text
         await mind.settle()
         mind.clock.advance(timedelta(minutes=5))
     assert (await hindsight(mind).replay("latest")).identical
@@ -187,7 +187,7 @@ async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> No
     )
     left = await mind.context("And what was it?", filters=week)
     assert sorted(ages(left, "decisions")) == [8, 9], "the words and the filters ask for the same"
-    with pytest.raises(InputError, match="both from"):
+    with pytest.raises(InputError, match="is empty"):
         await mind.context("x", filters=replace(week, since=NOON))
 
 

@@ -149,8 +149,8 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
     [
         (["ask", ""], "The question is empty"),
         (["ask", "hi", "--frame", "debgu"], "Did you mean 'debug'?"),
-        (["context", "hi", "--tokens", "0"], "holds nothing"),
-        (["context", "hi", "--tokens=-1"], "holds nothing"),
+        (["context", "hi", "--tokens", "0"], "is not possible"),
+        (["context", "hi", "--tokens=-1"], "is not possible"),
         (["context", "hi", "--tokens", "many"], "--tokens"),
         (["context", "hi", "--profile", "newtn"], "Did you mean 'newton'?"),
         (["remember", " "], "The text is empty"),

@@ -36,7 +36,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
         (["working-memory", "--agent", "early", "--max-tokens", "0"], "A limit of 0 tokens is not possible"),
         (["working-memory", "--agent", "early", "--decay-hours", "0"], "Give a number above 0"),
         (["working-memory", "--session", "nowhere"], "There is no session 'nowhere'"),
-        (["working-memory", "--agent", "nobody"], "No session has anything at hand"),
+        (["working-memory", "--agent", "nobody"], "No session has a working memory"),
         (["working-memory", "--agent", "early", "--why", "--stats"], "two questions"),
         (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
         (["profiles", "fit"], "Chat more with a model"),
@@ -54,7 +54,7 @@ def test_profiles_are_listed_and_shown(home: Path) -> None:
     assert listed == ok(typed(home, "profiles", "list"))
     assert "balanced    Importance times freshness" in listed
     assert "0.5 similarity + 0.15 type_priority" in ok(typed(home, "profiles", "show", "newton"))
-    assert "half is left after 16.6 hours" in ok(typed(home, "profiles", "show", "coding"))
+    assert "half-life of 16.6 hours" in ok(typed(home, "profiles", "show", "coding"))
     assert "conversation" in ok(typed(home, "profiles", "show", "auto"))
     assert json.loads(ok(typed(home, "profiles", "show", "custom", "--json")))["expression"].startswith("importance")
 

@@ -88,11 +88,11 @@ def test_each_candidate_has_its_place_or_the_reason_why_it_is_out() -> None:
         "- [2026-11-20] Ana: thing 3",
     ]
     assert reasons(shown) == {
-        1: "fits its layer: number 1 of the session, by meaning and by its words",
-        4: "fits its layer: number 2 of the session, by meaning and by its words",
-        3: "fits its layer: number 3 of the session, by meaning and by its words",
-        5: "behind the best 3 of the session, by meaning and by its words",
-        2: "too far from the input: 0.20, not 0.25",
+        1: "fits its layer: number 1 of the session, by meaning and words",
+        4: "fits its layer: number 2 of the session, by meaning and words",
+        3: "fits its layer: number 3 of the session, by meaning and words",
+        5: "not among the best 3 of the session, by meaning and words",
+        2: "too far from the input: 0.20, minimum 0.25",
     }
 
 
@@ -126,14 +126,14 @@ def test_what_the_conversation_in_view_holds_wholly_is_left_out() -> None:
         shown = told(
             [artifact(1)], view=SentMessages(session_id=SESSION, first_position=first, unsent_positions=unsent)
         )
-        assert ("in view" in reasons(shown)[1]) is out
+        assert ("sent to the model" in reasons(shown)[1]) is out
 
 
 def test_what_a_line_of_the_context_tells_already_is_not_told_again_and_another_takes_its_place() -> None:
     said = line(9, "So: the kettle is blue, we think.")
     others = [artifact(n, cosine=0.4, said=f"thing {n}") for n in range(2, 5)]
     shown = told([artifact(1, cosine=0.9), *others, said])
-    assert reasons(shown)[1] == "stands in a line that is in the context"
+    assert reasons(shown)[1] == "repeats a message of the context"
     assert shown.block.text.count("thing") == 3
 
 
@@ -144,8 +144,8 @@ def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> 
     large = artifact(4, cosine=0.5, said="the ferry waits at the northern pier " * 10)
     shown = told([*small, large, *lines])
     assert large.summary_tokens > sum(one.summary_tokens for one in small)
-    assert {reasons(shown)[n] for n in (1, 2, 3)} == {"stands in a line that is in the context"}
-    assert reasons(shown)[4] == "fits its layer: number 1 of the session, by meaning and by its words"
+    assert {reasons(shown)[n] for n in (1, 2, 3)} == {"repeats a message of the context"}
+    assert reasons(shown)[4] == "fits its layer: number 1 of the session, by meaning and words"
     assert shown.layers[SESSION_LAYER].used <= shown.layers[SESSION_LAYER].budget == 800
 
 
@@ -207,5 +207,5 @@ def test_one_that_is_too_large_for_what_is_left_makes_way_for_smaller_ones() -> 
     large, small = artifact(1, cosine=0.9, said="a very long account " * 60), artifact(2, cosine=0.5)
     assert reasons(told([large, small], selecting=ArtifactPolicy(max_tokens=60))) == {
         1: "no room left",
-        2: "fits its layer: number 1 of the session, by meaning and by its words",
+        2: "fits its layer: number 1 of the session, by meaning and words",
     }

@@ -193,7 +193,7 @@ def test_what_says_nothing_is_said_to_be_unsure() -> None:
     choice = choose_frame(FRAMES, "zzz", vector=None, classifier=None, session_frame=None)
     assert (choice.frame, choice.unsure) == ("conversation", True)
     assert choice.confidence < MIN_CONFIDENCE
-    assert choice.reason.startswith("nothing speaks clearly enough")
+    assert choice.reason.startswith("no frame has enough evidence")
 
 
 def test_a_choice_gives_its_reason(model: MiniLM, learned: FrameClassifier) -> None:
@@ -201,7 +201,7 @@ def test_a_choice_gives_its_reason(model: MiniLM, learned: FrameClassifier) -> N
     assert not choice.unsure
     assert "it says 'Should we'" in choice.reason
     assert f"it is like {'Tabs or spaces?'!r}" in choice.reason
-    assert "the session is in it" in choice.reason
+    assert "the session has this frame" in choice.reason
     assert choice.runner_up not in (None, "decision")
 
 
@@ -248,7 +248,7 @@ def test_a_frame_that_the_floor_refuses_is_the_neutral_one(model: MiniLM, learne
     unsure = [choice for t in UNCLEAR if (choice := chosen(t, model, learned)).unsure]
     assert unsure, "none of them is unclear any more"
     assert {choice.frame for choice in unsure} == {DEFAULT_FRAME}
-    assert all(choice.confidence < MIN_CONFIDENCE and choice.reason.startswith("nothing speaks") for choice in unsure)
+    assert all(choice.confidence < MIN_CONFIDENCE and choice.reason.startswith("no frame has") for choice in unsure)
 
 
 def test_a_session_does_not_leave_its_frame_for_one_weak_signal() -> None:

@@ -28,28 +28,28 @@ def test_what_covers_the_input_stands() -> None:
 
 
 TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
-    "another frame": (replace(CALM, frame="debug"), "built", "the frame is debug now, not question"),
+    "another frame": (replace(CALM, frame="debug"), "built", "the frame changed from question to debug"),
     "not covered": (
         replace(CALM, coverage=replace(COVERED, cosine=0.31)),
         "built",
-        "nothing in it is close to the input (0.31, not 0.50)",
+        "no item is close to the input (cosine 0.31, minimum 0.50)",
     ),
     "covered by meaning alone": (
         replace(CALM, coverage=replace(COVERED, word_share=0.5)),
         "built",
-        "it says 50% of what the input speaks of, not 80%",
+        "it has 50% of the input's words, minimum 80%",
     ),
-    "a decision point": (replace(CALM, is_choice_due=True), "built", "a choice is to be made"),
-    "token pressure": (replace(CALM, used_tokens=2_400), "evicted", "it costs 2,400 tokens, and 2,000 are left for it"),
+    "a decision point": (replace(CALM, is_choice_due=True), "built", "the input asks for a choice"),
+    "token pressure": (replace(CALM, used_tokens=2_400), "evicted", "it has 2,400 tokens, and its budget is 2,000"),
     "a fact superseded": (
         replace(CALM, stale_reasons=["a fact is superseded"]),
         "built",
-        "not so any more: a fact is superseded",
+        "stale: a fact is superseded",
     ),
     "lines out of view": (
         replace(CALM, added_count=2),
         "updated",
-        "it covers the input (0.70), and 2 more belong beside it",
+        "it covers the input (0.70); 2 to be added",
     ),
     "too much that is new": (
         replace(CALM, added_count=20, overflow_reason="20 memories are new"),
@@ -105,7 +105,7 @@ def test_an_input_that_leans_on_what_was_said_has_nothing_to_be_covered() -> Non
     )
     assert decide_refresh(replace(CALM, coverage=leaning), DEFAULT_COVERAGE_THRESHOLDS) == (
         "stood",
-        "the input leans on what was said before",
+        "the input is a follow-up",
     )
 
 

@@ -273,15 +273,13 @@ def test_whatever_is_changed_of_a_stored_bundle_is_named(tampered: StoredBundle,
 
 def test_when_nothing_else_has_changed_it_is_the_stored_bundle_that_was() -> None:
     replay = replay_bundle(with_first(score=0.1), MEMORIES, TODAY)
-    assert (
-        replay.differences[-1].why == "nothing that it was made from has changed: what is stored of it must have been"
-    )
+    assert replay.differences[-1].why == "its sources are unchanged, so the stored bundle must have changed"
 
 
 def test_a_memory_that_is_gone_is_named() -> None:
     left = {memory_id: one for memory_id, one in MEMORIES.items() if memory_id != FACTS[2].memory_id}
     replay = replay_bundle(WHOLE, left, TODAY)
-    assert replay.differences[0] == (f"memory {short_id(FACTS[2].memory_id)}", "it is gone: it was forgotten")
+    assert replay.differences[0] == (f"memory {short_id(FACTS[2].memory_id)}", "it was forgotten")
     assert "-- Fact 2 tells" in dict(replay.differences)["text"]
 
 
@@ -311,7 +309,7 @@ def test_a_changed_rule_of_the_code_is_noticed(
     monkeypatch.setattr(module, name, rule)
     replay = replay_bundle(WHOLE, MEMORIES, replace(TODAY, rules_hash="87654321"))
     assert any(difference.what.startswith(named) for difference in replay.differences)
-    assert replay.since == ("the code has changed: its rules were edition 12345678, they are 87654321",)
+    assert replay.since == ("the code has changed: its rules hash was 12345678, is 87654321",)
 
 
 def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
@@ -348,7 +346,7 @@ def test_an_account_tells_weights_contributions_and_what_just_missed() -> None:
         assert told.find_item(which).stored_candidate.memory_id == FACTS[11].memory_id
     with pytest.raises(InputError, match="No memory of this context"):
         told.find_item("99")
-    with pytest.raises(ConflictError, match=r"10 memories of this context are meant by 'tells'\."):
+    with pytest.raises(ConflictError, match=r"10 memories of this context match 'tells'\."):
         told.find_item("tells")
     plain = told.as_json()
     assert plain["frame"]["name"] == "debug"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT, classify_intent, select_event_types
+from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT, classify_intent
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,5 @@ def test_what_an_input_is_for_is_told_by_whole_words_in_order(text: str, wanted:
 
 def test_each_intent_has_its_events() -> None:
     # S001-14
-    assert select_event_types("fix")[0] == "error"
-    assert select_event_types("other", ["commit"]) == ()
-    assert select_event_types("action", ["commit", "error"]) == (*EVENT_TYPES_BY_INTENT["action"], "commit")
+    assert EVENT_TYPES_BY_INTENT["fix"][0] == "error"
+    assert EVENT_TYPES_BY_INTENT["other"] == ()

@@ -248,5 +248,5 @@ def test_nothing_is_told_twice_in_an_updated_context() -> None:
     assert done is not None
     reasons = {c.memory_id: c.reason for c in done.assembly.candidates}
     assert done.added == (better.memory_id,)
-    assert reasons[worse.memory_id] == "says the same as a better one"
-    assert reasons[stands.memory_id] == "stands in the identity"
+    assert reasons[worse.memory_id] == "repeats a better candidate"
+    assert reasons[stands.memory_id] == "already in the identity"

@@ -1,12 +1,13 @@
 """Which items of a context a reply used."""
 
+from collections.abc import Sequence
 from uuid import UUID, uuid5
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.scoring.reply_usage import extract_keywords, find_used, is_used
+from newton.cognition.scoring.reply_usage import extract_keywords, find_used
 
 NAMES = UUID(int=7)
 REVIEWS = "Ana reviews every migration before it is merged"
@@ -21,6 +22,14 @@ LONG = (
 )
 ITEMS = (REVIEWS, STAGING, DATABASE, FERRY, LINE, KETTLE, LONG)
 KEYED = {uuid5(NAMES, item): item for item in ITEMS}
+
+
+ITEM_ID = UUID(int=99)
+
+
+def is_used(reply: str, item: str, others: Sequence[str], *, input_text: str = "", memory_id: UUID = ITEM_ID) -> bool:
+    items = {memory_id: item} | {UUID(int=n): other for n, other in enumerate(others)}
+    return memory_id in find_used(reply, items, input_text=input_text)
 
 
 def of(reply: str, asked: str = "") -> set[str]:
@@ -125,13 +134,6 @@ def test_any_text_can_be_asked_about(reply: str, items: list[str]) -> None:
 def test_the_order_of_the_items_does_not_matter(pairs: list[tuple[UUID, str]]) -> None:
     reply = "Ana reviews it, Artemis is the ferry, and Postgres was chosen over ChromaDB."
     assert find_used(reply, dict(pairs), input_text="") == find_used(reply, KEYED, input_text="")
-
-
-@pytest.mark.parametrize("item", ITEMS)
-def test_one_item_alone_is_judged_as_among_the_others(item: str) -> None:
-    reply = "She took a position at Statoil in 2019, in Oslo. Ana reviews before the merge."
-    others = [other for other in ITEMS if other != item]
-    assert is_used(reply, item, others) == (item in of(reply))
 
 
 def test_keywords_are_what_a_text_is_about() -> None:

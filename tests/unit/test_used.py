@@ -1,15 +1,24 @@
 """Whether a reply used a memory: strictly, for what is called used here is what is learnt from."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
-from newton.cognition.scoring.reply_usage import extract_keywords, find_used, is_used
+from newton.cognition.scoring.reply_usage import extract_keywords, find_used
 
 QUESTION = "The staging server does not answer, what is wrong?"
 RESTART = "The staging server is restarted every Monday at six by cron"
 OTHERS = ["Ana reviews every migration before it is merged", "We chose Postgres with pgvector over ChromaDB"]
 ID = UUID("01234567-89ab-7def-8123-456789abcdef")
+
+
+ITEM_ID = UUID(int=99)
+
+
+def is_used(reply: str, item: str, others: Sequence[str], *, input_text: str = "", memory_id: UUID = ITEM_ID) -> bool:
+    items = {memory_id: item} | {UUID(int=n): other for n, other in enumerate(others)}
+    return memory_id in find_used(reply, items, input_text=input_text)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from newton.memory.search_types import RetrievedMemory
 
 SESSION_LAYER = "session"
 
-ALREADY_SENT = "in view: the conversation itself is sent"
+ALREADY_SENT = "the message itself is sent to the model"
 LEXICAL_WEIGHT = 1.0  # weight of the lexical overlap in the ranking; the cosine has weight 1
-LEXICAL_SIMILARITY_SCALE = 2 / 3  # for the minimum similarity: tables of numbers embed badly, but contain names
+LEXICAL_SIMILARITY_SCALE = 2 / 3  # applied before the minimum: tables of numbers embed badly, but contain names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,8 @@ def compute_similarity(found: RetrievedMemory, policy: ArtifactPolicy) -> float:
     """
     if not found.similarity:
         return found.lexical
-    return (
-        max(found.similarity, LEXICAL_SIMILARITY_SCALE * found.lexical)
-        if policy.rerank_candidates
-        else found.similarity
-    )
+    scale = LEXICAL_SIMILARITY_SCALE if policy.rerank_candidates else 0.0
+    return max(found.similarity, scale * found.lexical) if scale else found.similarity
 
 
 def rank_artifacts(artifacts: Sequence[RetrievedMemory], policy: ArtifactPolicy) -> list[RetrievedMemory]:
@@ -70,24 +67,24 @@ def select_artifacts(
 ) -> ArtifactSelection:
     """Return each artifact once, selected or rejected with a reason.
 
-    `excluded` and oversized artifacts take no rank: a smaller one behind them may fit.
+    Artifacts that are `excluded` or too large take no rank, so a smaller one after them may fit.
     """
-    selecting = selector.policy
-    places, out = dict[UUID, str](), dict[UUID, str](excluded or {})
-    for found in rank_artifacts(artifacts, selecting):
-        if found.memory_id in out:
+    policy = selector.policy
+    selected, rejected = dict[UUID, str](), dict[UUID, str](excluded or {})
+    for found in rank_artifacts(artifacts, policy):
+        if found.memory_id in rejected:
             continue
         if sent_messages and (lines := selector.line_ranges.get(found.memory_id)) and sent_messages.covers(*lines):
-            out[found.memory_id] = ALREADY_SENT
-        elif (near := compute_similarity(found, selecting)) < selecting.min_similarity:
-            out[found.memory_id] = f"too far from the input: {near:.2f}, not {selecting.min_similarity:.2f}"
-        elif len(places) >= selecting.max_selected:
-            out[found.memory_id] = (
-                f"behind the best {selecting.max_selected} of the session, {selecting.order_description}"
-            )
+            reason = ALREADY_SENT
+        elif (similarity := compute_similarity(found, policy)) < policy.min_similarity:
+            reason = f"too far from the input: {similarity:.2f}, minimum {policy.min_similarity:.2f}"
+        elif len(selected) >= policy.max_selected:
+            reason = f"not among the best {policy.max_selected} of the session, {policy.order_description}"
         elif found.summary_tokens > max_tokens:
-            out[found.memory_id] = NO_ROOM
+            reason = NO_ROOM
         else:
             max_tokens -= found.summary_tokens
-            places[found.memory_id] = f"number {len(places) + 1} of the session, {selecting.order_description}"
-    return ArtifactSelection(places, out)
+            selected[found.memory_id] = f"number {len(selected) + 1} of the session, {policy.order_description}"
+            continue
+        rejected[found.memory_id] = reason
+    return ArtifactSelection(selected, rejected)

@@ -41,13 +41,13 @@ from newton.memory.time_search import DATED_KINDS
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35
 
-# Evidence is capped here. More means that a memory repeats the words of the input, as a summary of an earlier
-# conversation does, and must not displace the answer.
+# Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
+# conversation does; it must not raise the minimum evidence of the others.
 FULL_EVIDENCE = 1.0
 
 TIMELY_INDEX = FEATURE_NAMES.index("timely")
 
-# Verbatim evidence: has no minimum unless the context is adaptive.
+# Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
 
 
@@ -55,11 +55,11 @@ VERBATIM_KINDS = frozenset({"exchange", "passage"})
 class AssemblyInput:
     """Everything besides the candidates that determines a context. Stored with the bundle for replay.
 
-    `min_evidence` is the least evidence of a derived memory. `is_adaptive` limits the context to what the input needs.
-    `focus` are the messages just out of view, latest first. `open_decisions` are pending and not candidates. `extra`
-    are the caller's lines. `triggered` are procedures that the input asks for. `unranked` came without a search and
-    need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that memory has
-    nothing of them.
+    `min_evidence` is the minimum evidence of a derived memory. `is_adaptive` leaves out weak matches. `focus` are the
+    messages just out of view, latest first. `open_decisions` are pending decisions that are not candidates. `extra` are
+    the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
+    search, which need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that
+    memory has nothing from them.
     """
 
     input: str
@@ -97,13 +97,13 @@ class AssemblyResult:
 
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
-    """Fill the context. Never exceeds the budget."""
+    """Fill the context within its budget."""
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
-    refused = _find_refused([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
-    placing = _Placer(ordered, assembly_input, refused, max_tokens=assembly_input.budget.total - fixed.tokens)
-    verdicts = placing.place_all([found.summary for found in focus])
+    rejected = _reject_candidates([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
+    placer = _Placer(ordered, assembly_input, rejected, max_tokens=assembly_input.budget.total - fixed.tokens)
+    verdicts = placer.place_all([found.summary for found in focus])
     return compose([ScoredCandidate(s, verdicts[s.found.memory_id]) for s in ordered], assembly_input, focus=focus)
 
 
@@ -114,72 +114,68 @@ class _Placer:
         self,
         ordered: Sequence[ScoredMemory],
         assembly_input: AssemblyInput,
-        refused: Mapping[UUID, Placement],
+        rejected: Mapping[UUID, Placement],
         *,
         max_tokens: int,
     ) -> None:
-        self._ordered, self._assembly_input, self._refused, self._max_tokens = (
-            ordered,
-            assembly_input,
-            refused,
-            max_tokens,
-        )
+        self._ordered, self._assembly_input = ordered, assembly_input
+        self._rejected, self._max_tokens = rejected, max_tokens
         self._artifacts = [s.found for s in ordered if s.layer == SESSION_LAYER]
 
     def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, Placement]:
         """Return one placement per candidate. `shown_texts` are in the context in any case."""
-        lines = {s.found.memory_id: s.found for s in self._ordered if s.found.kind == "exchange"}
-        may = [line.summary for memory_id, line in lines.items() if memory_id not in self._refused]
-        doubtful = self._find_repeated(self._artifacts, [*shown_texts, *may])
-        placed = self._fill_layers(doubtful)
-        shown = [_select_text(line, placed[memory_id]) for memory_id, line in lines.items() if placed[memory_id].detail]
-        certain = self._find_repeated([f for f in self._artifacts if f.memory_id in doubtful], [*shown_texts, *shown])
-        return placed if certain == doubtful else self._fill_layers(certain)
+        messages = [s for s in self._ordered if s.found.kind == "exchange"]
+        possible = [s.found.summary for s in messages if s.found.memory_id not in self._rejected]
+        suspected = self._find_repeated(self._artifacts, [*shown_texts, *possible])
+        placed = self._fill_layers(suspected)
+        candidates = [ScoredCandidate(s, placed[s.found.memory_id]) for s in messages]
+        shown = [*shown_texts, *(c.text for c in candidates if c.detail)]
+        confirmed = self._find_repeated([f for f in self._artifacts if f.memory_id in suspected], shown)
+        return placed if confirmed == suspected else self._fill_layers(confirmed)
 
     def _find_repeated(self, artifacts: Sequence[RetrievedMemory], shown_texts: Sequence[str]) -> set[UUID]:
-        folded = [line.casefold() for line in shown_texts] if artifacts else []
-        return {f.memory_id for f in artifacts if any(f.spoken_text.casefold() in line for line in folded)}
+        folded = [text.casefold() for text in shown_texts] if artifacts else []
+        return {f.memory_id for f in artifacts if any(f.spoken_text.casefold() in text for text in folded)}
 
     def _fill_layers(self, repeated: Set[UUID]) -> dict[UUID, Placement]:
-        setting = self._assembly_input
-        barred = {f.memory_id: gone for f in self._artifacts if (gone := past_reason(f.kind, f.state))}
-        barred |= dict.fromkeys(repeated, "stands in a line that is in the context")
-        room = setting.budget.layers.get(SESSION_LAYER, 0) - setting.header_tokens.get(SESSION_LAYER, 0)
-        choice = select_artifacts(
-            self._artifacts, setting.artifact_selector, setting.sent_messages, excluded=barred, max_tokens=room
+        inputs = self._assembly_input
+        excluded = {f.memory_id: reason for f in self._artifacts if (reason := past_reason(f.kind, f.state))}
+        excluded |= dict.fromkeys(repeated, "repeats a message of the context")
+        free_tokens = inputs.budget.layers.get(SESSION_LAYER, 0) - inputs.header_tokens.get(SESSION_LAYER, 0)
+        selection = select_artifacts(
+            self._artifacts, inputs.artifact_selector, inputs.sent_messages, excluded=excluded, max_tokens=free_tokens
         )
-        out = {memory_id: Placement(memory_id, None, 0, why) for memory_id, why in choice.rejected.items()}
-        places = {memory_id: -float(place) for place, memory_id in enumerate(choice.selected)}
-        wanted = (s for s in self._ordered if s.found.memory_id not in self._refused and s.found.memory_id not in out)
-        candidates = (to_fill_candidate(s, setting.day_tokens) for s in wanted)
+        rejected = {
+            memory_id: Placement(memory_id, None, 0, reason) for memory_id, reason in selection.rejected.items()
+        }
+        rejected = {**self._rejected, **rejected}
+        ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
+        candidates = [
+            to_fill_candidate(s, inputs.day_tokens) for s in self._ordered if s.found.memory_id not in rejected
+        ]
         placed = fill(
-            [c._replace(score=places.get(c.memory_id, c.score)) for c in candidates],
+            [c._replace(score=ranks.get(c.memory_id, c.score)) for c in candidates],
             max_tokens=self._max_tokens,
-            layers=setting.budget.layers,
-            header_tokens=setting.header_tokens,
-            policy=setting.profile.fill,
-            sealed_layers={SESSION_LAYER, *setting.budget.layers} - setting.budget.flexible,
+            layers=inputs.budget.layers,
+            header_tokens=inputs.header_tokens,
+            policy=inputs.profile.fill,
+            sealed_layers={SESSION_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
-        return {**self._refused, **out, **{p.memory_id: _add_artifact_reason(p, choice) for p in placed}}
+        return {**rejected, **{p.memory_id: _add_artifact_reason(p, selection) for p in placed}}
 
 
 def _add_artifact_reason(placed: Placement, selection: ArtifactSelection) -> Placement:
-    place = selection.selected.get(placed.memory_id)
-    return placed._replace(reason=f"{placed.reason}: {place}") if place and placed.detail else placed
-
-
-def _select_text(found: RetrievedMemory, placed: Placement) -> str:
-    return found.micro if placed.detail == "micro" else found.summary
+    reason = selection.selected.get(placed.memory_id)
+    return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed
 
 
 def compose(
     candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> AssemblyResult:
-    """Return the context of already placed candidates, which come best first."""
+    """Return the context of candidates that are already placed, best first."""
     sections = {**_build_fixed_sections(assembly_input, focus), **_build_sections(candidates, assembly_input)}
-    page = render(sections, header_tokens=assembly_input.header_tokens)
     return AssemblyResult(
-        block=page,
+        block=render(sections, header_tokens=assembly_input.header_tokens),
         identity=assembly_input.identity,
         focus=tuple(focus),
         layers=_measure_layers(sections, assembly_input),
@@ -193,7 +189,7 @@ def _build_fixed_sections(
     """Return the sections that do not depend on the candidates."""
     return {
         "identity": assembly_input.identity.blocks,
-        "censors": [constraint.block for constraint in assembly_input.censor_lines],
+        "censors": [line.block for line in assembly_input.censor_lines],
         "frame": [assembly_input.frame_section],
         **assembly_input.tasks.to_layers(),
         "working": [render_item(found.summary, found.summary_tokens) for found in focus],
@@ -203,7 +199,7 @@ def _build_fixed_sections(
 
 
 def to_fill_candidate(scored: ScoredMemory, day_tokens: DayTokens) -> FillCandidate:
-    """Return the fill candidate of a memory; below a day heading its lines have no date prefix."""
+    """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
     found, layer = scored.found, scored.layer
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
@@ -211,47 +207,47 @@ def to_fill_candidate(scored: ScoredMemory, day_tokens: DayTokens) -> FillCandid
     return FillCandidate(found.memory_id, layer, scored.score, summary, micro, day, day_tokens.heading)
 
 
-def _find_refused(
+def _reject_candidates(
     ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> dict[UUID, Placement]:
-    """Return the candidates excluded from this context regardless of room."""
-    taken = {found.memory_id for found in focus}
-    barred = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=taken) for s in ordered}
-    best = max((s.found.evidence_score for s in ordered if _sets_evidence_scale(s.found, barred)), default=0.0)
-    elsewhen = _find_out_of_range(ordered, assembly_input)
-    telling = Deduplicator(assembly_input, focus)
-    refused: dict[UUID, Placement] = {}
+    """Return the candidates that are left out even if they would fit."""
+    focus_ids = {found.memory_id for found in focus}
+    excluded = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=focus_ids) for s in ordered}
+    # procedures do not count for the best evidence: they may be built-in
+    comparable = [s.found for s in ordered if s.found.kind != "procedure" and not excluded[s.found.memory_id]]
+    best = max((found.evidence_score for found in comparable), default=0.0)
+    out_of_range = _find_out_of_range(ordered, assembly_input)
+    deduplicator = Deduplicator(assembly_input, focus)
+    rejected: dict[UUID, Placement] = {}
     for s in ordered:
-        other = "not of the time asked for" if s.found.memory_id in elsewhen else None
-        far = other or ("too far from the input" if _is_too_far(s.found, assembly_input, best) else None)
-        why = barred[s.found.memory_id] or telling.find_duplicate_reason(s.found, other_reason=far)
-        if why:
-            refused[s.found.memory_id] = Placement(s.found.memory_id, None, 0, why)
-    return refused
+        reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
+        if not reason and _is_too_far(s.found, assembly_input, best):
+            reason = "too far from the input"
+        if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
+            rejected[s.found.memory_id] = Placement(s.found.memory_id, None, 0, reason)
+    return rejected
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
-    """Return the dated memories outside the input's time ranges. Empty unless the context is adaptive, the input asks
-    for a whole range, and some memory is within it."""
-    dated = [s for s in ordered if s.found.kind in DATED_KINDS] if assembly_input.is_adaptive else []
-    if not any(s.features[TIMELY_INDEX] for s in dated) or not asks_for_whole_range(
-        assembly_input.input, assembly_input.time_ranges
-    ):
+    """Return the dated memories outside of the input's time ranges.
+
+    Empty unless the context is adaptive, the input asks for a whole range, and some memory is within it.
+    """
+    if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()
-    return {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
+    dated = [s for s in ordered if s.found.kind in DATED_KINDS]
+    outside = {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
+    return outside if len(outside) < len(dated) else frozenset()
 
 
 class Deduplicator:
     """Rejects memories that repeat the identity or an earlier, better memory."""
 
     def __init__(self, assembly_input: AssemblyInput, shown: Iterable[RetrievedMemory]) -> None:
-        self._identity_reasons = {
-            normalize_line(tenet.text): "stands in the identity" for tenet in assembly_input.identity.shown
-        }
-        self._identity_reasons |= {
-            normalize_line(words): "stood in the identity, and holds no more"
-            for words in assembly_input.identity.removed_texts
-        }
+        identity = assembly_input.identity
+        self._identity_reasons = {normalize_line(tenet.text): "already in the identity" for tenet in identity.shown}
+        removed = map(normalize_line, identity.removed_texts)
+        self._identity_reasons |= dict.fromkeys(removed, "repeats a removed line of the identity")
         self._shown_texts = {found.dedup_text for found in shown}
 
     def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
@@ -259,18 +255,22 @@ class Deduplicator:
         if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
             return reason
         if found.dedup_text in self._shown_texts:
-            return "says the same as a better one"
+            return "repeats a better candidate"
         if other_reason is None:
             self._shown_texts.add(found.dedup_text)
         return other_reason
 
 
+def find_state_reason(found: RetrievedMemory) -> str | None:
+    """Return why the state of the memory excludes it from every context, or None."""
+    quarantine = f"quarantined: it comes from a {found.trust}" if found.quarantined else None
+    return past_reason(found.kind, found.state) or quarantine
+
+
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None."""
-    if gone := past_reason(found.kind, found.state) or (
-        found.quarantined and f"quarantined: it comes from a {found.trust}"
-    ):
-        return gone
+    if reason := find_state_reason(found):
+        return reason
     if found.memory_id in focus_ids:
         return "already in Current Focus"
     if found.memory_id in assembly_input.tasks.task_ids:
@@ -286,28 +286,21 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
         return "a failure, which this profile leaves out"
     if assembly_input.is_adaptive and found.is_only_question:
-        return "only asks"
+        return "only a question"
     if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
-        return "not a procedure for this"
+        return "not a procedure for this input"
     return None
 
 
-def _sets_evidence_scale(found: RetrievedMemory, exclusion_reasons: Mapping[UUID, str | None]) -> bool:
-    """Return True when the memory counts for the best evidence. Procedures, which may be built-in, do not."""
-    return found.kind != "procedure" and not exclusion_reasons[found.memory_id]
-
-
 def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
-    """Return True for too little evidence. For messages, relevance includes evidence of adjacent messages."""
+    """Return True for too little evidence. The relevance of a message includes evidence of adjacent messages."""
     if found.memory_id in assembly_input.unranked:
         return False
+    profile, min_evidence = assembly_input.profile, assembly_input.min_evidence
     if found.kind in VERBATIM_KINDS:
-        return assembly_input.is_adaptive and (
-            found.relevance < assembly_input.profile.near or found.evidence_score < assembly_input.min_evidence
-        )
-    return found.evidence_score < max(
-        assembly_input.profile.floor * min(best_evidence, FULL_EVIDENCE), assembly_input.min_evidence
-    )
+        is_weak = found.relevance < profile.near or found.evidence_score < min_evidence
+        return assembly_input.is_adaptive and is_weak
+    return found.evidence_score < max(profile.floor * min(best_evidence, FULL_EVIDENCE), min_evidence)
 
 
 def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:
@@ -315,26 +308,27 @@ def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
-    """Return the lines of Current Focus that fit the layer: messages just out of view, oldest first, then pending
-    decisions. `added_ids` are included at any cost."""
-    left = assembly_input.budget.layers["working"] - assembly_input.header_tokens["working"]
+    """Return the lines of Current Focus that fit the layer: messages just out of view, oldest first, then decisions.
+
+    `added_ids` are included even if they do not fit.
+    """
+    free_tokens = assembly_input.budget.layers["working"] - assembly_input.header_tokens["working"]
     shown: list[RetrievedMemory] = []
-    full = False
+    is_full = False
     for found in (*reversed(assembly_input.open_decisions), *assembly_input.focus):
-        full = full or found.summary_tokens > left
-        if full and found.memory_id not in added_ids:
-            continue
-        left -= found.summary_tokens
-        shown.insert(0, found)
+        is_full = is_full or found.summary_tokens > free_tokens
+        if not is_full or found.memory_id in added_ids:
+            free_tokens -= found.summary_tokens
+            shown.insert(0, found)
     return shown
 
 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
-    room = assembly_input.budget.layers["note"] - assembly_input.header_tokens["note"]
+    free_tokens = assembly_input.budget.layers["note"] - assembly_input.header_tokens["note"]
     blocks: list[TextBlock] = []
     for block in filter(None, (assembly_input.empty_range_note, assembly_input.calibration_note)):
-        if block.tokens <= room:
-            room -= block.tokens
+        if block.tokens <= free_tokens:
+            free_tokens -= block.tokens
             blocks.append(block)
     return blocks
 
@@ -346,53 +340,51 @@ def _build_sections(candidates: Sequence[ScoredCandidate], assembly_input: Assem
         if c.detail:
             layers.setdefault(c.layer, []).append(c)
     return {
-        layer: _group_by_day(held, assembly_input)
+        layer: _group_by_day(items, assembly_input)
         if layer in LAYERS_BY_DAY
-        else [_render_item(c) for c in arrange(held, assembly_input.profile, sort_key=_date_key)]
-        for layer, held in layers.items()
+        else [_render_item(c) for c in arrange(items, assembly_input.profile, sort_key=_date_key)]
+        for layer, items in layers.items()
     }
 
 
 def _group_by_day(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> list[TextBlock]:
-    """Return undated items, then days in the profile's order by their best item; chronological within a day."""
+    """Return the undated items, then the days, in the profile's order of their best items; a day is chronological."""
     days: dict[str | None, list[ScoredCandidate]] = {}
     for c in candidates:
         days.setdefault(c.day, []).append(c)
     blocks = [_render_item(c) for c in arrange(days.pop(None, []), assembly_input.profile, sort_key=_date_key)]
-    for day, of_it in arrange(list(days.items()), assembly_input.profile, sort_key=lambda day: _date_key(day[1][0])):
+    for day, items in arrange(list(days.items()), assembly_input.profile, sort_key=lambda day: _date_key(day[1][0])):
         assert day is not None, "undated items are removed above"
-        said = date_prefix(day)
-        lines = [render_item(c.text.removeprefix(said), c.tokens) for c in sorted(of_it, key=_chronological_key)]
+        prefix = date_prefix(day)
+        lines = [render_item(c.text.removeprefix(prefix), c.tokens) for c in sorted(items, key=_chronological_key)]
         blocks += [render_day_heading(day, assembly_input.day_tokens), *lines]
     return blocks
 
 
-def _date_key(scored_candidate: ScoredCandidate) -> tuple[datetime, UUID]:
-    return scored_candidate.scored.found.occurred_at, scored_candidate.memory_id
+def _date_key(item: ScoredCandidate) -> tuple[datetime, UUID]:
+    return item.scored.found.occurred_at, item.memory_id
 
 
-def _chronological_key(scored_candidate: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
-    """Sort by time, then thread and position; an item that spans several messages precedes them."""
-    found = scored_candidate.scored.found
-    place = -1 if found.position is None else found.position
-    return found.occurred_at, found.thread_id.int if found.thread_id else 0, place, found.memory_id
+def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
+    """Return time, thread and position; an item that spans several messages precedes them."""
+    found = item.scored.found
+    position = -1 if found.position is None else found.position
+    return found.occurred_at, found.thread_id.int if found.thread_id else 0, position, found.memory_id
 
 
-def _render_item(scored_candidate: ScoredCandidate) -> TextBlock:
+def _render_item(item: ScoredCandidate) -> TextBlock:
     """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
-    if scored_candidate.kind != "procedure":
-        return render_item(scored_candidate.context_line, scored_candidate.tokens)
-    name = scored_candidate.scored.found.micro.partition(":")[0]
-    return TextBlock(section_header(name) + to_bullet(scored_candidate.text), scored_candidate.tokens)
+    if item.kind != "procedure":
+        return render_item(item.context_line, item.tokens)
+    name = item.scored.found.micro.partition(":")[0]
+    return TextBlock(section_header(name) + to_bullet(item.text), item.tokens)
 
 
 def _measure_layers(
     sections: Mapping[str, Sequence[TextBlock]], assembly_input: AssemblyInput
 ) -> dict[str, LayerUsage]:
-    used = {
-        name: render({name: blocks}, header_tokens=assembly_input.header_tokens).tokens
-        for name, blocks in sections.items()
-    }
+    headers = assembly_input.header_tokens
     return {
-        name: LayerUsage(budget=tokens, used=used.get(name, 0)) for name, tokens in assembly_input.budget.layers.items()
+        name: LayerUsage(budget=tokens, used=render({name: sections.get(name, ())}, header_tokens=headers).tokens)
+        for name, tokens in assembly_input.budget.layers.items()
     }

@@ -14,7 +14,7 @@ BISECTION_STEPS = 50  # of the search for the tokens per unit of weight
 class BudgetPart:
     """A part of a budget: `fixed` tokens, or `percent` of its parent, or a share of the rest by `weight`.
 
-    The size is clamped to `floor` and `cap`. `parts` divide it again. Flexible parts may use tokens that others leave.
+    The size is clamped to `floor` and `cap`, and divided again among `parts`.
     """
 
     name: str
@@ -23,7 +23,6 @@ class BudgetPart:
     weight: float = 1.0
     floor: int = 0
     cap: int | None = None
-    is_flexible: bool = False
     parts: tuple["BudgetPart", ...] = ()
 
     @property
@@ -31,14 +30,11 @@ class BudgetPart:
         return self.fixed is not None or self.percent is not None
 
     def clamp(self, tokens: float) -> int:
-        most = int(tokens) if self.cap is None else min(int(tokens), self.cap)
-        return max(most, self.floor)
+        return max(int(tokens) if self.cap is None else min(int(tokens), self.cap), self.floor)
 
     def compute_base(self, total: int) -> int:
         """Return the tokens before the rest is distributed by weight."""
-        if self.fixed is not None:
-            return self.clamp(self.fixed)
-        return self.clamp(0.0 if self.percent is None else total * self.percent / 100)
+        return self.clamp(total * (self.percent or 0) / 100 if self.fixed is None else self.fixed)
 
 
 def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
@@ -52,29 +48,28 @@ def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
     >>> split_budget(50, [BudgetPart(name="head", fixed=100), BudgetPart(name="body")])
     {'head': 50, 'body': 0}
     """
-    given = {part.name: part.compute_base(total) for part in parts}
-    if (wanted := sum(given.values())) > total:
-        given = {name: tokens * total // wanted for name, tokens in given.items()}
+    sizes = {part.name: part.compute_base(total) for part in parts}
+    if (required := sum(sizes.values())) > total:
+        sizes = {name: tokens * total // required for name, tokens in sizes.items()}
     else:
-        dealt = [part for part in parts if not part.has_own_size]
-        given |= _distribute(total - sum(given[part.name] for part in parts if part.has_own_size), dealt)
+        weighted = [part for part in parts if not part.has_own_size]
+        sizes |= _distribute(total - sum(sizes[part.name] for part in parts if part.has_own_size), weighted)
     for part in parts:
-        given |= split_budget(given[part.name], part.parts)
-    return given
+        sizes |= split_budget(sizes[part.name], part.parts)
+    return sizes
 
 
 def _distribute(tokens: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
     """Distribute tokens by weight. Tokens above a cap go to the other parts, which also pay for floors."""
-    unweighed = sum(part.floor for part in parts if part.weight <= 0)
-    measure = _find_unit_size(tokens - unweighed, [part for part in parts if part.weight > 0])
-    return {part.name: part.clamp(part.weight * measure) for part in parts}
+    unweighted = sum(part.floor for part in parts if part.weight <= 0)
+    unit_size = _find_unit_size(tokens - unweighted, [part for part in parts if part.weight > 0])
+    return {part.name: part.clamp(part.weight * unit_size) for part in parts}
 
 
 def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
     """Return the tokens per unit of weight that use up `tokens`, by bisection."""
-    plain = tokens / (sum(part.weight for part in parts) or 1.0)
     if all(not part.floor and part.cap is None for part in parts):
-        return plain
+        return tokens / (sum(part.weight for part in parts) or 1.0)
     low, high = 0.0, tokens / min((part.weight for part in parts), default=1.0) + 1
     for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
@@ -88,26 +83,25 @@ def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
 DEFAULT_TOTAL = 8_000
 FIXED_LAYERS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
 FLEXIBLE_LAYERS: Mapping[str, int] = {"decisions": 2_000, "facts": 1_500, "procedures": 1_500, "episodes": 1_000}
-NOTE_TOKENS = 100  # calibration note; taken from the flexible part
+NOTE_TOKENS = 100  # for the calibration note; taken from the flexible part
 MAX_SESSION_SHARE = 0.5  # of the flexible part, for session artifacts
 MAX_EXTRA_SHARE = 0.5  # of the total, for the caller's lines
 
 # Percent of the flexible part for the task stack: root goal, path to the current task, siblings.
 TASK_LAYER_PERCENT: Mapping[str, float] = {"root": 5, "path": 15, "siblings": 10}
 
-# Share of the flexible layers for the plainest input.
-MIN_FLEXIBLE_SHARE = 0.4
+MIN_FLEXIBLE_SHARE = 0.4  # of the flexible layers, for the simplest input
 STAKES_SENSITIVE_LAYERS = frozenset({"decisions", "procedures"})  # get more for a complex input with high stakes
 STAKES_WEIGHT: Mapping[Stakes, float] = {"low": 0.0, "medium": 0.25, "high": 0.5, "critical": 1.0}
 FULL_COMPLEXITY_WORDS = 40
 _WORD = re.compile(r"\w{5,}")
 _CLAUSE = re.compile(r"[,;:.?!]\s|\b(?:because|while|unless|whether|although|but)\b", re.IGNORECASE)
-_MAX_CHARS = 2_000  # read from the start of an input
+_MAX_CHARS = 2_000  # of the input that are read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudget:
-    """Tokens of each layer within `total`: a ceiling for fixed layers, a share for `flexible` ones."""
+    """Tokens of each layer within `total`: a maximum for fixed layers, a share for `flexible` ones."""
 
     total: int
     layers: Mapping[str, int]
@@ -137,19 +131,17 @@ def allocate_budget(
     >>> allocate_budget(8_000, complexity=0.0, stakes="low").total
     4460
     """
-    added = (
-        [BudgetPart(name="additional", fixed=extra_tokens, cap=int(total * MAX_EXTRA_SHARE))] if extra_tokens else []
-    )
-    usual = split_budget(total, [*_build_fixed_parts(), *added, BudgetPart(name="flexible")])
+    parts = _build_fixed_parts()
+    if extra_tokens:
+        parts.append(BudgetPart(name="additional", fixed=extra_tokens, cap=int(total * MAX_EXTRA_SHARE)))
+    layers = split_budget(total, [*parts, BudgetPart(name="flexible")])
+    flexible = layers.pop("flexible")
     if complexity is not None:
-        spared = int(usual["flexible"] * (1 - _compute_needed_share(complexity, stakes)))
-        usual["flexible"] -= spared
-        total -= spared
-    inner = split_budget(
-        usual.pop("flexible"),
-        _build_flexible_parts(shares or FLEXIBLE_LAYERS, complexity or 0.0, stakes, has_tasks=has_tasks),
-    )
-    return ContextBudget(total=total, layers={**usual, **inner})
+        unused = int(flexible * (1 - _compute_needed_share(complexity, stakes)))
+        flexible -= unused
+        total -= unused
+    weighted = _build_flexible_parts(shares or FLEXIBLE_LAYERS, complexity or 0.0, stakes, has_tasks=has_tasks)
+    return ContextBudget(total=total, layers={**layers, **split_budget(flexible, weighted)})
 
 
 def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudget:
@@ -162,9 +154,9 @@ def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudg
     if tokens <= 0:
         return budget
     flexible = sum(budget.layers[name] for name in budget.flexible)
-    taken = min(tokens, int(flexible * MAX_SESSION_SHARE))
-    rest = {name: budget.layers[name] * (flexible - taken) // (flexible or 1) for name in budget.flexible}
-    return replace(budget, layers={**budget.layers, **rest, "session": taken})
+    session = min(tokens, int(flexible * MAX_SESSION_SHARE))
+    rest = {name: budget.layers[name] * (flexible - session) // (flexible or 1) for name in budget.flexible}
+    return replace(budget, layers={**budget.layers, **rest, "session": session})
 
 
 def _build_fixed_parts() -> list[BudgetPart]:
@@ -175,18 +167,12 @@ def _build_fixed_parts() -> list[BudgetPart]:
 def _build_flexible_parts(
     shares: Mapping[str, float], complexity: float, stakes: Stakes, *, has_tasks: bool
 ) -> list[BudgetPart]:
-    more = 1 + complexity * STAKES_WEIGHT[stakes]
-    layers = [
-        BudgetPart(
-            name=name,
-            weight=shares.get(name, 0.0) * (more if name in STAKES_SENSITIVE_LAYERS else 1.0),
-            is_flexible=True,
-        )
-        for name in FLEXIBLE_LAYERS
-    ]
+    factors = dict.fromkeys(STAKES_SENSITIVE_LAYERS, 1 + complexity * STAKES_WEIGHT[stakes])
+    weights = {name: shares.get(name, 0.0) * factors.get(name, 1.0) for name in FLEXIBLE_LAYERS}
+    tasks = TASK_LAYER_PERCENT.items() if has_tasks else ()
     return [
-        *layers,
-        *(BudgetPart(name=name, percent=percent) for name, percent in TASK_LAYER_PERCENT.items() if has_tasks),
+        *(BudgetPart(name=name, weight=weight) for name, weight in weights.items()),
+        *(BudgetPart(name=name, percent=percent) for name, percent in tasks),
     ]
 
 

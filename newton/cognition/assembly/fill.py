@@ -9,9 +9,9 @@ DetailLevel = Literal["summary", "micro"]
 FillPolicy = Literal["stop", "skip", "downgrade"]
 
 FITS_LAYER = "fits its layer"
-FITS_LEFTOVER = "fits what other layers left"
+FITS_LEFTOVER = "fits into unused tokens of other layers"
 FITS_SHORT = "only its short form fits"
-FITS_GAP = "fits the gap that was left"
+FITS_GAP = "fits into the remaining tokens"
 NO_ROOM = "no room left"
 
 
@@ -37,7 +37,7 @@ class Placement(NamedTuple):
 
 
 class _LayerTurn(NamedTuple):
-    """A candidate's turn. `shares` is the part of its layer's budget used up to and including it."""
+    """A candidate's turn. `shares` is the share of the layer's budget used up to and including the candidate."""
 
     shares: float
     candidate: FillCandidate
@@ -56,13 +56,13 @@ def fill(
     """Return one placement per candidate, best first.
 
     `max_tokens` limits the total, `layers` is the budget of each layer. Layers take turns in proportion to their
-    budget; when one is exhausted, the others continue. The order does not depend on `max_tokens`, so a larger limit
-    includes all that a smaller one included before its first candidate that did not fit. That candidate is shortened or
-    left out, and later ones only fill the gap. The first item of a layer or group pays for its header. `sealed_layers`
-    take no tokens that others leave.
+    budget; when one is exhausted, the others continue. The order does not depend on `max_tokens`: a larger limit
+    includes all candidates that a smaller limit includes before the first one that does not fit. That candidate is
+    shortened or left out, and later ones fill the remaining tokens. The first item of a layer or group pays for its
+    header. `sealed_layers` never use the unused tokens of other layers.
     """
-    page = _FillState(max_tokens, policy, sealed_layers)
-    verdicts = {turn.candidate.memory_id: page.place(turn) for turn in _order_turns(candidates, layers, header_tokens)}
+    state = _FillState(max_tokens, policy, sealed_layers)
+    verdicts = {turn.candidate.memory_id: state.place(turn) for turn in _order_turns(candidates, layers, header_tokens)}
     return [verdicts[c.memory_id] for c in sorted(candidates, key=_sort_key)]
 
 
@@ -95,32 +95,32 @@ def _queue_layer(queue: Sequence[FillCandidate], *, share: int, header_tokens: i
 
 
 class _FillState:
-    """The free tokens, and the headings already paid for."""
+    """The free tokens, and the headings whose tokens are already counted."""
 
-    def __init__(self, room: int, policy: FillPolicy, sealed: Set[str]) -> None:
-        self._free_tokens, self._policy, self._sealed = room, policy, sealed
+    def __init__(self, max_tokens: int, policy: FillPolicy, sealed_layers: Set[str]) -> None:
+        self._free_tokens, self._policy, self._sealed_layers = max_tokens, policy, sealed_layers
         self._started_headings: set[tuple[str, str | None]] = set()
         self._is_full = False
 
     def place(self, turn: _LayerTurn) -> Placement:
-        one = turn.candidate
-        barred = turn.shares > 1 and one.layer in self._sealed
-        if barred or (self._is_full and self._policy == "stop"):
-            return Placement(one.memory_id, None, 0, NO_ROOM)
-        if self._try_take(turn, one.summary_tokens):
-            reason = FITS_GAP if self._is_full else (FITS_LAYER if turn.shares <= 1 else FITS_LEFTOVER)
-            return Placement(one.memory_id, "summary", one.summary_tokens, reason)
-        first, self._is_full = not self._is_full, True
-        if self._policy == "downgrade" and self._try_take(turn, one.micro_tokens):
-            return Placement(one.memory_id, "micro", one.micro_tokens, FITS_SHORT if first else f"{FITS_GAP}, in short")
-        return Placement(one.memory_id, None, 0, NO_ROOM)
+        candidate = turn.candidate
+        is_over_layer = turn.shares > 1
+        if (is_over_layer and candidate.layer in self._sealed_layers) or (self._is_full and self._policy == "stop"):
+            return Placement(candidate.memory_id, None, 0, NO_ROOM)
+        if self._try_reserve(turn, candidate.summary_tokens):
+            reason = FITS_GAP if self._is_full else FITS_LEFTOVER if is_over_layer else FITS_LAYER
+            return Placement(candidate.memory_id, "summary", candidate.summary_tokens, reason)
+        reason, self._is_full = f"{FITS_GAP}, in short" if self._is_full else FITS_SHORT, True
+        if self._policy == "downgrade" and self._try_reserve(turn, candidate.micro_tokens):
+            return Placement(candidate.memory_id, "micro", candidate.micro_tokens, reason)
+        return Placement(candidate.memory_id, None, 0, NO_ROOM)
 
-    def _try_take(self, turn: _LayerTurn, tokens: int) -> bool:
-        one = turn.candidate
-        section, heading = (one.layer, None), (one.layer, one.group_heading)
+    def _try_reserve(self, turn: _LayerTurn, tokens: int) -> bool:
+        candidate = turn.candidate
+        section, heading = (candidate.layer, None), (candidate.layer, candidate.group_heading)
         cost = tokens + (0 if section in self._started_headings else turn.header_tokens)
-        if one.group_heading is not None and heading not in self._started_headings:
-            cost += one.heading_tokens
+        if candidate.group_heading is not None and heading not in self._started_headings:
+            cost += candidate.heading_tokens
         if cost > self._free_tokens:
             return False
         self._free_tokens -= cost

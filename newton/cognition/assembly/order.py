@@ -38,15 +38,15 @@ def cluster(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, min
     """
     if not vectors:
         return list(best_first)
-    nowhere = np.zeros_like(next(iter(vectors.values())))
-    matrix = np.stack([vectors.get(one, nowhere) for one in best_first])
-    waiting = np.ones(len(best_first), dtype=np.bool_)
+    zero = np.zeros_like(next(iter(vectors.values())))
+    matrix = np.stack([vectors.get(memory_id, zero) for memory_id in best_first])
+    remaining = np.ones(len(best_first), dtype=np.bool_)
     ordered: list[UUID] = []
     for leader in range(len(best_first)):
-        if waiting[leader]:
+        if remaining[leader]:
             # row by row: the full matrix product would wait for BLAS threads
-            group = (matrix @ matrix[leader] >= min_similarity) & waiting
+            group = (matrix @ matrix[leader] >= min_similarity) & remaining
             group[leader] = True  # an item without a vector is in its own group
-            ordered += [best_first[place] for place in np.flatnonzero(group).tolist()]
-            waiting &= ~group
+            ordered += [best_first[index] for index in np.flatnonzero(group).tolist()]
+            remaining &= ~group
     return ordered

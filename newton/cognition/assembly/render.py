@@ -54,8 +54,8 @@ def split_by_input_dependence(context: str) -> tuple[str, str]:
     ('## Identity\\n- I am Ada.\\n', '## Note\\n- Be sure.\\n')
     """
     lines = context.splitlines(keepends=True)
-    lasting = {render_header(layer) for layer in INPUT_INDEPENDENT_LAYERS}
-    end = next((n for n, line in enumerate(lines) if line.startswith("## ") and line not in lasting), len(lines))
+    stable = {render_header(layer) for layer in INPUT_INDEPENDENT_LAYERS}
+    end = next((n for n, line in enumerate(lines) if line.startswith("## ") and line not in stable), len(lines))
     return "".join(lines[:end]), "".join(lines[end:])
 
 
@@ -82,7 +82,6 @@ def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
 
 
 def render_day_heading(day: str, tokens: DayTokens) -> TextBlock:
-    """Return the heading of a day."""
     return TextBlock(_format_day_heading(day), tokens.heading)
 
 
@@ -99,15 +98,15 @@ def render_frame_section(
     count_tokens: TokenCounter,
     max_tokens: int,
 ) -> TextBlock:
-    """Return the frame's section within `max_tokens`: its censors and as many questions as fit; empty if none.
+    """Return the frame's section within `max_tokens`: the title, and if they fit its censors and first questions.
 
-    Cached, because counting tokens is slow.
+    Return an empty block when not even the title fits. Cached, because counting tokens is slow.
     """
-    tries = [(kept, censors) for kept in range(len(questions), -1, -1)]
-    for kept, barred in (*tries, (0, ())):
-        asked = f"Consider: {' '.join(questions[:kept])}\n" if kept else ""
-        avoided = f"Constraints: {' '.join(barred)}\n" if barred else ""
-        text = f"## {SECTION_TITLES['frame']}: {frame}\n{asked}{avoided}"
+    attempts = [(count, censors) for count in range(len(questions), -1, -1)]
+    for count, constraints in (*attempts, (0, ())):
+        consider = f"Consider: {' '.join(questions[:count])}\n" if count else ""
+        avoid = f"Constraints: {' '.join(constraints)}\n" if constraints else ""
+        text = f"## {SECTION_TITLES['frame']}: {frame}\n{consider}{avoid}"
         if (tokens := count_tokens(text)) <= max_tokens:
             return TextBlock(text, tokens)
     return TextBlock("", 0)
@@ -121,8 +120,8 @@ def render(sections: Mapping[str, Sequence[TextBlock]], *, header_tokens: Mappin
     """Render the non-empty sections in order, under their headers."""
     blocks: list[TextBlock] = []
     for layer in SECTION_TITLES:
-        if held := [block for block in sections.get(layer, ()) if block.text]:
+        if shown := [block for block in sections.get(layer, ()) if block.text]:
             if layer != "frame" and SECTION_TITLES[layer]:
                 blocks.append(TextBlock(render_header(layer), header_tokens[layer]))
-            blocks += held
+            blocks += shown
     return TextBlock("".join(block.text for block in blocks), sum(block.tokens for block in blocks))

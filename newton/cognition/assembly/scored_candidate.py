@@ -13,7 +13,7 @@ from newton.memory.search_types import RetrievedMemory
 
 
 class ScoredCandidate(NamedTuple):
-    """One candidate with its features and score, and the verdict on it."""
+    """A candidate with its features, its score and the verdict on it."""
 
     scored: ScoredMemory
     placement: Placement
@@ -32,7 +32,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def detail(self) -> DetailLevel | None:
-        """The detail level in the context; None when left out."""
+        """Return the detail level in the context; None when left out."""
         return self.placement.detail
 
     @property
@@ -49,7 +49,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """The caller's own ids of its sources."""
+        """Return the caller's own id of its source, if any."""
         return (self.scored.found.ref,) if self.scored.found.ref else ()
 
     @property
@@ -58,22 +58,21 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text shown in the context, or that would have been shown, with its date prefix."""
+        """Return the text for the context, with its date prefix; of a rejected candidate the summary."""
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
     @property
     def list_line(self) -> str:
-        """The line of the candidate in a list."""
         return format_list_line(self.scored.found, self.text)
 
     @property
     def day(self) -> str | None:
-        """The day heading of the candidate in its layer; None in layers without day headings."""
+        """Return the day heading above the candidate; None in layers without day headings."""
         return self.scored.found.day if self.layer in LAYERS_BY_DAY else None
 
     @property
     def context_line(self) -> str:
-        """The line in the context, without the date prefix when a day heading precedes it."""
+        """Return the line in the context, without the date prefix below a day heading."""
         return split_date_prefix(self.text)[1] if self.day else self.text
 
 
@@ -84,7 +83,7 @@ def format_list_line(found: RetrievedMemory, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LayerUsage:
-    """Token budget and usage of a layer, header included. `used` may exceed `budget`: unused tokens are passed on."""
+    """Token budget and usage of a layer, header included. `used` exceeds `budget` if the layer uses others' tokens."""
 
     budget: int
     used: int

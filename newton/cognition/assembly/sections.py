@@ -1,6 +1,7 @@
 """The sections of a context that are not scored: identity, censors, task stack and the caller's own lines. Pure."""
 
 import functools
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,10 +16,9 @@ from newton.memory.representations import make_short_forms, one_line, to_bullet
 
 
 class IdentitySection(NamedTuple):
-    """The identity lines in a context, in order, and those omitted for lack of room.
+    """The identity lines in a context, in order, and the lines omitted for lack of room.
 
-    Omitted lines are reported to the user, not to the model. `removed_texts` are former lines: the context excludes
-    memories that repeat them.
+    The context excludes memories that repeat one of the former lines in `removed_texts`.
     """
 
     version: int = 0
@@ -45,13 +45,9 @@ def select_identity_lines(identity: Identity, *, max_tokens: int) -> IdentitySec
     Later, shorter lines are not tried: a larger budget never loses a line that a smaller one has.
     """
     ranked = identity.by_priority
-    kept = 0
-    for tenet in ranked:
-        if tenet.tokens > max_tokens:
-            break
-        max_tokens -= tenet.tokens
-        kept += 1
-    return IdentitySection(identity.version, tuple(ranked[:kept]), tuple(ranked[kept:]), identity.removed_texts)
+    sizes = itertools.accumulate(tenet.tokens for tenet in ranked)
+    count = sum(size <= max_tokens for size in sizes)
+    return IdentitySection(identity.version, tuple(ranked[:count]), tuple(ranked[count:]), identity.removed_texts)
 
 
 def _list_ids(tenets: tuple[Tenet, ...]) -> list[str]:
@@ -69,9 +65,7 @@ def select_censor_lines(censors: Sequence[Censor], *, domains: Collection[str], 
     """Return the censors without a domain or of `domains`, strictest first, that fit into `max_tokens`."""
     shown: list[CensorLine] = []
     for censor in censors:
-        if censor.domain is not None and censor.domain not in domains:
-            continue
-        if censor.summary_tokens <= max_tokens:
+        if censor.domain in (None, *domains) and censor.summary_tokens <= max_tokens:
             max_tokens -= censor.summary_tokens
             shown.append(CensorLine(censor.memory_id, render_item(censor.context_line, censor.summary_tokens)))
     return shown
@@ -83,7 +77,7 @@ ROOT, PATH, SIBLINGS = "root", "path", "siblings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSection:
-    """Lines of the task stack by layer, and the tasks they describe. `omitted_count` counts tasks without room."""
+    """Lines of the task stack by layer, and the tasks they describe. `omitted_count` tasks did not fit."""
 
     root: tuple[TextBlock, ...] = ()
     path: tuple[TextBlock, ...] = ()
@@ -108,26 +102,20 @@ def build_task_section(
     if not stack.path:
         return NO_TASKS
     root, *below = stack.path
-    goal = _render_line(
-        f"{'Goal' if below else 'Goal, and now'}: ",
-        root,
-        _describe_replaced_task(root, stack),
-        layers[ROOT] - header_tokens[ROOT],
-        count_tokens,
-    )
+    prefix, suffix = "Goal: " if below else "Goal, and now: ", _describe_replaced_task(root, stack)
+    goal = _render_line(prefix, root, suffix, layers[ROOT] - header_tokens[ROOT], count_tokens)
     if goal is None:
         return TaskSection(omitted_count=len(stack.path) + len(stack.related))
-    way = _render_path(below, stack, layers[PATH], count_tokens)
-    replaced = {stack.path[-1].instead_of}
-    others = [task for task in stack.related if task.task_id not in replaced]
-    beside = _render_siblings(others, layers[SIBLINGS], count_tokens)
-    told = {root.task_id: goal} | way | beside
+    path = _render_path(below, stack, layers[PATH], count_tokens)
+    replaced_id = stack.path[-1].instead_of
+    others = [task for task in stack.related if task.task_id != replaced_id]
+    siblings = _render_siblings(others, layers[SIBLINGS], count_tokens)
     return TaskSection(
         root=(goal,),
-        path=tuple(way[task.task_id] for task in below if task.task_id in way),
-        siblings=tuple(beside[task.task_id] for task in others if task.task_id in beside),
-        task_ids=frozenset(told) | frozenset(one for one in replaced if one),
-        omitted_count=len(below) - len(way) + len(others) - len(beside),
+        path=tuple(path[task.task_id] for task in below if task.task_id in path),
+        siblings=tuple(siblings[task.task_id] for task in others if task.task_id in siblings),
+        task_ids=frozenset(filter(None, (root.task_id, *path, *siblings, replaced_id))),
+        omitted_count=len(below) - len(path) + len(others) - len(siblings),
     )
 
 
@@ -135,37 +123,31 @@ def _render_path(
     path: Sequence[Task], stack: TaskStack, max_tokens: int, count_tokens: TokenCounter
 ) -> dict[UUID, TextBlock]:
     """Give the current task up to half of the tokens; its ancestors share the rest equally."""
-    way: dict[UUID, TextBlock] = {}
-    for left, task in zip(range(len(path), 0, -1), reversed(path), strict=True):
-        current = task is path[-1]
-        most = max_tokens // 2 if current and left > 1 else max_tokens // left
-        block = _render_line(
-            "Now: " if current else "Within it: ",
-            task,
-            _describe_replaced_task(task, stack) if current else "",
-            most,
-            count_tokens,
-        )
-        if block:
-            way[task.task_id] = block
+    blocks: dict[UUID, TextBlock] = {}
+    for remaining, task in zip(range(len(path), 0, -1), reversed(path), strict=True):
+        is_current = task is path[-1]
+        prefix, suffix = ("Now: ", _describe_replaced_task(task, stack)) if is_current else ("Within it: ", "")
+        limit = max_tokens // 2 if is_current and remaining > 1 else max_tokens // remaining
+        if block := _render_line(prefix, task, suffix, limit, count_tokens):
+            blocks[task.task_id] = block
             max_tokens -= block.tokens
-    return way
+    return blocks
 
 
 def _render_siblings(siblings: Sequence[Task], max_tokens: int, count_tokens: TokenCounter) -> dict[UUID, TextBlock]:
-    beside: dict[UUID, TextBlock] = {}
-    most = int(max_tokens * MAX_SIBLING_SHARE)
+    blocks: dict[UUID, TextBlock] = {}
+    limit = int(max_tokens * MAX_SIBLING_SHARE)
     for task in sorted(siblings, key=lambda task: (task.changed_at, task.number), reverse=True):
-        name = {"complete": "Done: ", "failed": "Dead end: "}.get(task.status, "Blocked: ")
-        block = _render_line(name, task, f" -> {one_line(task.words or '')}", min(most, max_tokens), count_tokens)
-        if block:
-            beside[task.task_id] = block
+        prefix = {"complete": "Done: ", "failed": "Dead end: "}.get(task.status, "Blocked: ")
+        suffix = f" -> {one_line(task.words or '')}"
+        if block := _render_line(prefix, task, suffix, min(limit, max_tokens), count_tokens):
+            blocks[task.task_id] = block
             max_tokens -= block.tokens
-    return beside
+    return blocks
 
 
 def _describe_replaced_task(task: Task, stack: TaskStack) -> str:
-    failed = next((one for one in stack.related if one.task_id == task.instead_of), None)
+    failed = next((other for other in stack.related if other.task_id == task.instead_of), None)
     return f" (instead of: {one_line(failed.goal)}, a dead end: {one_line(failed.words or '')})" if failed else ""
 
 
@@ -175,7 +157,7 @@ def _render_line(prefix: str, task: Task, suffix: str, max_tokens: int, count_to
 
 @functools.lru_cache(maxsize=1_024)
 def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounter) -> TextBlock | None:
-    """Return the line cut to `max_tokens`; None when hardly a word fits. Cached, because counting tokens is slow."""
+    """Return the line cut to `max_tokens`; None when not even one word fits. Cached: counting tokens is slow."""
     form = make_short_forms(text, count_tokens=count_tokens, prefix=prefix, max_tokens=max_tokens)
     fits = form.summary_tokens <= max_tokens and len(form.summary) > len(prefix) + 1
     return render_item(form.summary, form.summary_tokens) if fits else None
@@ -190,16 +172,12 @@ class ExtraSection(NamedTuple):
 
 def render_extra_lines(text: str, *, count_tokens: TokenCounter) -> list[TextBlock]:
     """Return each line of the text as one list item, so that no line can begin a section."""
-    folded = [one_line(line) for line in text.splitlines()]
-    return [render_item(line, count_tokens(to_bullet(line))) for line in folded if line]
+    lines = filter(None, map(one_line, text.splitlines()))
+    return [render_item(line, count_tokens(to_bullet(line))) for line in lines]
 
 
 def fit_extra_lines(blocks: list[TextBlock], *, max_tokens: int) -> ExtraSection:
     """Return the longest prefix of the lines that fits into `max_tokens`. No line is cut."""
-    kept: list[TextBlock] = []
-    for block in blocks:
-        if block.tokens > max_tokens:
-            break
-        max_tokens -= block.tokens
-        kept.append(block)
-    return ExtraSection(tuple(kept), len(blocks) - len(kept))
+    sizes = itertools.accumulate(block.tokens for block in blocks)
+    count = sum(size <= max_tokens for size in sizes)
+    return ExtraSection(tuple(blocks[:count]), len(blocks) - count)

@@ -17,10 +17,10 @@ from newton.content.profiles import Profile
 from newton.memory.memory import Trust
 from newton.memory.search_types import RetrievedMemory
 
-RefreshMethod = Literal["built", "updated", "evicted", "stood"]
-
 if TYPE_CHECKING:
     from newton.client.context import ContextItem, ContextResponse, DroppedCandidate
+
+RefreshMethod = Literal["built", "updated", "evicted", "stood"]
 
 # Sources other than search.
 SOURCE_BY_KIND: Mapping[str, str] = {
@@ -49,7 +49,7 @@ class ContextUpdate:
             "continues": str(self.previous_bundle_id),
             "because": self.reason,
             "entered": [str(memory_id) for memory_id in self.added],
-            "gave_way": {str(memory_id): how for memory_id, how in self.evicted.items()},
+            "gave_way": {str(memory_id): reason for memory_id, reason in self.evicted.items()},
             "truncated": self.has_evictions,
         }
 
@@ -58,9 +58,9 @@ class ContextUpdate:
 class Bundle:
     """One stored context with its candidates.
 
-    `focus` are the memories in Current Focus. `recent_ids` are candidates from recent events. `as_of` is the moment it
-    was rebuilt for, None for the present. `frame_edition` is the version hash of the frame. `missing` names unavailable
-    sources with the reason. `update` describes an incremental update, None for a full build.
+    `focus` are the memories in Current Focus, `recent_ids` the candidates from recent events. `as_of` is the requested
+    past moment, None for the present. `frame_edition` is the version hash of the frame. `missing` maps unavailable
+    sources to reasons. `update` describes an incremental update, None for a full build.
     """
 
     bundle_id: UUID
@@ -97,8 +97,8 @@ class Bundle:
     @property
     def external_trusts(self) -> frozenset[Trust]:
         """Return the trust levels of quarantined memories in the context: text of tools and of the web."""
-        told = (*(c.scored.found for c in self.items), *self.focus)
-        return frozenset(found.trust for found in told if found.quarantined)
+        shown = (*(c.scored.found for c in self.items), *self.focus)
+        return frozenset(found.trust for found in shown if found.quarantined)
 
     @property
     def unmatched_filters(self) -> Mapping[str, list[str]]:
@@ -107,12 +107,9 @@ class Bundle:
 
     @property
     def empty_time_ranges(self) -> tuple[str, ...]:
-        """Return the time phrases of the input when memory has nothing of those times."""
-        return (
-            tuple(span.phrase for span in self.assembly_input.time_ranges)
-            if self.assembly_input.empty_range_note
-            else ()
-        )
+        """Return the time phrases of the input when memory has nothing from those times."""
+        ranges = self.assembly_input.time_ranges if self.assembly_input.empty_range_note else ()
+        return tuple(span.phrase for span in ranges)
 
     @property
     def is_truncated(self) -> bool:
@@ -125,7 +122,7 @@ class Bundle:
 
     def as_json(self) -> "ContextResponse":
         """Return the context as all interfaces publish it."""
-        plain: ContextResponse = {
+        response: ContextResponse = {
             "bundle_id": str(self.bundle_id),
             "as_of": self.as_of and self.as_of.isoformat(),
             "input": self.input,
@@ -148,10 +145,10 @@ class Bundle:
             "items": [_item_json(c, source=self.find_source(c)) for c in self.items],
             "dropped": [_verdict_json(c) for c in self.rejected_candidates],
         }
-        if given := self.filters.as_json():
-            plain["filters"] = given
-            plain["left_nothing"] = dict(self.unmatched_filters)
-        return plain
+        if filters := self.filters.as_json():
+            response["filters"] = filters
+            response["left_nothing"] = dict(self.unmatched_filters)
+        return response
 
 
 def _verdict_json(c: ScoredCandidate) -> "DroppedCandidate":
@@ -173,9 +170,5 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "tokens": c.tokens,
         "text": c.text,
         "source": source,
-        "features": _features_json(c),
+        "features": {name: round(value, 4) for name, value in c.features.items()},
     }
-
-
-def _features_json(c: ScoredCandidate) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in c.features.items()}

@@ -4,7 +4,7 @@ import functools
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +34,7 @@ RULE_MODULES: Sequence[ModuleType] = (score, assembler, fill, render, scored_can
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSummary:
-    """A bundle in a list."""
+    """One row of the list of bundles."""
 
     bundle_id: UUID
     created_at: datetime
@@ -62,8 +62,8 @@ class TurnRecord:
 
 
 async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
-    """Store the bundle. Returns the transaction id."""
-    kept = encode_bundle(bundle, rules_hash=compute_rules_hash())
+    """Store the bundle. Return the transaction id."""
+    encoded = encode_bundle(bundle, rules_hash=compute_rules_hash())
     row = await SQL["insert_bundle"].fetch_one(
         tx,
         agent_id=bundle.agent_id,
@@ -77,9 +77,9 @@ async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
         budget=bundle.budget,
         tokens=bundle.tokens,
         text=bundle.text,
-        memory_ids=kept.memory_ids,
-        candidates=kept.candidates,
-        trace=kept.trace.decode(),
+        memory_ids=encoded.memory_ids,
+        candidates=encoded.candidates,
+        trace=encoded.trace.decode(),
     )
     assert row is not None
     return row["writer"]
@@ -88,28 +88,16 @@ async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
 @functools.cache
 def compute_rules_hash() -> str:
     """Return eight hex digits that identify the source code of the scoring and assembly rules."""
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for module in RULE_MODULES:
         assert module.__file__
-        told.update(Path(module.__file__).read_bytes())
-    return told.hexdigest()[:8]
+        digest.update(Path(module.__file__).read_bytes())
+    return digest.hexdigest()[:8]
 
 
 async def insert_turn(tx: Tx, turn: TurnRecord) -> None:
     """Store the turn with its bundle."""
-    await SQL["insert_turn"].execute(
-        tx,
-        agent_id=turn.agent_id,
-        turn_id=new_id(),
-        session_id=turn.session_id,
-        bundle_id=turn.bundle_id,
-        created_at=turn.created_at,
-        method=turn.method,
-        reason=turn.reason,
-        answered_by=turn.answered_by,
-        input_position=turn.input_position,
-        reply_position=turn.reply_position,
-    )
+    await SQL["insert_turn"].execute(tx, turn_id=new_id(), **asdict(turn))
 
 
 async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID:
@@ -126,17 +114,17 @@ async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID
     letters = bundle_ref.strip().lower().replace("-", "")
     if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
         raise InputError(
-            f"{bundle_ref!r} is no id of a bundle.",
-            hint=f"Give `latest`, the whole id or {MIN_ID_DIGITS} letters of its end; `newton bundles` shows them.",
+            f"{bundle_ref!r} is not a bundle id.",
+            hint=f"Give `latest`, the full id or its last {MIN_ID_DIGITS} digits; `newton bundles` lists them.",
         )
     rows = await SQL["find_by_id_part"].fetch_all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
     if not rows:
         raise NotFoundError(
             f"There is no bundle {bundle_ref}.",
-            hint="`newton bundles` lists them. One that held what was forgotten since, or that is too old, is gone.",
+            hint="`newton bundles` lists all bundles. Expired bundles and bundles with a forgotten memory are deleted.",
         )
     if len(rows) > 1:
-        raise ConflictError(f"Several bundles are meant by {bundle_ref}.", hint="Give more letters of the id.")
+        raise ConflictError(f"Several bundles match {bundle_ref}.", hint="Give more digits of the id.")
     return rows[0]["bundle_id"]
 
 
@@ -145,36 +133,33 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
         raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
-    plain = dict(row)
-    ids, packed, written_trace = (plain.pop(name) for name in ("memory_ids", "candidates", "trace"))
+    columns = dict(row)
+    ids, packed, encoded_trace = (columns.pop(name) for name in ("memory_ids", "candidates", "trace"))
     try:
-        trace = decode_trace(written_trace, input_text=plain["input"])
+        trace = decode_trace(encoded_trace, input_text=columns["input"])
         candidates, focus = decode_candidates(trace, ids, packed)
     except (ValueError, LookupError) as error:
         raise ConflictError(
             f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
-            hint="Another version of Newton has written it, or it was changed in the database.",
+            hint="It was written by another version of Newton, or changed in the database.",
         ) from None
-    return StoredBundle(**plain, trace=trace, candidates=candidates, focus=focus)
+    return StoredBundle(**columns, trace=trace, candidates=candidates, focus=focus)
 
 
 async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | None = None) -> list[BundleSummary]:
     """Return the latest bundles, or the latest before bundle `before`, newest first."""
-    return [
-        BundleSummary(**row)
-        for row in await SQL["list_bundles"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
-    ]
+    rows = await SQL["list_bundles"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
+    return [BundleSummary(**row) for row in rows]
 
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
     """Return the current state, all short forms and the sources of the memories that still exist."""
-    details = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
-    found = {one.memory_id: one for one in details}
+    memories = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for memory_id, source_id in await SQL["list_sources"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         sources[memory_id].append(source_id)
-    return {one: MemoryHistory(found[one], forms[one], tuple(sources[one])) for one in found}
+    return {f.memory_id: MemoryHistory(f, forms[f.memory_id], tuple(sources[f.memory_id])) for f in memories}
 
 
 async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:

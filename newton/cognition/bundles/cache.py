@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -23,8 +23,6 @@ class CoverageThresholds(NamedTuple):
 
 
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
-
-
 MAX_ENTRIES = 32  # per cache; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # a repeated request gets the same context for this long
 
@@ -36,8 +34,8 @@ V = TypeVar("V")
 class CachedContext:
     """A context with its build data.
 
-    `built_bundle_id` is the last full build: newer memories may still be added. `search_request` and `cue` are those of
-    the last search. `sent_messages` are those of the last update.
+    `built_bundle_id` is the last full build. `search_request` and `cue` are those of the last search, `sent_messages`
+    those of the last update.
     """
 
     bundle: Bundle
@@ -59,55 +57,46 @@ class CachedContext:
         return items | {found.memory_id: found for found in self.bundle.focus}
 
 
-class _RepeatEntry(NamedTuple):
-    bundle: Bundle
-    expires_at: datetime
-
-
-@dataclass(slots=True)
 class ContextCache:
     """LRU caches of contexts; the database decides which are valid.
 
-    `_quiet_snapshot` is the snapshot without any write since the cached repeats were stored.
+    `_quiet_snapshot` is the snapshot at which nothing was written since the repeats were cached.
     """
 
-    _current: OrderedDict[tuple[UUID, UUID], CachedContext] = field(
-        default_factory=OrderedDict[tuple[UUID, UUID], CachedContext]
-    )
-    _repeats: OrderedDict[ContextBuildRequest, _RepeatEntry] = field(
-        default_factory=OrderedDict[ContextBuildRequest, _RepeatEntry]
-    )
-    _quiet_snapshot: str | None = None
+    def __init__(self) -> None:
+        self._current: OrderedDict[tuple[UUID, UUID], CachedContext] = OrderedDict()
+        self._repeats: OrderedDict[ContextBuildRequest, Bundle] = OrderedDict()
+        self._quiet_snapshot: str | None = None
 
     def get_current(self, request: ContextBuildRequest) -> CachedContext | None:
         """Return the cached context of the request's session."""
         return self._current.get((request.agent_id, request.session_id)) if request.session_id else None
 
     def set_current(self, cached: CachedContext) -> None:
-        """Set the current context of its session."""
+        """Cache the context as the current one of its session."""
         if cached.bundle.session_id:
             _put_latest(self._current, (cached.bundle.agent_id, cached.bundle.session_id), cached)
 
     def find_repeat(self, request: ContextBuildRequest, *, snapshot: str, now: datetime) -> Bundle | None:
         """Return the context of an identical request within `REPEAT_LIFETIME`.
 
-        None if anything was written since, apart from cached bundles.
+        Return None if anything except cached bundles was written since.
         """
-        made = self._repeats.get(request) if snapshot == self._quiet_snapshot else None
-        return made.bundle if made and now <= made.expires_at else None
+        bundle = self._repeats.get(request) if snapshot == self._quiet_snapshot else None
+        return bundle if bundle and now <= bundle.created_at + REPEAT_LIFETIME else None
 
     def store_repeat(self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: str, transaction_id: int) -> None:
-        """Cache the bundle if `transaction_id`, which stored it, is the only write since `snapshot`."""
+        """Cache the bundle if the transaction that stored it is the only write since `snapshot`."""
         if snapshot != format_quiet_snapshot(transaction_id):
             return
         if snapshot != self._quiet_snapshot:
             self._repeats.clear()
-        _put_latest(self._repeats, request, _RepeatEntry(bundle, bundle.created_at + REPEAT_LIFETIME))
+        _put_latest(self._repeats, request, bundle)
         self._quiet_snapshot = format_quiet_snapshot(transaction_id + 1)
 
 
 def format_quiet_snapshot(next_transaction_id: int) -> str:
-    """Return the snapshot in which all earlier transactions have ended and no later one has begun."""
+    """Return the text of `pg_current_snapshot()` when all earlier transactions have ended and no later one began."""
     return f"{next_transaction_id}:{next_transaction_id}:"
 
 

@@ -7,7 +7,7 @@ from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.memory.representations import one_line
 
-MAX_TEXT_CHARS = 60  # characters of an item
+MAX_TEXT_CHARS = 60  # characters shown of each item
 
 
 def format_debug_lines(bundle: Bundle) -> list[str]:
@@ -15,17 +15,17 @@ def format_debug_lines(bundle: Bundle) -> list[str]:
     web = [c for c in bundle.items if c.kind == "artifact" and c.scored.found.trust == "web"]
     passages = [c for c in bundle.items if c.kind == "passage"]
     rest = [c for c in bundle.items if c not in web and c not in passages]
-    told = [("RAG_DEBUG", passages), ("SEARCH_DEBUG", web), ("MEMORY_DEBUG", rest)]
-    return [_format_line(name, bundle, items) for name, items in told if items]
+    groups = [("RAG_DEBUG", passages), ("SEARCH_DEBUG", web), ("MEMORY_DEBUG", rest)]
+    return [_format_line(name, bundle, items) for name, items in groups if items]
 
 
 def _shorten_text(text: str) -> str:
-    words = one_line(text)
-    return words if len(words) <= MAX_TEXT_CHARS else f"{words[: MAX_TEXT_CHARS - 2]} …"
+    line = one_line(text)
+    return line if len(line) <= MAX_TEXT_CHARS else f"{line[: MAX_TEXT_CHARS - 2]} …"
 
 
 def _format_line(name: str, bundle: Bundle, items: Sequence[ScoredCandidate]) -> str:
-    plain = {
+    fields = {
         "bundle_id": str(bundle.bundle_id),
         "tokens": sum(c.tokens for c in items),
         "items": [
@@ -41,4 +41,4 @@ def _format_line(name: str, bundle: Bundle, items: Sequence[ScoredCandidate]) ->
             for c in items
         ],
     }
-    return f": {name} {json.dumps(plain, ensure_ascii=False)}"
+    return f": {name} {json.dumps(fields, ensure_ascii=False)}"

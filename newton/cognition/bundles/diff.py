@@ -23,7 +23,7 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlyInOne:
-    """A memory in one context only, with the verdicts of both contexts."""
+    """A memory shown in one context only, with the verdicts of both contexts."""
 
     memory_id: UUID
     kind: str
@@ -34,7 +34,7 @@ class OnlyInOne:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedItemChange:
-    """A memory in both contexts, and its differing attributes."""
+    """A memory shown in both contexts, with the attributes that differ."""
 
     memory_id: UUID
     kind: str
@@ -44,7 +44,10 @@ class SharedItemChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleDiff:
-    """The differences of two contexts. `only_one` and `only_other` are the memories in one of them."""
+    """The differences of two contexts.
+
+    `only_one` and `only_other` are the memories shown in one of them, `moved` those shown differently in both.
+    """
 
     one: UUID
     other: UUID
@@ -58,26 +61,20 @@ class BundleDiff:
         return not (self.settings or self.only_one or self.only_other or self.moved)
 
     def as_json(self) -> dict[str, Any]:
-        plain = asdict(self)
-        plain["settings"] = [setting._asdict() for setting in self.settings]
-        return (
-            plain
-            | {"one": str(self.one), "other": str(self.other)}
-            | {
-                part: [entry | {"memory_id": str(entry["memory_id"])} for entry in plain[part]]
-                for part in ("only_one", "only_other", "moved")
-            }
-        )
+        fields: dict[str, Any] = asdict(self) | {"one": str(self.one), "other": str(self.other)}
+        fields["settings"] = [setting._asdict() for setting in self.settings]
+        for part in ("only_one", "only_other", "moved"):
+            fields[part] = [entry | {"memory_id": str(entry["memory_id"])} for entry in fields[part]]
+        return fields
 
 
 def diff_bundles(first: BundleExplanation, second: BundleExplanation) -> BundleDiff:
     """Compare settings and items of two contexts."""
     here, there = _index_shown(first), _index_shown(second)
-    both = [(item, there[memory_id]) for memory_id, item in here.items() if memory_id in there]
     moved = [
-        SharedItemChange(memory_id=a.stored_candidate.memory_id, kind=a.found.kind, text=a.list_line, differs=d)
-        for a, b in both
-        if (d := _compare_items(a, b))
+        SharedItemChange(memory_id=memory_id, kind=item.found.kind, text=item.list_line, differs=differences)
+        for memory_id, item in here.items()
+        if memory_id in there and (differences := _compare_items(item, there[memory_id]))
     ]
     return BundleDiff(
         one=first.stored.bundle_id,
@@ -94,32 +91,33 @@ def _index_shown(explanation: BundleExplanation) -> dict[UUID, CandidateExplanat
 
 
 def _find_missing(here: BundleExplanation, there: BundleExplanation) -> list[OnlyInOne]:
-    verdicts = {
-        i.stored_candidate.memory_id: format_verdict(i.stored_candidate.detail, i.stored_candidate.reason)
-        for i in there.items
-    }
-    focus = {kept.memory_id: "in focus" for kept in there.stored.focus}
-    told = {**verdicts, **focus}
+    verdicts = {item.stored_candidate.memory_id: _describe_verdict(item) for item in there.items}
+    verdicts |= {focus.memory_id: "in focus" for focus in there.stored.focus}
     return [
         OnlyInOne(
             memory_id=memory_id,
             kind=item.found.kind,
             text=item.list_line,
-            here=format_verdict(item.stored_candidate.detail, item.stored_candidate.reason),
-            there=told.get(memory_id, NOT_FOUND),
+            here=_describe_verdict(item),
+            there=verdicts.get(memory_id, NOT_FOUND),
         )
         for memory_id, item in _index_shown(here).items()
         if memory_id not in _index_shown(there)
     ]
 
 
+def _describe_verdict(item: CandidateExplanation) -> str:
+    return format_verdict(item.stored_candidate.detail, item.stored_candidate.reason)
+
+
 def _compare_items(first: CandidateExplanation, second: CandidateExplanation) -> dict[str, tuple[object, object]]:
+    one, other = first.stored_candidate, second.stored_candidate
     pairs: dict[str, tuple[object, object]] = {
-        "shown as": (first.stored_candidate.detail, second.stored_candidate.detail),
-        "words": (first.text, second.text),
-        "state": (first.stored_candidate.state, second.stored_candidate.state),
-        "place": (first.rank, second.rank),
-        "score": (round(first.stored_candidate.score, 4), round(second.stored_candidate.score, 4)),
+        "shown as": (one.detail, other.detail),
+        "text": (first.text, second.text),
+        "state": (one.state, other.state),
+        "rank": (first.rank, second.rank),
+        "score": (round(one.score, 4), round(other.score, 4)),
         **{name: (round(value, 4), round(second.features[name], 4)) for name, value in first.features.items()},
     }
     return {name: pair for name, pair in pairs.items() if not _is_same_value(*pair)}
@@ -137,23 +135,18 @@ def _compare_fields(first: StoredBundle, second: StoredBundle) -> Iterator[Field
         ("input", first.input, second.input),
         ("as of", first.as_of, second.as_of),
         ("frame", first.frame, second.frame),
-        ("frame's edition", a.frame_edition, b.frame_edition),
+        ("frame version", a.frame_edition, b.frame_edition),
         ("profile", first.profile, second.profile),
         ("budget", first.budget, second.budget),
         ("tokens", first.tokens, second.tokens),
         ("code", a.rules_hash, b.rules_hash),
-        *(
-            (f"layer {name}", layer.budget, b.layers[name].budget)
-            for name, layer in a.layers.items()
-            if name in b.layers
-        ),
+        *((f"layer {name}", a.layers[name].budget, b.layers[name].budget) for name in a.layers if name in b.layers),
         *((f"source {name}", a.missing.get(name), b.missing.get(name)) for name in sorted({*a.missing, *b.missing})),
     ]
     yield from (FieldChange(name, _format_value(x), _format_value(y)) for name, x, y in pairs if x != y)
-    if first.profile == second.profile and (
-        changed := diff_profiles(a.assembly_input.profile, b.assembly_input.profile)
-    ):
-        yield FieldChange("profile", first.profile, "; ".join(changed))
+    changes = diff_profiles(a.assembly_input.profile, b.assembly_input.profile)
+    if first.profile == second.profile and changes:
+        yield FieldChange("profile", first.profile, "; ".join(changes))
 
 
 def _format_value(value: object) -> str:

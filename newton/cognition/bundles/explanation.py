@@ -15,15 +15,15 @@ from newton.errors import ConflictError, InputError
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
 from newton.memory.search_types import RetrievedMemory
 
-LOST_TEXT = "[its words of then are gone]"
-MAX_LISTED = 8  # of the matches of an ambiguous reference
+LOST_TEXT = "[the text at that time is gone]"
+MAX_LISTED = 8  # matches listed for an ambiguous reference
 
 
 class CandidateExplanation(NamedTuple):
-    """A candidate at build time.
+    """A candidate as it was when the context was built.
 
-    `rank` is its position in the context, best first; None when left out. `contributions` are the features' parts of
-    the score.
+    `rank` numbers the items of the context, best first; None when left out. `contributions` are the parts of the score
+    by feature.
     """
 
     rank: int | None
@@ -37,8 +37,8 @@ class CandidateExplanation(NamedTuple):
 
     @property
     def timely_reason(self) -> str | None:
-        """Return why it was preferred, if it is in the time range of the input."""
-        return f"of the time asked for: {self.time_range_text}" if self.features["timely"] else None
+        """Return the reason for its preference, if it is in the time range of the input."""
+        return f"in the requested time: {self.time_range_text}" if self.features["timely"] else None
 
     @property
     def layer(self) -> str:
@@ -51,32 +51,31 @@ class CandidateExplanation(NamedTuple):
 
     @property
     def list_line(self) -> str:
-        """Return its line in a list."""
         return format_list_line(self.found, self.text)
 
     @property
     def label(self) -> str:
-        """Return rank, short id and text, for selection by a user."""
+        """Return rank, short id and text, for a list of matches."""
         return f"{self.rank or '-'}  {short_id(self.stored_candidate.memory_id)}  {self.found.micro}"
 
     def as_json(self) -> dict[str, Any]:
-        kept, found = self.stored_candidate, self.found
+        stored, found = self.stored_candidate, self.found
         return {
             "number": self.rank,
-            "memory_id": str(kept.memory_id),
+            "memory_id": str(stored.memory_id),
             "kind": found.kind,
             "layer": self.layer,
-            "state": kept.state,
+            "state": stored.state,
             "trust": found.trust,
-            "quarantined": kept.quarantined,
+            "quarantined": stored.quarantined,
             "source": self.source,
             "refs": [found.ref] if found.ref else [],
             "sources": [str(source) for source in self.sources],
-            "detail": kept.detail,
-            "reason": kept.reason,
+            "detail": stored.detail,
+            "reason": stored.reason,
             "of_the_time": self.time_range_text if self.features["timely"] else None,
-            "tokens": kept.tokens,
-            "score": round(kept.score, 6),
+            "tokens": stored.tokens,
+            "score": round(stored.score, 6),
             "features": {name: round(value, 6) for name, value in self.features.items()},
             "contributions": {name: round(value, 6) for name, value in self.contributions.items()},
             "text": self.text,
@@ -95,33 +94,32 @@ class BundleExplanation:
         """Return the best candidate of each layer that was left out for lack of room."""
         found: dict[str, CandidateExplanation] = {}
         for item in self.items:
-            if item.stored_candidate.detail is None and item.stored_candidate.reason == NO_ROOM:
+            if item.stored_candidate.reason == NO_ROOM:
                 found.setdefault(item.layer, item)
         return found
 
     def find_item(self, item_ref: str) -> CandidateExplanation:
-        """Return the candidate given by rank, ref, id, six or more digits of either end of the id, or text.
+        """Return the candidate with this rank, ref, id, start or end of the id (six digits or more), or text.
 
         Raises InputError when none matches, and ConflictError when several do.
         """
         if item_ref.isdecimal() and (numbered := [item for item in self.items if item.rank == int(item_ref)]):
             return numbered[0]
-        for means in (_has_ref, _has_id, _has_text):
-            meant = [item for item in self.items if means(item, item_ref)]
-            if len(meant) > 1:
-                listed = [item.label for item in meant[:MAX_LISTED]] + ["…"] * (len(meant) > MAX_LISTED)
+        for is_match in (_has_ref, _has_id, _has_text):
+            matches = [item for item in self.items if is_match(item, item_ref)]
+            if len(matches) > 1:
+                listed = [item.label for item in matches[:MAX_LISTED]] + ["…"] * (len(matches) > MAX_LISTED)
                 raise ConflictError(
-                    f"{len(meant)} memories of this context are meant by {item_ref!r}.",
+                    f"{len(matches)} memories of this context match {item_ref!r}.",
                     hint="\n  ".join(["Give the number or the id of one:", *listed]),
                 )
-            if meant:
-                return meant[0]
+            if matches:
+                return matches[0]
         last = max((item.rank or 0 for item in self.items), default=0)
         numbers = f"a number from 1 to {last}, " if last else ""
         raise InputError(
-            f"No memory of this context is {item_ref!r}.",
-            hint=f"Give {numbers}its id, {MIN_ID_DIGITS} letters of the beginning or end of its id, its ref, or words"
-            " of its text.",
+            f"No memory of this context matches {item_ref!r}.",
+            hint=f"Give {numbers}an id, its first or last {MIN_ID_DIGITS} digits, a ref, or part of the text.",
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -149,22 +147,22 @@ def _has_ref(item: CandidateExplanation, item_ref: str) -> bool:
 
 
 def _has_id(item: CandidateExplanation, item_ref: str) -> bool:
-    letters, name = item_ref.lower().replace("-", ""), item.stored_candidate.memory_id.hex
-    return len(letters) >= MIN_ID_DIGITS and (name.startswith(letters) or name.endswith(letters))
+    digits, memory_id = item_ref.lower().replace("-", ""), item.stored_candidate.memory_id.hex
+    return len(digits) >= MIN_ID_DIGITS and (memory_id.startswith(digits) or memory_id.endswith(digits))
 
 
 def _has_text(item: CandidateExplanation, item_ref: str) -> bool:
-    """Match words only: a number would match many dates."""
+    """Match only a reference with letters: a number would match many dates."""
     return any(c.isalpha() for c in item_ref) and item_ref.casefold() in item.text.casefold()
 
 
 def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> BundleExplanation:
-    """Explain the candidates. Deleted memories are skipped; memories without their former text show `LOST_TEXT`."""
-    number, items = 0, list[CandidateExplanation]()
-    for kept in stored.candidates:
-        number += kept.detail is not None
-        if known := histories.get(kept.memory_id):
-            items.append(_explain_candidate(kept, known, stored, number if kept.detail else None))
+    """Explain the candidates. Skip deleted memories; show `LOST_TEXT` for memories without their former text."""
+    rank, items = 0, list[CandidateExplanation]()
+    for candidate in stored.candidates:
+        rank += candidate.detail is not None
+        if history := histories.get(candidate.memory_id):
+            items.append(_explain_candidate(candidate, history, stored, rank if candidate.detail else None))
     return BundleExplanation(stored=stored, items=items)
 
 
@@ -172,14 +170,13 @@ def _explain_candidate(
     stored_candidate: StoredCandidate, history: MemoryHistory, stored: StoredBundle, rank: int | None
 ) -> CandidateExplanation:
     features = align_features(stored_candidate, stored.trace.features)
+    lost = history.found._replace(state=stored_candidate.state, micro=LOST_TEXT, summary=LOST_TEXT)
+    is_recent = stored_candidate.memory_id in stored.trace.recent_ids
     return CandidateExplanation(
         rank,
         stored_candidate,
-        restore_memory(stored_candidate, history)
-        or history.found._replace(state=stored_candidate.state, micro=LOST_TEXT, summary=LOST_TEXT),
-        "recent"
-        if stored_candidate.memory_id in stored.trace.recent_ids
-        else SOURCE_BY_KIND.get(history.found.kind, "semantic"),
+        restore_memory(stored_candidate, history) or lost,
+        "recent" if is_recent else SOURCE_BY_KIND.get(history.found.kind, "semantic"),
         history.sources,
         dict(zip(FEATURE_NAMES, features, strict=True)),
         compute_contributions(features, stored.trace.assembly_input.profile),

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -29,7 +29,7 @@ class MemoryHistory(NamedTuple):
 
 
 class ReplayMismatch(NamedTuple):
-    """A part of the replay that differs from the stored bundle."""
+    """A field in which the replay differs from the stored bundle (`what`), and how (`why`)."""
 
     what: str
     why: str
@@ -37,10 +37,9 @@ class ReplayMismatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """A replayed bundle. Metadata are as stored.
+    """A replayed bundle. Its id, time and input are as stored.
 
-    `differences` are the mismatches. `since` lists later changes of code, frame and profile, which do not affect the
-    replay.
+    `since` lists later changes of code, frame and profile, which do not affect the replay.
     """
 
     bundle_id: UUID
@@ -59,7 +58,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRules:
-    """The code version, frame and profile in use today; None when deleted."""
+    """The code version, frame version and profile in use today; None when deleted."""
 
     rules_hash: str
     frame_edition: str | None
@@ -68,24 +67,18 @@ class CurrentRules:
 
 def restore_memory(stored_candidate: StoredCandidate, history: MemoryHistory) -> RetrievedMemory | None:
     """Return the memory as the bundle used it; None when its former text is gone."""
-    matching = _match_forms(stored_candidate, history)
-    if not matching:
+    forms = _match_forms(stored_candidate, history)
+    if not forms:
         return None
-    return history.found._replace(
-        state=stored_candidate.state,
-        outcome=stored_candidate.outcome,
-        quarantined=stored_candidate.quarantined,
-        micro=matching[-1].micro,
-        summary=matching[-1].summary,
-        micro_tokens=stored_candidate.micro_tokens,
-        summary_tokens=stored_candidate.summary_tokens,
-    )
+    names = ("state", "outcome", "quarantined", "micro_tokens", "summary_tokens")
+    then = {name: getattr(stored_candidate, name) for name in names}
+    return history.found._replace(**then, micro=forms[-1].micro, summary=forms[-1].summary)
 
 
 def align_features(stored_candidate: StoredCandidate, names: Sequence[str]) -> tuple[float, ...]:
     """Return the stored features in the current order. Missing features are neutral."""
-    given = dict(zip(names, stored_candidate.features, strict=True))
-    return tuple(given.get(name, NEUTRAL_FEATURES[name]) for name in FEATURE_NAMES)
+    features = {**NEUTRAL_FEATURES, **dict(zip(names, stored_candidate.features, strict=True))}
+    return tuple(features[name] for name in FEATURE_NAMES)
 
 
 def replay_bundle(
@@ -93,68 +86,65 @@ def replay_bundle(
 ) -> ReplayResult:
     """Score, fill, order and render the stored candidates again, and compare the result."""
     lost = tuple(_find_lost_memories(stored, histories))
-    made = _rebuild(stored, histories)
+    rebuilt = _rebuild(stored, histories)
     differences = (
         *lost,
-        *_compare_numbers(stored, made),
-        *_compare_scores(stored, made),
-        *_compare_verdicts(stored, made),
-        *_compare_text(stored.text, made.block.text),
+        *_compare_numbers(stored, rebuilt),
+        *_compare_scores(stored, rebuilt),
+        *_compare_verdicts(stored, rebuilt),
+        *_compare_text(stored.text, rebuilt.block.text),
     )
     since = tuple(_list_changes_since(stored, current_rules))
     if differences and not lost and not since:
-        differences += (
-            ReplayMismatch("bundle", "nothing that it was made from has changed: what is stored of it must have been"),
-        )
+        differences += (ReplayMismatch("bundle", "its sources are unchanged, so the stored bundle must have changed"),)
     return ReplayResult(
         bundle_id=stored.bundle_id,
         created_at=stored.created_at,
         input=stored.input,
         tokens=stored.tokens,
-        items=sum(kept.detail is not None for kept in stored.candidates),
-        text=made.block.text,
+        items=len(stored.items),
+        text=rebuilt.block.text,
         differences=differences,
         since=since,
     )
 
 
 def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> AssemblyResult:
-    setting = stored.trace.assembly_input
-    focus = [_restore_if_kept(kept, histories) for kept in stored.focus]
-    if stored.trace.update:
-        return compose(_restore_candidates(stored, histories), setting, focus=[found for found in focus if found])
+    inputs = stored.trace.assembly_input
+    focus = [found for _, found in _restore_all(stored.focus, histories)]
+    candidates = [
+        (candidate, found, align_features(candidate, stored.trace.features))
+        for candidate, found in _restore_all(stored.candidates, histories)
+    ]
+    if stored.trace.update:  # an incremental update depends on the previous bundle, so its verdicts are not repeated
+        placed = [
+            ScoredCandidate(
+                ScoredMemory(found, features, c.score), Placement(c.memory_id, c.detail, c.tokens, c.reason)
+            )
+            for c, found, features in candidates
+        ]
+        return compose(placed, inputs, focus=focus)
     scored = [
-        score_from_features(_with_evidence(found, features), features, setting.profile)
-        for kept in stored.candidates
-        if (found := _restore_if_kept(kept, histories))
-        for features in [align_features(kept, stored.trace.features)]
+        score_from_features(_with_evidence(found, features), features, inputs.profile)
+        for _, found, features in candidates
     ]
     # focus is stored oldest first, and the assembly reads it latest first
-    return assemble(scored, replace(setting, focus=[found for found in reversed(focus) if found]))
-
-
-def _restore_candidates(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> list[ScoredCandidate]:
-    """Return the candidates with their stored verdicts: an incremental update depends on the previous bundle."""
-    return [
-        ScoredCandidate(
-            ScoredMemory(found, align_features(kept, stored.trace.features), kept.score),
-            Placement(kept.memory_id, kept.detail, kept.tokens, kept.reason),
-        )
-        for kept in stored.candidates
-        if (found := _restore_if_kept(kept, histories))
-    ]
+    return assemble(scored, replace(inputs, focus=focus[::-1]))
 
 
 def _with_evidence(found: RetrievedMemory, features: tuple[float, ...]) -> RetrievedMemory:
-    named = dict(zip(FEATURE_NAMES, features, strict=True))
-    return found._replace(similarity=named["cosine"], lexical=named["lexical"], relevance=named["similarity"])
+    by_name = dict(zip(FEATURE_NAMES, features, strict=True))
+    return found._replace(similarity=by_name["cosine"], lexical=by_name["lexical"], relevance=by_name["similarity"])
 
 
-def _restore_if_kept(
-    stored_candidate: StoredCandidate, histories: Mapping[UUID, MemoryHistory]
-) -> RetrievedMemory | None:
-    known = histories.get(stored_candidate.memory_id)
-    return known and restore_memory(stored_candidate, known)
+def _restore_all(
+    candidates: Sequence[StoredCandidate], histories: Mapping[UUID, MemoryHistory]
+) -> Iterator[tuple[StoredCandidate, RetrievedMemory]]:
+    """Yield the candidates whose text still exists, with the memories as the bundle used them."""
+    for candidate in candidates:
+        history = histories.get(candidate.memory_id)
+        if history and (found := restore_memory(candidate, history)):
+            yield candidate, found
 
 
 def _match_forms(stored_candidate: StoredCandidate, history: MemoryHistory) -> list[ShortForms]:
@@ -163,58 +153,57 @@ def _match_forms(stored_candidate: StoredCandidate, history: MemoryHistory) -> l
 
 def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> Iterator[ReplayMismatch]:
     """Yield memories that cannot be restored."""
-    for kept in (*stored.candidates, *stored.focus):
-        name = f"memory {short_id(kept.memory_id)}"
-        known = histories.get(kept.memory_id)
-        if known is None:
-            yield ReplayMismatch(name, "it is gone: it was forgotten")
-        elif not (matching := _match_forms(kept, known)):
-            yield ReplayMismatch(name, "the words it had then are gone: they were erased, or changed in the database")
-        elif not any((f.micro_tokens, f.summary_tokens) == (kept.micro_tokens, kept.summary_tokens) for f in matching):
-            cost = f"{kept.micro_tokens} and {kept.summary_tokens}"
-            yield ReplayMismatch(name, f"its forms are stored as {cost} tokens, and cost {_format_cost(matching[-1])}")
+    for candidate in (*stored.candidates, *stored.focus):
+        name = f"memory {short_id(candidate.memory_id)}"
+        history = histories.get(candidate.memory_id)
+        if history is None:
+            yield ReplayMismatch(name, "it was forgotten")
+        elif not (forms := _match_forms(candidate, history)):
+            yield ReplayMismatch(name, "its text at that time is gone: erased, or changed in the database")
+        elif (sizes := _format_sizes(candidate)) not in (actual := [_format_sizes(form) for form in forms]):
+            yield ReplayMismatch(name, f"its short forms are stored as {sizes} tokens, but have {actual[-1]}")
 
 
-def _format_cost(forms: ShortForms) -> str:
+def _format_sizes(forms: ShortForms | StoredCandidate) -> str:
     return f"{forms.micro_tokens} and {forms.summary_tokens}"
 
 
 def _compare_numbers(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator[ReplayMismatch]:
-    setting, trace = stored.trace.assembly_input, stored.trace
+    inputs, trace = stored.trace.assembly_input, stored.trace
     pairs: Sequence[tuple[str, object, object]] = (
         ("tokens", stored.tokens, rebuilt.block.tokens),
-        ("budget", stored.budget, setting.budget.total),
-        ("profile", stored.profile, setting.profile.name),
+        ("budget", stored.budget, inputs.budget.total),
+        ("profile", stored.profile, inputs.profile.name),
         ("frame", stored.frame, trace.frame_choice.frame),
         *(
-            (f"layer {name}", (trace.layers[name].budget, trace.layers[name].used), (layer.budget, layer.used))
+            (f"layer {name}", astuple(trace.layers[name]), astuple(layer))
             for name, layer in rebuilt.layers.items()
             if name in trace.layers
         ),
     )
     for name, was, now in pairs:
         if was != now:
-            yield ReplayMismatch(name, f"stored as {was}, comes out as {now}")
+            yield ReplayMismatch(name, f"stored as {was}, replayed as {now}")
     if trace.layers.keys() != rebuilt.layers.keys():
-        yield ReplayMismatch("layers", f"stored {', '.join(trace.layers)}; there are {', '.join(rebuilt.layers)}")
+        yield ReplayMismatch("layers", f"stored {', '.join(trace.layers)}; replayed {', '.join(rebuilt.layers)}")
 
 
 def _compare_scores(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator[ReplayMismatch]:
     scores = {c.memory_id: c.score for c in rebuilt.candidates}
-    for kept in stored.candidates:
-        now = scores.get(kept.memory_id)
-        if now is not None and abs(now - kept.score) > SCORE_TOLERANCE * max(abs(kept.score), 1e-3):
-            name = f"score of {_format_name(kept, rebuilt)}"
-            yield ReplayMismatch(name, f"stored as {kept.score:.6f}, its features and the weights make {now:.6f}")
+    for candidate in stored.candidates:
+        now = scores.get(candidate.memory_id)
+        if now is not None and abs(now - candidate.score) > SCORE_TOLERANCE * max(abs(candidate.score), 1e-3):
+            name = f"score of {_format_name(candidate, rebuilt)}"
+            yield ReplayMismatch(name, f"stored as {candidate.score:.6f}, computed from its features as {now:.6f}")
 
 
 def _compare_verdicts(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator[ReplayMismatch]:
     verdicts = {c.memory_id: f"{format_verdict(c.detail, c.reason)}, {c.tokens} tokens" for c in rebuilt.candidates}
-    for kept in stored.candidates:
-        was = f"{format_verdict(kept.detail, kept.reason)}, {kept.tokens} tokens"
-        now = verdicts.get(kept.memory_id)
-        if now is not None and now != was:
-            yield ReplayMismatch(f"verdict on {_format_name(kept, rebuilt)}", f"was {was}, comes out as {now}")
+    for candidate in stored.candidates:
+        was = f"{format_verdict(candidate.detail, candidate.reason)}, {candidate.tokens} tokens"
+        now = verdicts.get(candidate.memory_id, was)
+        if now != was:
+            yield ReplayMismatch(f"verdict on {_format_name(candidate, rebuilt)}", f"was {was}, replayed as {now}")
 
 
 def _format_name(stored_candidate: StoredCandidate, rebuilt: AssemblyResult) -> str:
@@ -232,26 +221,22 @@ def format_verdict(detail: DetailLevel | None, reason: str) -> str:
 
 def _compare_text(stored_text: str, rebuilt_text: str) -> Iterator[ReplayMismatch]:
     if stored_text != rebuilt_text:
-        lines = difflib.unified_diff(
-            stored_text.splitlines(), rebuilt_text.splitlines(), "stored", "replayed", n=1, lineterm=""
-        )
-        yield ReplayMismatch("text", "\n".join(lines) or "they differ in how lines end")
+        before, after = stored_text.splitlines(), rebuilt_text.splitlines()
+        lines = difflib.unified_diff(before, after, "stored", "replayed", n=1, lineterm="")
+        yield ReplayMismatch("text", "\n".join(lines) or "the line endings differ")
 
 
 def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> Iterator[str]:
     """Yield changes of code, frame and profile since the build. They affect new contexts only."""
     if stored.trace.rules_hash != current_rules.rules_hash:
-        yield (
-            f"the code has changed: its rules were edition {stored.trace.rules_hash}, "
-            f"they are {current_rules.rules_hash}"
-        )
+        yield f"the code has changed: its rules hash was {stored.trace.rules_hash}, is {current_rules.rules_hash}"
     if stored.trace.frame_edition != current_rules.frame_edition:
         yield f"the frame {stored.frame} {'has changed' if current_rules.frame_edition else 'is gone'}"
-    was = stored.trace.assembly_input.profile
+    profile = stored.trace.assembly_input.profile
     if current_rules.profile is None:
-        yield f"the profile {was.name} is gone"
-    elif changed := diff_profiles(was, current_rules.profile):
-        yield f"the profile {was.name} has changed: {'; '.join(changed)}"
+        yield f"the profile {profile.name} is gone"
+    elif changes := diff_profiles(profile, current_rules.profile):
+        yield f"the profile {profile.name} has changed: {'; '.join(changes)}"
 
 
 def diff_profiles(previous: Profile, current: Profile) -> list[str]:

@@ -4,11 +4,11 @@ The text of a memory is not repeated: a checksum identifies its short forms.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -25,7 +25,7 @@ from newton.memory.search_types import RetrievedMemory
 
 COMPRESSION_LEVEL = 1  # of zlib: the caller waits for the compression
 DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro")
-_COLUMNS: Mapping[str, str] = {
+_COLUMNS: Mapping[str, str] = {  # after the features; the order of the fields of StoredCandidate
     "score": "<f4",
     "detail": "u1",
     "reason": "<u2",
@@ -37,12 +37,14 @@ _COLUMNS: Mapping[str, str] = {
     "summary_tokens": "<u4",
     "words": "<u4",
 }
-T = TypeVar("T")
 _MAX_FLOAT32 = float(np.finfo("<f4").max)
 
 
 class StoredCandidate(NamedTuple):
-    """A candidate of a stored bundle. `tokens` is its cost in the context, `checksum` that of its short forms."""
+    """A candidate of a stored bundle.
+
+    `tokens` is its cost in the context, `checksum` the checksum of its short forms.
+    """
 
     memory_id: UUID
     features: tuple[float, ...]
@@ -60,8 +62,11 @@ class StoredCandidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleTrace:
-    """Everything about a bundle except its candidates. `candidate_count` and `focus_count` divide the list of memories;
-    `features`, `reasons`, `states` and `outcomes` decode the columns; `rules_hash` is the code version."""
+    """Everything about a bundle except its candidates.
+
+    The first `candidate_count` memories are candidates, the next `focus_count` are in Current Focus. `features`,
+    `reasons`, `states` and `outcomes` decode the columns; `rules_hash` identifies the code version.
+    """
 
     frame_choice: FrameChoice
     frame_edition: str
@@ -101,17 +106,16 @@ class StoredBundle:
 
     @property
     def items(self) -> tuple[StoredCandidate, ...]:
-        return tuple(kept for kept in self.candidates if kept.detail)
+        return tuple(candidate for candidate in self.candidates if candidate.detail)
 
     @property
     def memory_ids(self) -> list[UUID]:
-        """Return the ids of all memories whose texts it needs."""
-        return [kept.memory_id for kept in (*self.candidates, *self.focus)]
+        """Return the ids of the candidates and of the memories in Current Focus."""
+        return [candidate.memory_id for candidate in (*self.candidates, *self.focus)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedTrace:
-    """The encoded columns of a bundle."""
+class EncodedTrace(NamedTuple):
+    """The encoded form of a bundle: memory ids, compressed columns and trace as JSON."""
 
     memory_ids: list[UUID]
     candidates: bytes
@@ -122,29 +126,10 @@ def compute_checksum(micro: str, summary: str) -> int:
     return zlib.crc32(summary.encode(), zlib.crc32(micro.encode()))
 
 
-@dataclass(slots=True)
-class _ValueIndex(Generic[T]):
-    """Numbers values in order of first appearance."""
-
-    positions: dict[T, int] = field(default_factory=dict[T, int])
-
-    def number_values(self, values: Iterable[T]) -> list[int]:
-        return [self.positions.setdefault(word, len(self.positions)) for word in values]
-
-
-@dataclass(slots=True)
-class _ColumnValues:
-    """Value indexes of the encoded columns."""
-
-    reasons: _ValueIndex[str] = field(default_factory=_ValueIndex[str])
-    states: _ValueIndex[str] = field(default_factory=_ValueIndex[str])
-    outcomes: _ValueIndex[str | None] = field(default_factory=_ValueIndex[str | None])
-
-
 def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
     """Encode a bundle for storage."""
-    words = _ColumnValues()
-    columns = _pack_columns(bundle, words)
+    found = [*(c.scored.found for c in bundle.candidates), *bundle.focus]
+    reasons = [*(c.reason for c in bundle.candidates), *["in focus"] * len(bundle.focus)]
     trace = BundleTrace(
         frame_choice=replace(
             bundle.frame_choice, evidence={name: _round_evidence(e) for name, e in bundle.frame_choice.evidence.items()}
@@ -152,61 +137,54 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
         frame_edition=bundle.frame_edition,
         rules_hash=rules_hash,
         layers=bundle.layers,
-        recent_ids=frozenset(bundle.recent_ids),
+        recent_ids=bundle.recent_ids,
         filters=bundle.filters,
         missing=bundle.missing,
         timings_ms={name: round(ms, 3) for name, ms in bundle.timings_ms.items()},
-        # the input has its own field, and focus is in the columns
+        # the input has its own database column, and the focus is in the packed columns
         assembly_input=replace(bundle.assembly_input, input="", focus=(), open_decisions=()),
         candidate_count=len(bundle.candidates),
         focus_count=len(bundle.focus),
         features=FEATURE_NAMES,
-        reasons=list(words.reasons.positions),
-        states=list(words.states.positions),
-        outcomes=list(words.outcomes.positions),
+        reasons=list(dict.fromkeys(reasons)),
+        states=list(dict.fromkeys(f.state for f in found)),
+        outcomes=list(dict.fromkeys(f.outcome for f in found)),
         update=bundle.update,
     )
+    columns = _pack_columns(bundle, found, [trace.reasons.index(reason) for reason in reasons], trace)
     return EncodedTrace(
-        memory_ids=[*(c.memory_id for c in bundle.candidates), *_iter_fixed_memory_ids(bundle)],
+        memory_ids=[*(f.memory_id for f in found), *_iter_fixed_memory_ids(bundle)],
         candidates=zlib.compress(columns, COMPRESSION_LEVEL),
         trace=_adapter().dump_json(trace, exclude_unset=True),
     )
 
 
 def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
-    """Yield the other memories in the context: deleting any of them deletes the bundle."""
-    yield from (found.memory_id for found in bundle.focus)
-    yield from (constraint.memory_id for constraint in bundle.assembly_input.censor_lines)
+    """Yield the memories of the sections that are not scored: deleting any of them deletes the bundle."""
+    yield from (line.memory_id for line in bundle.assembly_input.censor_lines)
     yield from sorted(bundle.assembly_input.tasks.task_ids)
     yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.omitted))
 
 
 def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
     """Decode a trace. Raises ValueError for the format of another version."""
-    read = _adapter().validate_json(trace)
-    return replace(read, assembly_input=replace(read.assembly_input, input=input_text))
+    decoded = _adapter().validate_json(trace)
+    return replace(decoded, assembly_input=replace(decoded.assembly_input, input=input_text))
 
 
 def decode_candidates(
     trace: BundleTrace, memory_ids: Sequence[UUID], packed: bytes
 ) -> tuple[tuple[StoredCandidate, ...], tuple[StoredCandidate, ...]]:
     """Return the candidates, best first, and the memories in focus. Raises ValueError for damaged columns."""
-    number, rest = trace.candidate_count + trace.focus_count, _decompress(packed)
-    table, columns = list[list[float]](), dict[str, list[float]]()
-    for form in ["<f4"] * len(trace.features):
-        column, rest = _read_column(rest, form, number)
-        table.append(column)
-    for name, form in _COLUMNS.items():
-        columns[name], rest = _read_column(rest, form, number)
+    count, rest, columns = trace.candidate_count + trace.focus_count, _decompress(packed), list[list[float]]()
+    for dtype in ("<f4",) * len(trace.features) + tuple(_COLUMNS.values()):
+        column, rest = _read_column(rest, dtype, count)
+        columns.append(column)
     if rest:
         raise ValueError("the columns are longer than they should be")
-    features = list(zip(*table, strict=True)) if table else [()] * number
-    number = min(number, len(memory_ids))
-    kept = [
-        _create_stored_candidate(trace, memory_ids[n], features[n], {name: columns[name][n] for name in _COLUMNS})
-        for n in range(number)
-    ]
-    return tuple(kept[: trace.candidate_count]), tuple(kept[trace.candidate_count :])
+    rows = list(zip(*columns, strict=True))[: len(memory_ids)]
+    stored = [_create_stored_candidate(trace, memory_ids[n], row) for n, row in enumerate(rows)]
+    return tuple(stored[: trace.candidate_count]), tuple(stored[trace.candidate_count :])
 
 
 def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[float], bytes]:
@@ -217,45 +195,34 @@ def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[float], b
     return np.frombuffer(packed[:size], dtype).tolist(), packed[size:]
 
 
-def _create_stored_candidate(
-    trace: BundleTrace, memory_id: UUID, features: tuple[float, ...], row: Mapping[str, float]
-) -> StoredCandidate:
-    return StoredCandidate(
-        memory_id,
-        features=features,
-        score=row["score"],
-        detail=DETAILS[int(row["detail"])],
-        reason=trace.reasons[int(row["reason"])],
-        state=trace.states[int(row["state"])],
-        outcome=trace.outcomes[int(row["outcome"])],
-        quarantined=bool(row["quarantined"]),
-        tokens=int(row["tokens"]),
-        micro_tokens=int(row["micro_tokens"]),
-        summary_tokens=int(row["summary_tokens"]),
-        checksum=int(row["words"]),
-    )
+def _create_stored_candidate(trace: BundleTrace, memory_id: UUID, row: tuple[float, ...]) -> StoredCandidate:
+    width = len(trace.features)
+    detail, reason, state, outcome, quarantined, *sizes = map(int, row[width + 1 :])
+    texts = trace.reasons[reason], trace.states[state], trace.outcomes[outcome]
+    return StoredCandidate(memory_id, row[:width], row[width], DETAILS[detail], *texts, bool(quarantined), *sizes)
 
 
-def _pack_columns(bundle: Bundle, column_values: _ColumnValues) -> bytes:
-    considered, focus = bundle.candidates, [0] * len(bundle.focus)
-    found: list[RetrievedMemory] = [*(c.scored.found for c in considered), *bundle.focus]
+def _pack_columns(
+    bundle: Bundle, found: Sequence[RetrievedMemory], reason_indexes: Sequence[int], trace: BundleTrace
+) -> bytes:
+    candidates, focus = bundle.candidates, [0] * len(bundle.focus)
     table = np.zeros((len(found), len(FEATURE_NAMES)), "<f4")
-    if considered:
-        table[: len(considered)] = [c.scored.features for c in considered]
+    if candidates:
+        table[: len(candidates)] = [c.scored.features for c in candidates]
     columns: Mapping[str, Sequence[float]] = {
-        "score": [min(max(c.score, -_MAX_FLOAT32), _MAX_FLOAT32) for c in considered] + focus,
-        "detail": [DETAILS.index(c.detail) for c in considered] + focus,
-        "reason": column_values.reasons.number_values([*(c.reason for c in considered), *("in focus" for _ in focus)]),
-        "state": column_values.states.number_values(f.state for f in found),
-        "outcome": column_values.outcomes.number_values(f.outcome for f in found),
+        "score": [min(max(c.score, -_MAX_FLOAT32), _MAX_FLOAT32) for c in candidates] + focus,
+        "detail": [DETAILS.index(c.detail) for c in candidates] + focus,
+        "reason": reason_indexes,
+        "state": [trace.states.index(f.state) for f in found],
+        "outcome": [trace.outcomes.index(f.outcome) for f in found],
         "quarantined": [f.quarantined for f in found],
-        "tokens": [c.tokens for c in considered] + focus,
+        "tokens": [c.tokens for c in candidates] + focus,
         "micro_tokens": [f.micro_tokens for f in found],
         "summary_tokens": [f.summary_tokens for f in found],
         "words": [compute_checksum(f.micro, f.summary) for f in found],
     }
-    plain = b"".join(np.array(columns[name], form).tobytes() for name, form in _COLUMNS.items())
-    return np.ascontiguousarray(table.T).tobytes() + plain
+    packed = (np.array(columns[name], dtype).tobytes() for name, dtype in _COLUMNS.items())
+    return b"".join((np.ascontiguousarray(table.T).tobytes(), *packed))
 
 
 def _decompress(packed: bytes) -> bytes:

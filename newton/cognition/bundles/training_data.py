@@ -2,8 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -18,13 +19,12 @@ from newton.db.queries import load
 
 SQL = load("newton.cognition.bundles", "training_data.sql")
 
-MAX_CONTEXTS = 1_000
+MAX_CONTEXTS = 1_000  # latest contexts used for training
 DECISION_WINDOW = timedelta(hours=1)  # a decision within this time is attributed to the context
 OUTCOME_WEIGHTS = {"success": 2.0, "failure": 0.5}  # weight of a context by the outcome of its decision
 
 
-@dataclass(frozen=True, slots=True)
-class _AnsweredContext:
+class _AnsweredContext(NamedTuple):
     """A stored context with its reply."""
 
     row: Record
@@ -35,22 +35,19 @@ class _AnsweredContext:
 def _decode_answered(row: Record) -> _AnsweredContext:
     trace = decode_trace(row["trace"], input_text=row["input"])
     candidates, _ = decode_candidates(trace, row["memory_ids"], row["candidates"])
-    return _AnsweredContext(row, trace.features, [kept for kept in candidates if kept.detail])
+    return _AnsweredContext(row, trace.features, [candidate for candidate in candidates if candidate.detail])
 
 
 async def load_cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence[str]) -> list[TrainingCase]:
     """Return the latest informative contexts of the profile that a model answered."""
     rows = await SQL["list_answered"].fetch_all(tx, agent_id=agent_id, profile=profile, max_rows=MAX_CONTEXTS)
     answered = [_decode_answered(row) for row in rows]
-    known = {kept.memory_id for one in answered for kept in one.shown}
-    forms = {
-        r["memory_id"]: r for r in await SQL["list_forms"].fetch_all(tx, agent_id=agent_id, memory_ids=list(known))
-    }
-    made = [_create_case(one, forms, features) for one in answered]
-    judged = [
-        (r["decided_at"], r["outcome"]) for r in await SQL["list_reviewed_decisions"].fetch_all(tx, agent_id=agent_id)
-    ]
-    return [case for case in weight_by_outcome(made, judged) if case.is_informative]
+    shown_ids = list({candidate.memory_id for context in answered for candidate in context.shown})
+    forms = {r["memory_id"]: r for r in await SQL["list_forms"].fetch_all(tx, agent_id=agent_id, memory_ids=shown_ids)}
+    cases = [_create_case(context, forms, features) for context in answered]
+    reviewed = await SQL["list_reviewed_decisions"].fetch_all(tx, agent_id=agent_id)
+    outcomes = [(row["decided_at"], row["outcome"]) for row in reviewed]
+    return [case for case in weight_by_outcome(cases, outcomes) if case.is_informative]
 
 
 async def find_most_used_profile(tx: Tx, *, agent_id: UUID) -> str | None:
@@ -60,13 +57,13 @@ async def find_most_used_profile(tx: Tx, *, agent_id: UUID) -> str | None:
 
 
 def weight_by_outcome(cases: Sequence[TrainingCase], outcomes: Sequence[tuple[datetime, str]]) -> list[TrainingCase]:
-    """Return the cases in chronological order, each last one before a decision weighted by its outcome. Pure."""
+    """Return the cases in chronological order. The last case before a decision is weighted by its outcome. Pure."""
     ordered = sorted(cases, key=lambda case: case.created_at)
     times = [case.created_at for case in ordered]
     for decided_at, outcome in outcomes:
-        place = bisect_right(times, decided_at) - 1
-        if place >= 0 and decided_at - times[place] <= DECISION_WINDOW:
-            ordered[place] = replace(ordered[place], weight=OUTCOME_WEIGHTS.get(outcome, 1.0))
+        index = bisect_right(times, decided_at) - 1
+        if index >= 0 and decided_at - times[index] <= DECISION_WINDOW:
+            ordered[index] = replace(ordered[index], weight=OUTCOME_WEIGHTS.get(outcome, 1.0))
     return ordered
 
 
@@ -74,16 +71,16 @@ def _create_case(
     answered: _AnsweredContext, memory_texts: Mapping[UUID, Record], features: Sequence[str]
 ) -> TrainingCase:
     texts = {
-        kept.memory_id: memory_texts[kept.memory_id]["micro" if kept.detail == "micro" else "summary"]
-        for kept in answered.shown
-        if kept.memory_id in memory_texts
+        candidate.memory_id: memory_texts[candidate.memory_id][candidate.detail or "summary"]
+        for candidate in answered.shown
+        if candidate.memory_id in memory_texts
     }
     used = find_used(answered.row["reply"], texts, input_text=answered.row["input"])
-    rows = [dict(zip(answered.feature_names, kept.features, strict=True)) for kept in answered.shown]
-    table = [[given.get(name, NEUTRAL_FEATURES[name]) for name in features] for given in rows]
+    rows = [dict(zip(answered.feature_names, candidate.features, strict=True)) for candidate in answered.shown]
+    table = [[row.get(name, NEUTRAL_FEATURES[name]) for name in features] for row in rows]
     return TrainingCase(
         created_at=answered.row["created_at"],
         session_id=answered.row["session_id"],
         features=np.array(table, dtype=np.float64).reshape(-1, len(features)),
-        is_used=np.array([kept.memory_id in used for kept in answered.shown], dtype=np.bool_),
+        is_used=np.array([candidate.memory_id in used for candidate in answered.shown], dtype=np.bool_),
     )

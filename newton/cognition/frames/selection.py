@@ -21,8 +21,8 @@ DEFAULT_FRAME = "conversation"
 PATTERN_WEIGHT = 1.0  # log odds of a full pattern match, beside the examples
 PATTERN_ONLY_WEIGHT = 6.0  # the same for a frame without examples: a score above 0.5 wins
 SESSION_FRAME_WEIGHT = 1.0  # log odds in favour of the session's frame
-MIN_CONFIDENCE = 0.45  # below it fewer than half of the choices are right, by leave-one-out over the examples
-MAX_PATTERN_CHARS = 250  # searched for patterns: each costs 6 microseconds
+MIN_CONFIDENCE = 0.45  # below this, fewer than half of the choices are right (leave-one-out over the examples)
+MAX_PATTERN_CHARS = 250  # of the input that are matched with patterns: each character costs 6 microseconds
 TIEBREAK_FRAMES = 3  # frames offered to the model
 
 
@@ -78,7 +78,13 @@ class FrameChoice:
 
 def force_frame(frame: str) -> FrameChoice:
     return FrameChoice(
-        frame=frame, confidence=1.0, runner_up=None, forced=True, unsure=False, reason="it was asked for", evidence={}
+        frame=frame,
+        confidence=1.0,
+        runner_up=None,
+        forced=True,
+        unsure=False,
+        reason="the caller requested it",
+        evidence={},
     )
 
 
@@ -92,45 +98,27 @@ def choose_frame(
 ) -> FrameChoice:
     """Select the frame with the most evidence. Without a vector, n-grams, patterns and prior decide.
 
-    `vector` embeds the text without its greeting. When the best frame is unsure, it becomes the runner-up of the
-    fallback frame, and the confidence is its own. A text that only reports something as resolved keeps the session's
-    frame.
+    `vector` embeds the text without its greeting. When the choice is unsure, the fallback frame is used, with the best
+    frame as runner-up and its confidence. A text that only reports something as resolved keeps the session's frame.
     """
-    said = strip_greeting(text)
-    evidence = _collect_evidence(
-        frames, said, classifier.predict_log_proba(said, vector) if classifier else {}, session_frame
-    )
+    core = strip_greeting(text)
+    log_probabilities = classifier.predict_log_proba(core, vector) if classifier else {}
+    evidence = _collect_evidence(frames, core, log_probabilities, session_frame)
     ranked = _rank_frames(evidence)
-    if says_resolved(text):
-        return _keep_session_frame(_fallback_frame(frames, session_frame), ranked, evidence)
+    fallback = session_frame if session_frame and session_frame in frames else DEFAULT_FRAME
     confidence = _compute_confidence([evidence[name].score for name in ranked])
-    unsure = confidence < MIN_CONFIDENCE
-    used = _fallback_frame(frames, session_frame) if unsure else ranked[0]
-    reason = _explain_choice(frames[ranked[0]], said, evidence[ranked[0]], vector, classifier)
+    unsure, is_resolved = confidence < MIN_CONFIDENCE, says_resolved(text)
+    selected = fallback if unsure or is_resolved else ranked[0]
+    reason = _explain_choice(frames[ranked[0]], core, evidence[ranked[0]], vector, classifier)
+    if is_resolved:
+        confidence, unsure, reason = 1.0, False, "the input only reports something as resolved"
     return FrameChoice(
-        frame=used,
+        frame=selected,
         confidence=confidence,
-        runner_up=next((name for name in ranked if name != used), None),
+        runner_up=next((name for name in ranked if name != selected), None),
         forced=False,
         unsure=unsure,
-        reason=f"nothing speaks clearly enough; most for {ranked[0]}: {reason}" if unsure else reason,
-        evidence=evidence,
-    )
-
-
-def _fallback_frame(frames: Mapping[str, Frame], session_frame: str | None) -> str:
-    """Return the session's frame, else the default one."""
-    return session_frame if session_frame and session_frame in frames else DEFAULT_FRAME
-
-
-def _keep_session_frame(frame: str, ranked_frames: Sequence[str], evidence: Mapping[str, FrameEvidence]) -> FrameChoice:
-    return FrameChoice(
-        frame=frame,
-        confidence=1.0,
-        runner_up=next((name for name in ranked_frames if name != frame), None),
-        forced=False,
-        unsure=False,
-        reason="it only says that something is right again",
+        reason=f"no frame has enough evidence; the best is {ranked[0]}: {reason}" if unsure else reason,
         evidence=evidence,
     )
 
@@ -147,14 +135,14 @@ def apply_tiebreak(choice: FrameChoice, frame: str) -> FrameChoice:
         confidence=_compute_confidence(scores),
         runner_up=ranked[1] if len(ranked) > 1 else None,
         unsure=False,
-        reason=f"a model took it out of {', '.join(choice.top_frames)}",
+        reason=f"a model chose it from {', '.join(choice.top_frames)}",
     )
 
 
 def _collect_evidence(
     frames: Mapping[str, Frame], text: str, log_probabilities: Mapping[str, float], session_frame: str | None
 ) -> dict[str, FrameEvidence]:
-    """Score each frame. A frame without examples has patterns alone: a score above 0.5 beats the best example."""
+    """Score each frame. A frame without examples has patterns only: a pattern score above 0.5 beats all examples."""
     best = max((log_probabilities[name] for name in frames if name in log_probabilities), default=0.0)
     return {
         name: FrameEvidence(
@@ -183,11 +171,10 @@ def _explain_choice(
     parts = [
         f"it says {', '.join(repr(phrase) for phrase in phrases)}" if phrases else "",
         f"it is like {example!r}" if example else "",
-        "the session is in it" if evidence.prior else "",
+        "the session has this frame" if evidence.prior else "",
     ]
-    return "; ".join(part for part in parts if part) or (
-        "it has the form of its examples" if classifier else "nothing speaks for any"
-    )
+    default = "its grammar is like that of the examples" if classifier else "no evidence for any frame"
+    return "; ".join(filter(None, parts)) or default
 
 
 def _score_patterns(frame: Frame, text: str) -> float:

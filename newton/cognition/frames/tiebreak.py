@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict
 from newton.content.frames import Frame
 from newton.memory.representations import one_line
 
-MAX_INPUT_CHARS = 1_000  # input characters in the prompt
+MAX_INPUT_CHARS = 1_000  # of the input in the prompt
 
 
 class FrameOutput(BaseModel):
-    """The frame named by the model. It is used only when it was offered."""
+    """The answer of the model: the name of a frame. Names that were not offered are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,6 +21,8 @@ class FrameOutput(BaseModel):
 
 def build_tiebreak_prompt(text: str, frames: Sequence[Frame]) -> str:
     """Return the prompt that asks which frame fits the text. The text cannot close its fence."""
-    asked = (resources.files("newton.cognition.frames") / "prompts" / "frame.md").read_text(encoding="utf-8")
-    listed = "\n".join(f"- {frame.name}: {frame.description}" for frame in frames)
-    return asked.format(frames=listed, text=one_line(text[:MAX_INPUT_CHARS]).replace("<", "‹").replace(">", "›"))
+    template = (resources.files("newton.cognition.frames") / "prompts" / "frame.md").read_text(encoding="utf-8")
+    descriptions = "\n".join(f"- {frame.name}: {frame.description}" for frame in frames)
+    return template.format(
+        frames=descriptions, text=one_line(text[:MAX_INPUT_CHARS]).replace("<", "‹").replace(">", "›")
+    )

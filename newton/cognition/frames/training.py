@@ -46,21 +46,21 @@ async def load_or_train(
     The shipped frames come with a trained classifier. Others are trained at first use, which takes some seconds. When
     the embedder fails, train on n-grams alone.
     """
-    told = list_examples(frames)
-    if not told:
+    examples = list_examples(frames)
+    if not examples:
         return None
-    name = build_file_name(told, embedder.identity if embedder else NO_EMBEDDER)
+    name = build_file_name(examples, embedder.identity if embedder else NO_EMBEDDER)
     for folder in (data_folder("frames"), cache):
-        if kept := _read_file(folder / name, told):
-            return kept
-    cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in told]
+        if cached := _read_file(folder / name, examples):
+            return cached
+    cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in examples]
     try:
         vectors = await _embed_examples(cores, embedder)
     except ProviderError:
         return await load_or_train(frames, None, cache=cache)
-    made = await asyncio.to_thread(classifier.train_classifier, cores, vectors)
-    _write_file(cache / name, made)
-    return replace(made, examples=told)
+    trained = await asyncio.to_thread(classifier.train_classifier, cores, vectors)
+    _write_file(cache / name, trained)
+    return replace(trained, examples=examples)
 
 
 def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
@@ -69,8 +69,8 @@ def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
 
 
 def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
-    whole = "\0".join([TRAINING_VERSION, identity, *(f"{example.frame}\1{example.text}" for example in examples)])
-    return f"learnt-{hashlib.sha256(whole.encode()).hexdigest()[:16]}.npz"
+    key = "\0".join([TRAINING_VERSION, identity, *(f"{example.frame}\1{example.text}" for example in examples)])
+    return f"learnt-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
 
 
 async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder | None") -> list[Vector]:
@@ -84,8 +84,8 @@ async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder 
 
 def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier | None:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            return _unpack_arrays(kept, examples)
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return _unpack_arrays(arrays, examples)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         return None
 
@@ -93,21 +93,21 @@ def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier 
 def _unpack_arrays(arrays: Arrays, examples: Sequence[FrameExample]) -> FrameClassifier:
     frames, vocabulary = (bytes(arrays[name]).decode().split("\n") for name in ("frames", "vocabulary"))
     numbers = {name: arrays[name].astype(np.float32) for name in ARRAY_FIELDS}
-    known = {cue: n for n, cue in enumerate(vocabulary)}
-    return FrameClassifier(frames=tuple(frames), vocabulary=known, examples=examples, **numbers)
+    indexes = {ngram: n for n, ngram in enumerate(vocabulary)}
+    return FrameClassifier(frames=tuple(frames), vocabulary=indexes, examples=examples, **numbers)
 
 
 def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
     """Return the arrays in half precision, and the coordinates scaled to int8."""
     listed = {"frames": "\n".join(trained.frames), "vocabulary": "\n".join(trained.vocabulary)}
     numbers = {name: getattr(trained, name).astype(np.float16) for name in ARRAY_FIELDS}
-    farthest = max(float(np.abs(trained.example_coordinates).max(initial=0.0)), 1e-9)
-    numbers["example_coordinates"] = (trained.example_coordinates * (127 / farthest)).round().astype(np.int8)
+    largest = max(float(np.abs(trained.example_coordinates).max(initial=0.0)), 1e-9)
+    numbers["example_coordinates"] = (trained.example_coordinates * (127 / largest)).round().astype(np.int8)
     return {**{name: np.frombuffer(text.encode(), np.uint8) for name, text in listed.items()}, **numbers}
 
 
 def _write_file(path: Path, trained: FrameClassifier) -> None:
-    """Write the file atomically, as other processes read it. An unwritable folder is ignored: training repeats."""
+    """Write the file atomically, because other processes read it. Without write access nothing is cached."""
     partial = path.with_name(f"{path.stem}-{new_id()}.part.npz")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

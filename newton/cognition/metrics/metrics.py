@@ -10,6 +10,7 @@ from uuid import UUID
 from newton.cognition.bundles.bundle import RefreshMethod
 
 MetricVerdict = Literal["ok", "low", "high", "too few"]
+MetricUnit = Literal["share", "score", "ms", "count"]
 
 MIN_TURNS, MIN_FACTS = 10, 5
 COLD_START_PERCENTILE = 0.95  # reported for cold starts
@@ -44,8 +45,8 @@ class ContextSample:
 class TurnSample:
     """A finished turn.
 
-    `is_first` marks the first of a session, which has no context to reuse. `by_model` means that a model replied,
-    `has_text` that input and reply still exist too.
+    `is_first` marks the first turn of a session, which has no context to reuse. `by_model` means that a model replied,
+    `has_text` that also input and reply still exist.
     """
 
     created_at: datetime
@@ -58,7 +59,7 @@ class TurnSample:
 
 
 class FactConfirmationCounts(NamedTuple):
-    """The facts known at the end of the period, and the number of confirmed ones."""
+    """The number of facts known at the end of the period, and how many of them are confirmed."""
 
     total: int
     confirmed: int
@@ -73,13 +74,13 @@ class MetricTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityMetric:
-    """A metric over `n` samples; None without samples. It has no verdict below `min_samples`."""
+    """A metric over `n` samples; its value is None without samples. Below `min_samples` the verdict is "too few"."""
 
     name: str
     value: float | None
     n: int
     sample_unit: str
-    unit: Literal["share", "score", "ms", "count"] = "share"
+    unit: MetricUnit = "share"
     target: MetricTarget | None = None
     min_samples: int = MIN_TURNS
 
@@ -109,7 +110,7 @@ class MetricGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPeriod:
-    """The data of a period. `memories_by_day` counts new memories by kind; `model_tokens` are those of its turns."""
+    """The data of a period. `memories_by_day` counts new memories by kind, `model_tokens` the tokens of all turns."""
 
     since: datetime
     until: datetime
@@ -159,33 +160,20 @@ def compute_report(period: MetricPeriod) -> QualityReport:
 
 def measure_relevance(turns: Sequence[TurnSample]) -> QualityMetric:
     """Return the mean similarity of the items of all contexts."""
-    likes = [item.similarity for context in _list_contexts(turns) for item in context.items]
-    return QualityMetric(
-        name="context relevance",
-        value=_mean(likes),
-        n=len(likes),
-        sample_unit="items",
-        unit="score",
-        target=MetricTarget(above=0.6),
-    )
+    similarities = [item.similarity for context in _list_contexts(turns) for item in context.items]
+    return _mean_metric("context relevance", similarities, "items", unit="score", target=MetricTarget(above=0.6))
 
 
 def measure_cosine(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the mean cosine of the items. It has no target: its range depends on the embedding model."""
+    """Return the mean cosine similarity of the items. It has no target: its range depends on the embedding model."""
     cosines = [item.cosine for context in _list_contexts(turns) for item in context.items]
-    return QualityMetric(name="mean cosine", value=_mean(cosines), n=len(cosines), sample_unit="items", unit="score")
+    return _mean_metric("mean cosine", cosines, "items", unit="score")
 
 
 def measure_utilisation(turns: Sequence[TurnSample]) -> QualityMetric:
     """Return the mean share of the allocated budget that contexts use."""
     shares = [context.tokens / context.budget for context in _list_contexts(turns)]
-    return QualityMetric(
-        name="budget utilisation",
-        value=_mean(shares),
-        n=len(shares),
-        sample_unit="contexts",
-        target=MetricTarget(above=0.5, below=0.9),
-    )
+    return _mean_metric("budget utilisation", shares, "contexts", target=MetricTarget(above=0.5, below=0.9))
 
 
 def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
@@ -193,22 +181,14 @@ def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
 
     The first turn of a session is excluded. A context with additions alone counts as reused.
     """
-    later = [turn for turn in turns if not turn.is_first]
-    share = _share(sum(turn.method in ("built", "evicted") for turn in later), len(later))
-    return QualityMetric(
-        name="refresh rate", value=share, n=len(later), sample_unit="later turns", target=MetricTarget(below=0.3)
-    )
+    refreshed = [turn.method in ("built", "evicted") for turn in turns if not turn.is_first]
+    return _mean_metric("refresh rate", refreshed, "later turns", target=MetricTarget(below=0.3))
 
 
 def measure_update_rate(turns: Sequence[TurnSample]) -> QualityMetric:
     """Return the share of later turns whose context only got additions."""
-    later = [turn for turn in turns if not turn.is_first]
-    return QualityMetric(
-        name="contexts added to",
-        value=_share(sum(t.method == "updated" for t in later), len(later)),
-        n=len(later),
-        sample_unit="later turns",
-    )
+    updated = [turn.method == "updated" for turn in turns if not turn.is_first]
+    return _mean_metric("contexts added to", updated, "later turns")
 
 
 def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
@@ -219,17 +199,15 @@ def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
     used: dict[UUID, tuple[bool, ...]] = {}
     for turn in turns:
         if turn.has_text and turn.context:
-            own = tuple(item.is_used for item in turn.context.items)
-            before = used.get(turn.context.bundle_id, own)
-            used[turn.context.bundle_id] = tuple(one or other for one, other in zip(before, own, strict=True))
-    items, aim = [one for own in used.values() for one in own], MetricTarget(above=0.4)
-    return QualityMetric(
-        name="recall precision", value=_share(sum(items), len(items)), n=len(items), sample_unit="items", target=aim
-    )
+            flags = tuple(item.is_used for item in turn.context.items)
+            before = used.get(turn.context.bundle_id, flags)
+            used[turn.context.bundle_id] = tuple(a or b for a, b in zip(before, flags, strict=True))
+    items = [flag for flags in used.values() for flag in flags]
+    return _mean_metric("recall precision", items, "items", target=MetricTarget(above=0.4))
 
 
 def measure_cold_start(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the 95th percentile of the full build time, without process start."""
+    """Return the 95th percentile of the time of full builds, without process start."""
     times = sorted(t.context.build_ms for t in turns if t.context and t.method == "built")
     slow = times[math.ceil(COLD_START_PERCENTILE * len(times)) - 1] if times else None
     return QualityMetric(
@@ -250,34 +228,31 @@ def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
         if (context := turn.context) is None:
             continue
         before = last.get(turn.session_id)
-        wrong += (
-            context.is_frame_forced
-            and before is not None
-            and not before.is_frame_forced
-            and before.frame != context.frame
-        )
+        if before and not before.is_frame_forced and context.is_frame_forced:
+            wrong += before.frame != context.frame
         chosen += not context.is_frame_forced
         last[turn.session_id] = context
-    return QualityMetric(name="wrong frame first", value=_share(wrong, chosen), n=chosen, sample_unit="chosen frames")
+    share = wrong / chosen if chosen else None
+    return QualityMetric(name="wrong frame first", value=share, n=chosen, sample_unit="chosen frames")
 
 
 def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> QualityMetric:
     """Return the share of context tokens in all model tokens of the turns."""
-    asked = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
-    share = min(sum(asked) / model_tokens, 1.0) if model_tokens and asked else None
-    return QualityMetric(name="context of turn tokens", value=share, n=len(asked), sample_unit="turns")
+    tokens = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
+    share = min(sum(tokens) / model_tokens, 1.0) if model_tokens and tokens else None
+    return QualityMetric(name="context of turn tokens", value=share, n=len(tokens), sample_unit="turns")
 
 
 def _measure_memories_per_day(period: MetricPeriod) -> QualityMetric:
     total = sum(sum(kinds.values()) for kinds in period.memories_by_day.values())
-    a_day = total / period.days if total and period.days else 0.0
-    return QualityMetric(name="memories a day", value=a_day, n=total, sample_unit="memories", unit="count")
+    rate = total / period.days if total and period.days else 0.0
+    return QualityMetric(name="memories a day", value=rate, n=total, sample_unit="memories", unit="count")
 
 
 def _measure_fact_confirmation(facts: FactConfirmationCounts) -> QualityMetric:
     return QualityMetric(
         name="facts confirmed",
-        value=_share(facts.confirmed, facts.total),
+        value=facts.confirmed / facts.total if facts.total else None,
         n=facts.total,
         sample_unit="facts",
         target=MetricTarget(above=0.2),
@@ -290,27 +265,32 @@ def _list_contexts(turns: Sequence[TurnSample]) -> list[ContextSample]:
     return list({turn.context.bundle_id: turn.context for turn in turns if turn.context}.values())
 
 
+def _mean_metric(
+    name: str,
+    values: Sequence[float],
+    sample_unit: str,
+    *,
+    unit: MetricUnit = "share",
+    target: MetricTarget | None = None,
+) -> QualityMetric:
+    """Return the mean of the values as a metric; the mean of booleans is the share of True."""
+    mean = sum(values) / len(values) if values else None
+    return QualityMetric(name=name, value=mean, n=len(values), sample_unit=sample_unit, unit=unit, target=target)
+
+
 def _group_turns(turns: Sequence[TurnSample], key: Callable[[TurnSample], str | None]) -> tuple[MetricGroup, ...]:
-    named: dict[str, list[TurnSample]] = {}
+    groups: dict[str, list[TurnSample]] = {}
     for turn in turns:
         if (name := key(turn)) is not None:
-            named.setdefault(name, []).append(turn)
+            groups.setdefault(name, []).append(turn)
     return tuple(
         MetricGroup(
             name=name,
-            turns=len(own),
-            relevance=measure_relevance(own),
-            utilisation=measure_utilisation(own),
-            precision=measure_precision(own),
-            refresh=measure_refresh_rate(own),
+            turns=len(group),
+            relevance=measure_relevance(group),
+            utilisation=measure_utilisation(group),
+            precision=measure_precision(group),
+            refresh=measure_refresh_rate(group),
         )
-        for name, own in sorted(named.items())
+        for name, group in sorted(groups.items())
     )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

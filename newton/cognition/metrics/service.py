@@ -50,7 +50,7 @@ class MetricsService:
     async def report(self, days: int = 7) -> QualityReport:
         """Return the metrics of the last `days`. Raises InputError for fewer than 1 or more than `MAX_DAYS`."""
         if not 1 <= days <= MAX_DAYS:
-            raise InputError(f"Metrics of {days} days are not possible.", hint="Give 1 or more, such as 7.")
+            raise InputError(f"Metrics of {days} days are not possible.", hint=f"Give 1 to {MAX_DAYS:,} days.")
         now = self.clock.now()
         periods = ReportPeriods(now - timedelta(days=2 * days), now - timedelta(days=days), now)
         async with self.db.transaction(self.agent_id) as tx:
@@ -73,23 +73,20 @@ async def _load_period(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> Met
 
 
 async def _load_turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list[TurnSample]:
-    loaded = [_decode_context(row) if row["bundle_id"] else None for row in rows]
-    known = {kept.memory_id for one in loaded if one for kept in one.items}
-    forms = {
-        row["memory_id"]: row
-        for row in await SQL["list_forms"].fetch_all(tx, agent_id=agent_id, memory_ids=list(known))
-    }
-    return [_create_turn(row, one, forms) for row, one in zip(rows, loaded, strict=True)]
+    contexts = [_decode_context(row) if row["bundle_id"] else None for row in rows]
+    shown_ids = list({candidate.memory_id for context in contexts if context for candidate in context.items})
+    forms = {r["memory_id"]: r for r in await SQL["list_forms"].fetch_all(tx, agent_id=agent_id, memory_ids=shown_ids)}
+    return [_create_turn(row, context, forms) for row, context in zip(rows, contexts, strict=True)]
 
 
 def _decode_context(row: Record) -> _LoadedContext | None:
-    """Return None for a bundle in the format of another version."""
+    """Decode the stored context; return None for the format of another version."""
     try:
         trace = decode_trace(row["trace"], input_text=row["made_for"])
         candidates, _ = decode_candidates(trace, row["memory_ids"], row["candidates"])
     except (ValueError, LookupError):
         return None
-    return _LoadedContext(trace, [kept for kept in candidates if kept.detail])
+    return _LoadedContext(trace, [candidate for candidate in candidates if candidate.detail])
 
 
 def _create_turn(row: Record, loaded: _LoadedContext | None, forms: Mapping[UUID, Record]) -> TurnSample:
@@ -106,8 +103,8 @@ def _create_turn(row: Record, loaded: _LoadedContext | None, forms: Mapping[UUID
 
 
 def _create_context(row: Record, loaded: _LoadedContext, forms: Mapping[UUID, Record]) -> ContextSample:
-    shown = [kept for kept in loaded.items if kept.memory_id in forms]
-    texts = {kept.memory_id: str(forms[kept.memory_id][kept.detail or "summary"]) for kept in shown}
+    shown = [item for item in loaded.items if item.memory_id in forms]
+    texts = {item.memory_id: str(forms[item.memory_id][item.detail or "summary"]) for item in shown}
     refs = {memory_id: forms[memory_id]["ref"] for memory_id in texts}
     used = find_used(row["reply"], texts, input_text=row["input"], refs=refs)
     similarity, cosine = (loaded.trace.features.index(name) for name in ("similarity", "cosine"))
@@ -119,9 +116,7 @@ def _create_context(row: Record, loaded: _LoadedContext, forms: Mapping[UUID, Re
         budget=row["budget"],
         tokens=row["tokens"],
         build_ms=sum(loaded.trace.timings_ms.values()),
-        items=tuple(
-            ItemSample(kept.features[similarity], kept.features[cosine], kept.memory_id in used) for kept in shown
-        ),
+        items=tuple(ItemSample(i.features[similarity], i.features[cosine], i.memory_id in used) for i in shown),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from uuid import UUID
 
 from newton.cognition.scoring.reply_usage import extract_keywords
@@ -19,8 +20,9 @@ from newton.memory.time_search import DATED_KINDS
 class CandidateSet:
     """The candidates of a context.
 
-    `recent_ids` came from recent events. `triggered` are procedures that the input asks for. `unranked` came by name,
-    time or trigger, so their similarity is not judged. `is_range_empty`: memory has nothing of `time_ranges`.
+    `recent_ids` are those from recent events. `triggered` are procedures that the input asks for. `unranked` were found
+    by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
+    `time_ranges`.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -37,30 +39,28 @@ def collect_candidates(gathered: GatheredSources, text: str, *, reach: GatherOpt
 
     A memory that the search found keeps its search evidence.
     """
-    late = [
-        *gathered.recent_events.current_session[: reach.events],
-        *(f for one in gathered.recent_events.other_sessions[: reach.sessions] for f in one),
-    ]
+    other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
+    recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
-    unsearched = {f.memory_id: f for f in (*late, *_limit_related(gathered, reach), *gathered.procedures)}
-    every = unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
-    patterns, known = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
-    asked = {p.memory_id for p in match_triggers(patterns, text, types=known.entity_types, frame=frame)}
-    timely = _find_timely(gathered, every.values())
-    then = timely if asks_only_about_time(text, gathered.time_ranges) else frozenset[UUID]()
+    unsearched = {f.memory_id: f for f in (*recent, *_limit_related(gathered, reach), *gathered.procedures)}
+    memories = unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
+    triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
+    triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
+    timely = _find_timely(gathered, memories.values())
+    unranked = {*unsearched, *triggered, *(timely if asks_only_about_time(text, gathered.time_ranges) else ())}
     return CandidateSet(
-        memories=[f for f in every.values() if gathered.filters.allows_kind(f.kind)],
-        recent_ids=frozenset(f.memory_id for f in late if f.memory_id not in searched),
-        triggered=frozenset(asked),
-        unranked=frozenset(unsearched) | asked | then,
+        memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
+        recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched),
+        triggered=frozenset(triggered),
+        unranked=frozenset(unranked),
         time_ranges=gathered.time_ranges,
-        is_range_empty=_is_range_empty(gathered, [f for f in every.values() if f.memory_id in timely], text),
+        is_range_empty=_is_range_empty(gathered, [f for f in memories.values() if f.memory_id in timely], text),
         signals=QuerySignals(
             keywords=extract_keywords(text),
-            mentioned_ids=known.mentioned_ids,
-            salience=known.salience,
-            hops=known.distances,
-            trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in patterns},
+            mentioned_ids=entities.mentioned_ids,
+            salience=entities.salience,
+            hops=entities.distances,
+            trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in triggers},
             timely_ids=timely,
         ),
     )
@@ -68,32 +68,25 @@ def collect_candidates(gathered: GatheredSources, text: str, *, reach: GatherOpt
 
 def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory]) -> frozenset[UUID]:
     """Return the memories in the time ranges of the input."""
-    if not gathered.time_ranges:
+    if not (ranges := gathered.time_ranges):
         return frozenset()
-    late = (
-        f
-        for f in memories
-        if f.kind in DATED_KINDS and any(span.contains(f.occurred_at) for span in gathered.time_ranges)
-    )
-    return frozenset(gathered.recall_result.in_time_range) | {f.memory_id for f in late}
+    dated = (f for f in memories if f.kind in DATED_KINDS)
+    timely = {f.memory_id for f in dated if any(span.contains(f.occurred_at) for span in ranges)}
+    return frozenset(gathered.recall_result.in_time_range) | timely
 
 
 def _is_range_empty(gathered: GatheredSources, timely_memories: Iterable[RetrievedMemory], text: str) -> bool:
-    """Return True when nothing informative is in the time range. Questions do not count.
+    """Return True when nothing in the time range is informative: questions do not count.
 
-    Ranges of filters are excluded: unmatched filters are reported separately.
+    False for the range of the filters, because unmatched filters are reported separately.
     """
-    searched = (
-        gathered.time_ranges != gathered.filters.time_ranges
-        and "times" not in gathered.missing
-        and "memories" not in gathered.missing
-    )
-    return searched and all(f.is_only_question or f.repeats_query(text) for f in timely_memories)
+    is_asked = gathered.time_ranges != gathered.filters.time_ranges
+    is_searched = gathered.missing.keys().isdisjoint(("times", "memories"))
+    return is_asked and is_searched and all(f.is_only_question or f.repeats_query(text) for f in timely_memories)
 
 
-def _limit_related(gathered: GatheredSources, reach: GatherOptions) -> Iterable[RetrievedMemory]:
-    known = gathered.input_matches.entity_matches
-    unasked = set(known.salient_ids) - set(known.salient_ids[: reach.salient])
-    for found in known.memories:
-        if found.memory_id not in unasked and known.distances.get(found.memory_id, 0) <= reach.depth:
-            yield found
+def _limit_related(gathered: GatheredSources, reach: GatherOptions) -> list[RetrievedMemory]:
+    entities = gathered.input_matches.entity_matches
+    excess = set(entities.salient_ids[reach.salient :]) - set(entities.salient_ids[: reach.salient])
+    near = (f for f in entities.memories if entities.distances.get(f.memory_id, 0) <= reach.depth)
+    return [found for found in near if found.memory_id not in excess]

@@ -12,22 +12,22 @@ from newton.errors import InputError
 Values = Mapping[str, float]
 Formula = Callable[[Values], float]
 
-UNDEFINED_SCORE = 0.0  # for results that are no finite number, such as a division by 0
+UNDEFINED_SCORE = 0.0  # for results that are not finite, such as a division by 0
 
 
 def _make_total(function: Callable[..., float], arity: int) -> Callable[..., float]:
     """Wrap a function to return NaN instead of failing, because the library prints exceptions."""
 
-    def never_fails(*given: object) -> float:
-        if len(given) != arity or not all(isinstance(one, float) for one in given):
+    def total(*args: object) -> float:
+        if len(args) != arity or not all(isinstance(arg, float) for arg in args):
             return math.nan
         try:
-            made = function(*given)
+            result = function(*args)
         except (ValueError, OverflowError, ZeroDivisionError):
             return math.nan
-        return made if isinstance(made, float) else math.nan
+        return result if isinstance(result, float) else math.nan
 
-    return never_fails
+    return total
 
 
 FUNCTIONS: Mapping[str, Callable[..., float]] = {
@@ -48,38 +48,38 @@ def compile_formula(expression: str, variables: tuple[str, ...]) -> Formula:
 
     The result is always finite: NaN and infinity count as `UNDEFINED_SCORE`.
     """
-    program = compile_expression(
-        expression, AllowedNames(variables=frozenset(variables), math_functions=frozenset(FUNCTIONS))
-    )
+    program = _compile_program(expression, variables)
 
-    def computed(values: Values) -> float:
+    def compute(values: Values) -> float:
         try:
-            made = _evaluate(program, values)
+            score = _evaluate(program, values)
         except CEL_ERRORS:
             return UNDEFINED_SCORE
-        return made if math.isfinite(made) else UNDEFINED_SCORE
+        return score if math.isfinite(score) else UNDEFINED_SCORE
 
-    return computed
+    return compute
 
 
 def check_formula(expression: str, variables: tuple[str, ...]) -> None:
-    """Validate an expression on sample values.
-
-    Raises InputError when it fails on any sample or is finite on none.
-    """
-    program = compile_expression(
-        expression, AllowedNames(variables=frozenset(variables), math_functions=frozenset(FUNCTIONS))
-    )
+    """Validate an expression on sample values. Raises InputError when it fails on any sample or is finite on none."""
+    program = _compile_program(expression, variables)
     try:
-        made = [_evaluate(program, dict.fromkeys(variables, value)) for value in (0.0, 0.3, 1.0, 20_000.0)]
+        scores = [_evaluate(program, dict.fromkeys(variables, value)) for value in (0.0, 0.3, 1.0, 20_000.0)]
     except CEL_ERRORS as error:
         raise InputError(f"It fails: {first_line(error)}.", hint="It must be a number for every memory.") from None
-    if not any(map(math.isfinite, made)):
-        raise InputError("It is no number for any memory.", hint="Look at what its functions take: ln(x), pow(x, y).")
+    if not any(map(math.isfinite, scores)):
+        raise InputError(
+            "It is not a number for any memory.", hint="Check the arguments of its functions: ln(x), pow(x, y)."
+        )
+
+
+def _compile_program(expression: str, variables: tuple[str, ...]) -> cel.Program:
+    names = AllowedNames(variables=frozenset(variables), math_functions=frozenset(FUNCTIONS))
+    return compile_expression(expression, names)
 
 
 def _evaluate(program: cel.Program, values: Values) -> float:
-    made: object = program.execute(cel.Context(variables=dict(values), functions=dict(FUNCTIONS)))
-    if not isinstance(made, float):
+    score: object = program.execute(cel.Context(variables=dict(values), functions=dict(FUNCTIONS)))
+    if not isinstance(score, float):
         raise TypeError("It is not a number")
-    return made
+    return score

@@ -24,23 +24,17 @@ let lot made many may maybe might most must need needs never nothing often once 
 rather said same say says see seen several shall since still such sure take taken tell thing things though through told
 too two under until upon use used using via well went whether while whole whose why within without yet you'd your yours
 """
-_STOPWORDS = frozenset(_FREQUENT_WORDS.split())
+_STOPWORDS = STOP_WORDS.union(_FREQUENT_WORDS.split())
 
 MIN_QUOTE_WORDS = 3  # minimum length of a quotation
 # Weights of specific words. Numbers and words capitalized within a sentence are names. A capitalized first word is a
 # name only if the reply capitalizes it too.
 NAME_WEIGHT, MAYBE_NAME_WEIGHT, WORD_WEIGHT = 2.0, 1.5, 1.0
 WINDOW_WORDS = 30  # window within a sentence
-MIN_SHARED_WEIGHT, MIN_SHARED_WEIGHT_LONG, LONG_ITEM_WEIGHT = (
-    3.0,
-    4.0,
-    6.0,
-)  # minimum shared weight; higher for an item of at least LONG_ITEM_WEIGHT
+# Minimum weight of the shared words in one sentence; higher for an item of at least LONG_ITEM_WEIGHT.
+MIN_SHARED_WEIGHT, MIN_SHARED_WEIGHT_LONG, LONG_ITEM_WEIGHT = 3.0, 4.0, 6.0
 RESTATED_SHARE = 0.6  # share of an item's stems in a sentence that restates it
-BRIEF_REPLY_WORDS, BRIEF_REPLY_SHARE = (
-    6,
-    0.5,
-)  # a brief reply has at most so many new words, of which so many are the item's
+BRIEF_REPLY_WORDS, BRIEF_REPLY_SHARE = 6, 0.5  # maximum of new words, and minimum share of the item's words in them
 
 
 class _WordPosition(NamedTuple):
@@ -66,45 +60,30 @@ def extract_keywords(text: str) -> frozenset[str]:
     return frozenset(_normalize_word(word) for word in _WORD.findall(text) if _is_content_word(word))
 
 
-def is_used(
-    reply: str, item: str, others: Sequence[str], *, input_text: str = "", memory_id: UUID | None = None
-) -> bool:
-    """Return True when the reply used this item of its context. `others` are the other items.
-
-    It did when it cites the item's id or quotes it. Otherwise only specific words count, which are neither in the input
-    nor in most other items: enough of them in one sentence, names and numbers counting double; some in a sentence that
-    restates most of the item; or a brief reply that mostly consists of them.
-    """
-    common = _find_common_stems(
-        Counter(chain.from_iterable(_extract_stems(_strip_prefix(other)) for other in others)), len(others)
-    )
-    return _cites_ref(reply, memory_id) or _uses_item(_parse_reply(reply, input_text), item, common)
-
-
 def find_used(
     reply: str, items: Mapping[UUID, str], *, input_text: str, refs: Mapping[UUID, str | None] | None = None
 ) -> set[UUID]:
-    """Return the items that the reply used. `refs` are the caller's ids of the items."""
-    said, named = _parse_reply(reply, input_text), refs or {}
-    everywhere = Counter(chain.from_iterable(_extract_stems(_strip_prefix(item)) for item in items.values()))
-    common = _find_common_stems(everywhere, len(items) - 1, own_count=1)
+    """Return the items of the context that the reply used. `refs` are the caller's ids of the items.
+
+    A reply uses an item that it cites by id or quotes. Otherwise only specific words count, which are neither in the
+    input nor in most other items: enough of them in one sentence, where names and numbers count double; some in a
+    sentence that restates most of the item; or a brief reply that mostly consists of them.
+    """
+    parsed, refs = _parse_reply(reply, input_text), refs or {}
+    counts = Counter(chain.from_iterable(_extract_stems(_strip_prefix(item)) for item in items.values()))
+    max_count = max((len(items) - 1) / 2, 1) + 1  # of a specific stem: in half of the other items, and in its own
+    common = frozenset(stem for stem, count in counts.items() if count > max_count)
     return {
         memory_id
         for memory_id, item in items.items()
-        if _cites_ref(reply, memory_id, named.get(memory_id)) or _uses_item(said, item, common)
+        if _cites_ref(reply, memory_id, refs.get(memory_id)) or _uses_item(parsed, item, common)
     }
-
-
-def _find_common_stems(counts: Mapping[str, int], other_count: int, own_count: int = 0) -> frozenset[str]:
-    """Return the stems in most other items. `own_count` is how often an item itself was counted."""
-    most = max(other_count / 2, 1)
-    return frozenset(stem for stem, times in counts.items() if times - own_count > most)
 
 
 def _parse_reply(reply: str, input_text: str) -> _ParsedReply:
     sentences = [_locate_words(sentence) for sentence in _SENTENCE.split(reply)]
-    said, known = {place.stem for sentence in sentences for place in sentence}, _extract_stems(input_text)
-    return _ParsedReply(_normalize_quote(reply), sentences, known, frozenset(said - known))
+    stems, input_stems = {word.stem for sentence in sentences for word in sentence}, _extract_stems(input_text)
+    return _ParsedReply(_normalize_quote(reply), sentences, input_stems, frozenset(stems - input_stems))
 
 
 def _locate_words(sentence: str) -> list[_WordPosition]:
@@ -113,14 +92,14 @@ def _locate_words(sentence: str) -> list[_WordPosition]:
 
 
 def _uses_item(reply: _ParsedReply, item: str, common: Set[str]) -> bool:
-    said = _strip_prefix(item)
-    if _contains_phrase(_normalize_quote(said), reply.text):
+    text = _strip_prefix(item)
+    if _contains_phrase(_normalize_quote(text), reply.text):
         return True
-    specific = {stem: weight for stem, weight in _weigh_stems(said).items() if stem not in common | reply.input_stems}
+    specific = {stem: weight for stem, weight in _weigh_stems(text).items() if stem not in common | reply.input_stems}
     shared = specific.keys() & reply.new_stems
     return bool(shared) and (
         _has_cluster(reply, specific)
-        or _restates_item(reply, _extract_stems(said), shared)
+        or _restates_item(reply, _extract_stems(text), shared)
         or _is_brief_mention(reply, specific, shared)
     )
 
@@ -129,29 +108,27 @@ def _has_cluster(reply: _ParsedReply, specific: Mapping[str, float]) -> bool:
     """Return True when one sentence has enough specific words, at least two, within `WINDOW_WORDS`."""
     needed = MIN_SHARED_WEIGHT_LONG if sum(specific.values()) >= LONG_ITEM_WEIGHT else MIN_SHARED_WEIGHT
     for sentence in reply.sentences:
-        hits = [place for place in sentence if place.stem in specific]
+        hits = [word for word in sentence if word.stem in specific]
         for n, first in enumerate(hits):
-            near = [place for place in hits[n:] if place.position < first.position + WINDOW_WORDS]
-            weights = {
-                place.stem: _resolve_weight(specific[place.stem], is_capitalized=place.is_capitalized) for place in near
-            }
+            window = [word for word in hits[n:] if word.position < first.position + WINDOW_WORDS]
+            weights = {w.stem: _resolve_weight(specific[w.stem], is_capitalized=w.is_capitalized) for w in window}
             if len(weights) > 1 and sum(weights.values()) >= needed:
                 return True
     return False
 
 
 def _restates_item(reply: _ParsedReply, item_stems: Set[str], shared: Set[str]) -> bool:
-    sentences = ({place.stem for place in sentence} for sentence in reply.sentences)
+    sentences = ({word.stem for word in sentence} for sentence in reply.sentences)
     return len(item_stems) > 1 and any(
         s & shared and len(s & item_stems) >= RESTATED_SHARE * len(item_stems) for s in sentences
     )
 
 
 def _is_brief_mention(reply: _ParsedReply, specific: Mapping[str, float], shared: Set[str]) -> bool:
-    capitals = {place.stem for sentence in reply.sentences for place in sentence if place.is_capitalized}
-    named = any(_resolve_weight(specific[stem], is_capitalized=stem in capitals) >= NAME_WEIGHT for stem in shared)
-    mostly = len(reply.new_stems) <= BRIEF_REPLY_WORDS and len(shared) >= BRIEF_REPLY_SHARE * len(reply.new_stems)
-    return mostly and (named or len(shared) == len(specific))
+    capitals = {word.stem for sentence in reply.sentences for word in sentence if word.is_capitalized}
+    has_name = any(_resolve_weight(specific[stem], is_capitalized=stem in capitals) >= NAME_WEIGHT for stem in shared)
+    is_brief = len(reply.new_stems) <= BRIEF_REPLY_WORDS and len(shared) >= BRIEF_REPLY_SHARE * len(reply.new_stems)
+    return is_brief and (has_name or len(shared) == len(specific))
 
 
 def _weigh_stems(text: str) -> dict[str, float]:
@@ -159,12 +136,9 @@ def _weigh_stems(text: str) -> dict[str, float]:
     for sentence in _SENTENCE.split(text):
         for n, word in enumerate(_WORD.findall(sentence)):
             if _is_content_word(word):
-                capital = word[0].isupper()
-                weight = (
-                    NAME_WEIGHT
-                    if word[0].isdigit() or (capital and n)
-                    else (MAYBE_NAME_WEIGHT if capital else WORD_WEIGHT)
-                )
+                weight = MAYBE_NAME_WEIGHT if word[0].isupper() else WORD_WEIGHT
+                if word[0].isdigit() or (word[0].isupper() and n):
+                    weight = NAME_WEIGHT
                 weights[_stem(word)] = max(weight, weights.get(_stem(word), 0.0))
     return weights
 
@@ -176,9 +150,9 @@ def _resolve_weight(weight: float, *, is_capitalized: bool) -> float:
     return weight
 
 
-def _cites_ref(reply: str, memory_id: UUID | None, ref: str | None = None) -> bool:
+def _cites_ref(reply: str, memory_id: UUID, ref: str | None) -> bool:
     """Return True when the reply cites an id. A ref that could be a word counts in brackets only."""
-    names = [] if memory_id is None else [str(memory_id), short_id(memory_id)]
+    names = [str(memory_id), short_id(memory_id)]
     if ref is not None:
         names.append(ref if len(ref) >= len("D12:34") and re.search(r"\d", ref) else f"[{ref}]")
     return any(_contains_phrase(name.casefold(), reply.casefold()) for name in names)
@@ -214,10 +188,7 @@ def _stem(word: str) -> str:
 
 
 def _is_content_word(word: str) -> bool:
-    plain = _normalize_word(word)
-    return (
-        len(word) >= (2 if word[0].isdigit() else _MIN_LETTERS) and plain not in STOP_WORDS and plain not in _STOPWORDS
-    )
+    return len(word) >= (2 if word[0].isdigit() else _MIN_LETTERS) and _normalize_word(word) not in _STOPWORDS
 
 
 def _normalize_word(word: str) -> str:

@@ -33,7 +33,7 @@ LAYER_BY_KIND: Mapping[str, str] = {
 OUTCOME_BY_STATE: Mapping[str, Outcome] = {"EFFECTIVE": "success", "INEFFECTIVE": "failure"}
 
 NEUTRAL_FACTOR = 1.0  # value of an unknown feature
-NEUTRAL_SHARE = 0.5  # the same on a scale from bad to good: salience and success rate
+NEUTRAL_SHARE = 0.5  # the same for salience and success rate, which range from bad to good
 
 # The features of a memory in stored order. The last two are not normalized and serve formulas.
 FEATURE_NAMES = (
@@ -124,37 +124,36 @@ def create_scorer(
     *, profile: Profile, now: datetime, frame: Frame | None = None, signals: QuerySignals = NO_SIGNALS
 ) -> Callable[[RetrievedMemory], ScoredMemory]:
     """Return the scoring function of a profile at a moment, with the frame's priorities. Scores are finite."""
-    left, usage = profile.recency.remaining_after_hours, profile.usage
-    outcomes, without = dict(profile.outcome), profile.outcome.none
+    decay, usage = profile.recency.remaining_after_hours, profile.usage
+    outcomes, no_outcome = dict(profile.outcome), profile.outcome.none
     priorities = {kind: frame.priority(kind) for kind in LAYER_BY_KIND} if frame else {}
     clock, combine = _select_clock(profile.recency.clock), create_combiner(profile)
-    boosted = _create_boost(profile.boosts, signals)
-    salience, trials, steps = _create_salience(profile.boosts, signals), signals.trials, signals.hops
-    timely = signals.timely_ids
+    boost, salience = _create_boost(profile.boosts, signals), _create_salience(profile.boosts, signals)
+    trials, hops, timely_ids = signals.trials, signals.hops, signals.timely_ids
 
-    def scored(found: RetrievedMemory) -> ScoredMemory:
+    def score(found: RetrievedMemory) -> ScoredMemory:
         hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_PER_HOUR
         precise = (
-            boosted(found, hours),
+            boost(found, hours),
             found.similarity,
             found.lexical,
             priorities.get(found.kind, NEUTRAL_FACTOR),
-            left(hours),
+            decay(hours),
             found.effective_importance,
             salience(found),
-            outcomes.get(OUTCOME_BY_STATE.get(found.state, found.outcome) or "none", without),
+            outcomes.get(OUTCOME_BY_STATE.get(found.state, found.outcome) or "none", no_outcome),
             usage.factor_for(found.uses),
             NEUTRAL_FACTOR if found.confidence is None else found.confidence,
             trials[found.memory_id].rate if trials and found.memory_id in trials else NEUTRAL_SHARE,
-            1 / max(steps.get(found.memory_id, 1), 1) if steps else NEUTRAL_FACTOR,
-            float(found.memory_id in timely),
+            1 / max(hops.get(found.memory_id, 1), 1) if hops else NEUTRAL_FACTOR,
+            float(found.memory_id in timely_ids),
             hours,
             float(found.uses),
         )
         features = _STORED_FLOATS.unpack(_STORED_FLOATS.pack(*precise))
         return ScoredMemory(found, features, combine(features))
 
-    return scored
+    return score
 
 
 def create_combiner(profile: Profile) -> Combine:
@@ -165,8 +164,8 @@ def create_combiner(profile: Profile) -> Combine:
         return lambda features: compute(dict(zip(FEATURE_NAMES, features, strict=True)))
     weights = [(FEATURE_NAMES.index(name), weight) for name, weight in profile.weights.nonzero.items()]
     if profile.combine == "product":
-        return lambda features: math.prod([max(features[place], 0.0) ** weight for place, weight in weights])
-    return lambda features: sum([features[place] * weight for place, weight in weights])
+        return lambda features: math.prod([max(features[index], 0.0) ** weight for index, weight in weights])
+    return lambda features: sum([features[index] * weight for index, weight in weights])
 
 
 def check_expression(expression: str) -> None:
@@ -181,23 +180,19 @@ def compute_contributions(features: Sequence[float], profile: Profile) -> dict[s
     """
     if profile.expression is not None:
         return _compute_ablations(features, profile)
-    given = [(name, features[FEATURE_NAMES.index(name)], weight) for name, weight in profile.weights.nonzero.items()]
+    values: dict[str, float] = dict(zip(FEATURE_NAMES, features, strict=True))
+    weights = profile.weights.nonzero.items()
     if profile.combine == "product":
-        return {name: max(feature, 0.0) ** weight for name, feature, weight in given}
-    return {name: feature * weight for name, feature, weight in given}
+        return {name: max(values[name], 0.0) ** weight for name, weight in weights}
+    return {name: values[name] * weight for name, weight in weights}
 
 
 def _compute_ablations(features: Sequence[float], profile: Profile) -> dict[str, float]:
     combine = create_combiner(profile)
-    score = combine(features)
-    named = [name for name in FEATURE_NAMES if name in _WORD.findall(profile.expression or "")]
-    without = {
-        name: combine(
-            [NEUTRAL_FEATURES[name] if name == other else f for other, f in zip(FEATURE_NAMES, features, strict=True)]
-        )
-        for name in named
-    }
-    return {name: score - rest for name, rest in without.items()}
+    values: dict[str, float] = dict(zip(FEATURE_NAMES, features, strict=True))
+    used = [name for name in FEATURE_NAMES if name in _WORD.findall(profile.expression or "")]
+    ablated = {name: combine([*(values | {name: NEUTRAL_FEATURES[name]}).values()]) for name in used}
+    return {name: combine(features) - score for name, score in ablated.items()}
 
 
 def _create_boost(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[RetrievedMemory, float], float]:

@@ -4,7 +4,7 @@ Only items in a context can be used, so this learns to order shown items, not to
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
-TRAINING_SHARE = 0.7  # the older contexts; the younger ones validate
-MIN_CASES = 60  # informative contexts; fewer leave too few for validation
+TRAINING_SHARE = 0.7  # of the contexts, the older ones; the others are the validation set
+MIN_CASES = 60  # informative contexts; with fewer the validation set is too small
 MAX_PAIRS_PER_CASE = 200  # larger contexts are sampled
-PRIOR_STRENGTH = 1.0  # towards the present weights; 1 equals the weight of one context
+PRIOR_STRENGTH = 1.0  # of the regularization towards the present weights; 1 is the weight of one context
 BLOCK_SIZE = 5  # consecutive contexts of a session are correlated
 CONFIDENCE_LEVEL = 0.95
 
@@ -102,9 +102,9 @@ def fit_weights(cases: Sequence[TrainingCase], start: Floats) -> WeightFit:
 
 
 def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
-    """Fit non-negative weights by pairwise logistic loss, used over unused items of one context.
+    """Fit non-negative weights by pairwise logistic loss: used items of a context are to rank above unused ones.
 
-    Regularized towards the proportions of `start`.
+    The weights are regularized towards the proportions of `start`.
     """
     differences, counts = _build_pairs(cases)
     features = len(start)
@@ -112,15 +112,15 @@ def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
     def objective(x: Floats) -> tuple[float, Floats]:
         weights, scale = x[:features], x[features]
         margin = differences @ weights
-        away = weights - scale * start
-        loss = float(counts @ np.logaddexp(0, -margin)) + PRIOR_STRENGTH / 2 * float(away @ away)
-        slope = differences.T @ (-counts / (1 + np.exp(np.clip(margin, -500, 500)))) + PRIOR_STRENGTH * away
-        return loss, np.append(slope, -PRIOR_STRENGTH * float(away @ start))
+        offset = weights - scale * start
+        loss = float(counts @ np.logaddexp(0, -margin)) + PRIOR_STRENGTH / 2 * float(offset @ offset)
+        gradient = differences.T @ (-counts / (1 + np.exp(np.clip(margin, -500, 500)))) + PRIOR_STRENGTH * offset
+        return loss, np.append(gradient, -PRIOR_STRENGTH * float(offset @ start))
 
-    found = import_module("scipy.optimize").minimize(
+    result = import_module("scipy.optimize").minimize(
         objective, np.append(start, 1.0), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (features + 1)
     )
-    return np.asarray(found.x[:features], dtype=np.float64)
+    return np.asarray(result.x[:features], dtype=np.float64)
 
 
 def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
@@ -131,22 +131,19 @@ def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
     def loss(scale: float) -> float:
         return float(counts @ np.logaddexp(0, -scale * margin))
 
-    found = import_module("scipy.optimize").minimize_scalar(loss, bounds=(0, 100), method="bounded")
-    return float(found.x)
+    return float(import_module("scipy.optimize").minimize_scalar(loss, bounds=(0, 100), method="bounded").x)
 
 
 def _build_pairs(cases: Sequence[TrainingCase]) -> tuple[Floats, Floats]:
-    """Return feature differences used - unused, and the weight of each pair; pairs of a context sum to its weight."""
-    kept = [
-        (pairs, np.full(len(pairs), case.weight / len(pairs))) for case in cases for pairs in [_subtract_unused(case)]
-    ]
-    return np.concatenate([pairs for pairs, _ in kept]), np.concatenate([counts for _, counts in kept])
+    """Return the feature differences used - unused, and the weight of each pair. Those of a case sum to its weight."""
+    pairs = [_subtract_unused(case) for case in cases]
+    weights = [np.full(len(rows), case.weight / len(rows)) for case, rows in zip(cases, pairs, strict=True)]
+    return np.concatenate(pairs), np.concatenate(weights)
 
 
 def _subtract_unused(case: TrainingCase) -> Floats:
-    pairs = (case.features[case.is_used][:, None, :] - case.features[~case.is_used][None, :, :]).reshape(
-        -1, case.features.shape[1]
-    )
+    differences = case.features[case.is_used][:, None, :] - case.features[~case.is_used][None, :, :]
+    pairs = differences.reshape(-1, case.features.shape[1])
     if len(pairs) <= MAX_PAIRS_PER_CASE:
         return pairs
     return pairs[np.random.default_rng(0).choice(len(pairs), MAX_PAIRS_PER_CASE, replace=False)]
@@ -158,7 +155,6 @@ def _compute_log_loss(cases: Sequence[TrainingCase], weights: Floats) -> float:
 
 
 def _compute_average_precision(case: TrainingCase, weights: Floats) -> float:
-    """Return the average precision of the ranking."""
     hits = case.is_used[np.argsort(-(case.features @ weights), kind="stable")]
     return float((np.cumsum(hits) / np.arange(1, len(hits) + 1))[hits].mean())
 
@@ -166,23 +162,17 @@ def _compute_average_precision(case: TrainingCase, weights: Floats) -> float:
 def _group_by_session(cases: Sequence[TrainingCase]) -> list[list[int]]:
     """Return case indexes in blocks of one session."""
     sessions: dict[UUID, list[int]] = {}
-    for place, case in enumerate(cases):
-        sessions.setdefault(case.session_id, []).append(place)
-    return [run for places in sessions.values() for run in _split_blocks(places)]
-
-
-def _split_blocks(positions: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(positions), BLOCK_SIZE):
-        yield positions[start : start + BLOCK_SIZE]
+    for index, case in enumerate(cases):
+        sessions.setdefault(case.session_id, []).append(index)
+    return [own[n : n + BLOCK_SIZE] for own in sessions.values() for n in range(0, len(own), BLOCK_SIZE)]
 
 
 def _compute_gain_interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tuple[float, float]:
     """Return Student's t interval over blocks. Bootstrap intervals would be too narrow for few blocks."""
-    mean = float(gains.mean())
-    left_over = np.array([gains[list(block)].sum() - mean * len(block) for block in blocks])
-    freedom = len(blocks) - 1
-    if freedom < 1:
+    mean, degrees_of_freedom = float(gains.mean()), len(blocks) - 1
+    if degrees_of_freedom < 1:
         return -math.inf, math.inf
-    error = math.sqrt(len(blocks) / freedom * float(left_over @ left_over)) / len(gains)
-    reach = float(import_module("scipy.special").stdtrit(freedom, (1 + CONFIDENCE_LEVEL) / 2)) * error
-    return mean - reach, mean + reach
+    residuals = np.array([gains[list(block)].sum() - mean * len(block) for block in blocks])
+    error = math.sqrt(len(blocks) / degrees_of_freedom * float(residuals @ residuals)) / len(gains)
+    quantile = float(import_module("scipy.special").stdtrit(degrees_of_freedom, (1 + CONFIDENCE_LEVEL) / 2))
+    return mean - quantile * error, mean + quantile * error

@@ -21,17 +21,17 @@ from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 
 NEW_MEMORY_SCORE = 1.0  # as high as the best search result
-SHORTENING_DIVISOR = 3  # a short form has at most 1/3 of the tokens
+SHORTENING_DIVISOR = 3  # an item is shortened only to 1/3 of its tokens or less
 
-REASON_NEW = "new since the context was made"
+REASON_NEW = "new since the context was built"
 REASON_IN_FOCUS = "already in Current Focus"
-REASON_SHORTENED = "shortened to make room"
-REASON_EVICTED = "left to make room"
-REASON_LEFT_FOCUS = "newer lines took its place in Current Focus"
+REASON_SHORTENED = "shortened to free tokens"
+REASON_EVICTED = "evicted to free tokens"
+REASON_LEFT_FOCUS = "replaced in Current Focus by newer lines"
 
 
 class ContextAdditions(NamedTuple):
-    """New material: messages that left the view, latest first, and scored memories."""
+    """Additions to a context: messages that are no longer sent, latest first, and scored new memories."""
 
     lines: Sequence[RetrievedMemory] = ()
     memories: Sequence[ScoredMemory] = ()
@@ -39,7 +39,7 @@ class ContextAdditions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatedContext:
-    """The updated context, with the memories added and evicted."""
+    """The updated context, with the memories added and evicted; `evicted` maps ids to reasons."""
 
     assembly: AssemblyResult
     added: tuple[UUID, ...]
@@ -58,25 +58,24 @@ def update_context(
 ) -> UpdatedContext | None:
     """Return the context with the additions, within the total budget.
 
-    Over budget, the lowest-scored items are shortened to a third or less, then evicted; the oldest focus lines go last.
-    Returns None when the fixed sections alone exceed the budget.
+    Over budget, the lowest-scored items are shortened to a third or less, then evicted, the oldest focus lines last.
+    Return None when the fixed sections alone exceed the budget.
     """
-    focus = select_focus(assembly_input, added_ids=frozenset(found.memory_id for found in additions.lines))
-    shown = {found.memory_id for found in focus}
-    passed = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus if found.memory_id not in shown}
-    page = _EvictionState(
-        _merge_candidates(previous, focus, assembly_input, additions.memories), focus, passed, assembly_input.day_tokens
-    )
+    line_ids = [found.memory_id for found in additions.lines]
+    focus = select_focus(assembly_input, added_ids=frozenset(line_ids))
+    focus_ids = {found.memory_id for found in focus}
+    evicted = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus if found.memory_id not in focus_ids}
+    candidates = _merge_candidates(previous, focus, assembly_input, additions.memories)
+    state = _EvictionState(candidates, focus, evicted, assembly_input.day_tokens)
     while True:
-        assembly = compose(page.candidates, assembly_input, focus=page.focus)
-        over = assembly.block.tokens - assembly_input.budget.total
-        if over <= 0:
-            new = (*(found.memory_id for found in additions.lines), *(s.found.memory_id for s in additions.memories))
+        assembly = compose(state.candidates, assembly_input, focus=state.focus)
+        excess = assembly.block.tokens - assembly_input.budget.total
+        if excess <= 0:
+            new_ids = (*line_ids, *(scored.found.memory_id for scored in additions.memories))
             present = {*(f.memory_id for f in assembly.focus), *(c.memory_id for c in assembly.candidates if c.detail)}
-            return UpdatedContext(
-                assembly=assembly, added=tuple(one for one in new if one in present), evicted=page.evicted
-            )
-        if not page.free_tokens(over, shorten=assembly_input.profile.fill == "downgrade"):
+            added = tuple(memory_id for memory_id in new_ids if memory_id in present)
+            return UpdatedContext(assembly=assembly, added=added, evicted=state.evicted)
+        if not state.free_tokens(excess, shorten=assembly_input.profile.fill == "downgrade"):
             return None
 
 
@@ -87,37 +86,38 @@ def _merge_candidates(
     new_memories: Sequence[ScoredMemory],
 ) -> list[ScoredCandidate]:
     """Merge old and new candidates, best first, and reject those in focus."""
-    taken, passed = ({found.memory_id for found in lines} for lines in (focus, previous.focus))
-    places = {c.memory_id: REASON_IN_FOCUS if c.memory_id in taken else REASON_LEFT_FOCUS for c in previous.candidates}
+    focus_ids = {found.memory_id for found in focus}
+    reasons = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus}
+    reasons |= dict.fromkeys(focus_ids, REASON_IN_FOCUS)
     known = [
-        c._replace(placement=_reject(c, places[c.memory_id])) if c.memory_id in taken | passed else c
+        c._replace(placement=_reject(c, reasons[c.memory_id])) if c.memory_id in reasons else c
         for c in previous.candidates
     ]
-    telling = Deduplicator(assembly_input, [*focus, *(c.scored.found for c in known if c.detail)])
+    deduplicator = Deduplicator(assembly_input, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
-    entering = [_place_new_memory(s, assembly_input, taken, telling) for s in best_first]
-    return sorted([*entering, *known], key=lambda c: (-c.score, c.memory_id))
+    new = [_place_new_memory(s, assembly_input, focus_ids, deduplicator) for s in best_first]
+    return sorted([*new, *known], key=lambda c: (-c.score, c.memory_id))
 
 
 def _place_new_memory(
     scored: ScoredMemory, assembly_input: AssemblyInput, focus_ids: set[UUID], deduplicator: Deduplicator
 ) -> ScoredCandidate:
     found = scored.found
-    why = find_exclusion_reason(found, assembly_input, focus_ids=focus_ids) or deduplicator.find_duplicate_reason(found)
     tokens = to_fill_candidate(scored, assembly_input.day_tokens).summary_tokens
-    placed = (
-        Placement(found.memory_id, None, 0, why) if why else Placement(found.memory_id, "summary", tokens, REASON_NEW)
-    )
-    return ScoredCandidate(scored._replace(score=NEW_MEMORY_SCORE), placed)
+    reason = find_exclusion_reason(found, assembly_input, focus_ids=focus_ids)
+    placement = Placement(found.memory_id, "summary", tokens, REASON_NEW)
+    if reason := reason or deduplicator.find_duplicate_reason(found):
+        placement = Placement(found.memory_id, None, 0, reason)
+    return ScoredCandidate(scored._replace(score=NEW_MEMORY_SCORE), placement)
 
 
-def _reject(considered: ScoredCandidate, reason: str) -> Placement:
-    return Placement(considered.memory_id, None, 0, reason)
+def _reject(candidate: ScoredCandidate, reason: str) -> Placement:
+    return Placement(candidate.memory_id, None, 0, reason)
 
 
 @dataclass(slots=True)
 class _EvictionState:
-    """The candidates and focus lines kept so far, and the evicted ones."""
+    """The remaining candidates and focus lines, and the evicted ones with the reasons."""
 
     candidates: list[ScoredCandidate]
     focus: list[RetrievedMemory]
@@ -127,28 +127,25 @@ class _EvictionState:
     def free_tokens(self, needed_tokens: int, *, shorten: bool) -> bool:
         """Free at least `needed_tokens` if possible; return False when nothing can be evicted."""
         freed = 0
-        for place, change in self._list_options(shorten=shorten):
+        for index, placement in self._list_options(shorten=shorten):
             if freed >= needed_tokens:
                 break
-            freed += self.candidates[place].tokens - change.tokens
-            self.candidates[place] = self.candidates[place]._replace(placement=change)
-            self.evicted[change.memory_id] = change.reason
-        if freed:
+            freed += self.candidates[index].tokens - placement.tokens
+            self.candidates[index] = self.candidates[index]._replace(placement=placement)
+            self.evicted[placement.memory_id] = placement.reason
+        if not freed and self.focus:
+            self.evicted[self.focus.pop(0).memory_id] = REASON_EVICTED
             return True
-        if self.focus:
-            oldest = self.focus.pop(0)
-            self.evicted[oldest.memory_id] = REASON_EVICTED
-            return True
-        return False
+        return bool(freed)
 
     def _list_options(self, *, shorten: bool) -> Iterator[tuple[int, Placement]]:
-        """Yield placements, lowest-scored first: all that can be shortened, then all that can be evicted."""
-        places = range(len(self.candidates) - 1, -1, -1)
-        for place in places if shorten else ():
-            one = self.candidates[place]
-            short = to_fill_candidate(one.scored, self.day_tokens).micro_tokens
-            if one.detail == "summary" and short <= one.tokens // SHORTENING_DIVISOR:
-                yield place, Placement(one.memory_id, "micro", short, REASON_SHORTENED)
-        for place in places:
-            if self.candidates[place].detail:
-                yield place, _reject(self.candidates[place], REASON_EVICTED)
+        """Yield new placements, lowest-scored items first: all that can be shortened, then all that can be evicted."""
+        indexes = range(len(self.candidates) - 1, -1, -1)
+        for index in indexes if shorten else ():
+            item = self.candidates[index]
+            tokens = to_fill_candidate(item.scored, self.day_tokens).micro_tokens
+            if item.detail == "summary" and tokens <= item.tokens // SHORTENING_DIVISOR:
+                yield index, Placement(item.memory_id, "micro", tokens, REASON_SHORTENED)
+        for index in indexes:
+            if self.candidates[index].detail:
+                yield index, _reject(self.candidates[index], REASON_EVICTED)

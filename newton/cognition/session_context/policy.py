@@ -12,8 +12,11 @@ DECISION_FRAME = "decision"  # frame of inputs that ask for a choice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputCoverage:
-    """Coverage of an input by the context. `cosine` is the highest cosine to anything in it, None without an embedder;
-    `word_share` the share of the input's content words in it. A follow-up needs no coverage."""
+    """Coverage of an input by the context.
+
+    `cosine` is the highest cosine similarity of the input to an item, None without an embedder. `word_share` is the
+    share of the input's content words in the context. A follow-up needs no coverage.
+    """
 
     cosine: float | None
     word_share: float
@@ -22,11 +25,11 @@ class InputCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshInput:
-    """The facts about an input and the current context on which the decision depends.
+    """The properties of an input and of the current context on which the decision depends.
 
     `stale_reasons` are changes of memories in the context. `max_tokens` is its limit, `used_tokens` its size.
-    `added_count` counts messages that left the view and new matching memories; `overflow_reason` says why they cannot
-    be added.
+    `added_count` counts messages that are no longer sent and new matching memories. `overflow_reason` is the reason why
+    they cannot be added, if any.
     """
 
     frame: str
@@ -54,31 +57,24 @@ def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) 
     It is rebuilt when it is stale, the frame changed, a choice is due or it does not cover the input. Otherwise it is
     reused, with evictions when over budget, or with additions.
     """
-    if why := _find_rebuild_reason(refresh_input, thresholds):
-        return RefreshVerdict("built", why)
-    if refresh_input.used_tokens > refresh_input.max_tokens:
-        return RefreshVerdict(
-            "evicted",
-            f"it costs {refresh_input.used_tokens:,} tokens, and {refresh_input.max_tokens:,} are left for it",
-        )
-    if refresh_input.added_count:
-        return RefreshVerdict(
-            "updated",
-            f"{_describe_coverage(refresh_input.coverage)}, and {refresh_input.added_count} more belong beside it",
-        )
-    return RefreshVerdict("stood", _describe_coverage(refresh_input.coverage))
+    if reason := _find_rebuild_reason(refresh_input, thresholds):
+        return RefreshVerdict("built", reason)
+    used, limit, added = refresh_input.used_tokens, refresh_input.max_tokens, refresh_input.added_count
+    if used > limit:
+        return RefreshVerdict("evicted", f"it has {used:,} tokens, and its budget is {limit:,}")
+    coverage = _describe_coverage(refresh_input.coverage)
+    return RefreshVerdict("updated", f"{coverage}; {added} to be added") if added else RefreshVerdict("stood", coverage)
 
 
 def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
     if refresh_input.stale_reasons:
-        return f"not so any more: {', '.join(refresh_input.stale_reasons)}"
+        return f"stale: {', '.join(refresh_input.stale_reasons)}"
     # a follow-up has too few words to select a frame
-    if refresh_input.frame != refresh_input.previous_frame and (
-        refresh_input.is_frame_forced or not refresh_input.coverage.is_follow_up
-    ):
-        return f"the frame is {refresh_input.frame} now, not {refresh_input.previous_frame}"
+    is_frame_reliable = refresh_input.is_frame_forced or not refresh_input.coverage.is_follow_up
+    if is_frame_reliable and refresh_input.frame != refresh_input.previous_frame:
+        return f"the frame changed from {refresh_input.previous_frame} to {refresh_input.frame}"
     if refresh_input.is_choice_due:
-        return "a choice is to be made"
+        return "the input asks for a choice"
     return _find_coverage_gap(refresh_input.coverage, thresholds) or refresh_input.overflow_reason
 
 
@@ -86,14 +82,14 @@ def _find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) 
     if coverage.is_follow_up:
         return None
     if coverage.cosine is not None and coverage.cosine < thresholds.min_cosine:
-        return f"nothing in it is close to the input ({coverage.cosine:.2f}, not {thresholds.min_cosine:.2f})"
+        return f"no item is close to the input (cosine {coverage.cosine:.2f}, minimum {thresholds.min_cosine:.2f})"
     if coverage.word_share < thresholds.min_word_overlap:
-        return f"it says {coverage.word_share:.0%} of what the input speaks of, not {thresholds.min_word_overlap:.0%}"
+        return f"it has {coverage.word_share:.0%} of the input's words, minimum {thresholds.min_word_overlap:.0%}"
     return None
 
 
 def _describe_coverage(coverage: InputCoverage) -> str:
     if coverage.is_follow_up:
-        return "the input leans on what was said before"
+        return "the input is a follow-up"
     near = "" if coverage.cosine is None else f" ({coverage.cosine:.2f})"
     return f"it covers the input{near}"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -25,13 +25,8 @@ from newton.cognition.session_context.policy import (
     RefreshVerdict,
     decide_refresh,
 )
-from newton.cognition.session_context.staleness import (
-    MAX_ADDED_MEMORIES,
-    MAX_NEW_MEMORIES,
-    ContextChanges,
-    NewMatches,
-)
-from newton.cognition.sources.gathered_data import AlwaysOn, SessionContextData
+from newton.cognition.session_context.staleness import MAX_ADDED_MEMORIES, MAX_NEW_MEMORIES, ContextChanges, NewMatches
+from newton.cognition.sources.gathered_data import SessionContextData
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
 from newton.cognition.sources.signals import find_asked_times
 from newton.concurrency import task_group
@@ -46,8 +41,8 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 NO_CONTEXT_YET = "the session has no context yet"
-NEWS_REQUESTED = "the input asks for what is of these days"
-REPLACED_ELSEWHERE = "the session was given its last context elsewhere"
+NEWS_REQUESTED = "the input asks for current events"
+REPLACED_ELSEWHERE = "another process built the latest context of the session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,58 +86,58 @@ class SessionContextService:
         web = self.builder.web
         if web and web.should_search(request, now=self.builder.clock.now()):
             return await self._build_context(request, NEWS_REQUESTED, None)
-        now = await self._read_state(current, request)
-        if now is None:
+        state = await self._read_state(current, request)
+        if state is None:
             return await self._build_context(request, REPLACED_ELSEWHERE, None)
-        outlook = _create_refresh_input(current, request, now, is_choice_input=self._is_choice_input(request.input))
-        verdict = decide_refresh(outlook, self.builder.coverage_thresholds)
-        spent = monotonic_ms() - started
+        inputs = _create_refresh_input(current, request, state, is_choice_input=self._is_choice_input(request.input))
+        verdict = decide_refresh(inputs, self.builder.coverage_thresholds)
+        duration = monotonic_ms() - started
         match verdict.method:
             case "built":
-                return await self._build_context(request, verdict.reason, now, decision_ms=spent)
+                return await self._build_context(request, verdict.reason, state, decision_ms=duration)
             case "stood":
                 self.builder.cache.set_current(replace(current, sent_messages=request.sent_messages))
-                return SessionContext(bundle=current.bundle, method="stood", reason=verdict.reason, decision_ms=spent)
+                return SessionContext(
+                    bundle=current.bundle, method="stood", reason=verdict.reason, decision_ms=duration
+                )
             case _:
-                return await self._update_context(current, request, now, verdict, spent)
+                return await self._update_context(current, request, state, verdict, duration)
 
     async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> _CurrentState | None:
         """Return the current state; None when the cached context is not the session's latest."""
-        contexts = self.builder
-        sources = contexts.create_sources()
+        builder, moment = self.builder, self.builder.clock.now()
         async with task_group() as tasks:
             embedding = tasks.create_task(self._embed_input(request))
-            looking = tasks.create_task(sources.read_session_data(request, now=contexts.clock.now()))
+            reading = tasks.create_task(builder.create_sources().read_session_data(request, now=moment))
             comparing = tasks.create_task(self._read_changes(cached))
-        (cue, core), around, changes = embedding.result(), looking.result(), comparing.result()
+        (cue, core), session_data, changes = embedding.result(), reading.result(), comparing.result()
         if changes is None:
             return None
-        async with contexts.db.transaction(request.agent_id) as tx:
-            beside = await staleness.find_new_matches(
-                tx, cached, cue, changes, min_cosine=contexts.coverage_thresholds.min_cosine
-            )
+        min_cosine = builder.coverage_thresholds.min_cosine
+        async with builder.db.transaction(request.agent_id) as tx:
+            new_matches = await staleness.find_new_matches(tx, cached, cue, changes, min_cosine=min_cosine)
         return _CurrentState(
             cue=cue,
-            session_data=around,
+            session_data=session_data,
             changes=changes,
-            frame_choice=contexts.choose_frame(request, core, previous_frame=cached.bundle.frame_choice.frame),
-            new_matches=beside,
-            lines=_find_unsent_lines(cached, request.sent_messages, around.session_state),
-            time_ranges=find_asked_times(request.input, now=contexts.clock.now()),
+            frame_choice=builder.choose_frame(request, core, previous_frame=cached.bundle.frame_choice.frame),
+            new_matches=new_matches,
+            lines=_find_unsent_lines(cached, request.sent_messages, session_data.session_state),
+            time_ranges=find_asked_times(request.input, now=moment),
         )
 
     async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":
         """Return the recall query, and the vector for frame selection."""
-        contexts, text = self.builder, request.input
-        if contexts.embedder is None:
+        builder, text = self.builder, request.input
+        if builder.embedder is None:
             return RecallQuery(text=text), None
         try:
-            async with asyncio.timeout(contexts.source_timeout_seconds / 2):
-                vector = (await contexts.embedder.embed([text]))[0]
-                core = await contexts.create_sources().embed_core(request)
+            async with asyncio.timeout(builder.source_timeout_seconds / 2):
+                vector = (await builder.embedder.embed([text]))[0]
+                core = await builder.create_sources().embed_core(request)
         except (ProviderError, TimeoutError):
             return RecallQuery(text=text), None
-        cue = RecallQuery(text=text, vector=vector, model_id=derive_model_id(contexts.embedder.identity))
+        cue = RecallQuery(text=text, vector=vector, model_id=derive_model_id(builder.embedder.identity))
         return cue, vector if core is None else core
 
     async def _read_changes(self, cached: CachedContext) -> ContextChanges | None:
@@ -160,9 +155,9 @@ class SessionContextService:
         sources = self.builder.create_sources()
         if state and state.cue.vector is not None:
             sources = replace(sources, known_vectors={request.input: state.cue.vector})
-        made = await self.builder.build_for_session(request, sources)
-        self.builder.cache.set_current(made)
-        return SessionContext(bundle=made.bundle, method="built", reason=reason, decision_ms=decision_ms)
+        built = await self.builder.build_for_session(request, sources)
+        self.builder.cache.set_current(built)
+        return SessionContext(bundle=built.bundle, method="built", reason=reason, decision_ms=decision_ms)
 
     async def _update_context(
         self,
@@ -172,38 +167,41 @@ class SessionContextService:
         verdict: RefreshVerdict,
         decision_ms: float,
     ) -> SessionContext:
-        started = monotonic_ms()
-        setting = _update_assembly_input(cached, request, state)
-        frame = get_frame(self.builder.frames, cached.bundle.frame_choice.frame)
-        score = create_scorer(frame=frame, profile=cached.bundle.profile, now=self.builder.clock.now())
-        entering = ContextAdditions(state.lines, [score(found) for found in state.new_matches.memories])
-        done = update_context(PreviousContext(cached.bundle.candidates, cached.bundle.focus), setting, entering)
-        if done is None:
-            why = f"what always stands in it costs more than the {request.tokens:,} tokens that are left for it"
-            return await self._build_context(request, why, state, decision_ms=decision_ms)
-        assembly, because = done.assembly, verdict.reason
+        started, previous = monotonic_ms(), cached.bundle
+        inputs = _update_assembly_input(cached, request, state)
+        frame = get_frame(self.builder.frames, previous.frame_choice.frame)
+        score = create_scorer(frame=frame, profile=previous.profile, now=self.builder.clock.now())
+        additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.memories])
+        updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
+        if updated is None:
+            reason = f"its fixed sections exceed the budget of {request.tokens:,} tokens"
+            return await self._build_context(request, reason, state, decision_ms=decision_ms)
+        assembly = updated.assembly
         bundle = replace(
-            cached.bundle,
+            previous,
             bundle_id=new_id(),
             created_at=self.builder.clock.now(),
             input=request.input,
             text=assembly.block.text,
             tokens=assembly.block.tokens,
-            budget=setting.budget.total,
-            frame_choice=state.frame_choice if state.frame_choice.frame == frame.name else cached.bundle.frame_choice,
-            assembly_input=setting,
+            budget=inputs.budget.total,
+            frame_choice=state.frame_choice if state.frame_choice.frame == frame.name else previous.frame_choice,
+            assembly_input=inputs,
             layers=assembly.layers,
             candidates=assembly.candidates,
             focus=assembly.focus,
             timings_ms={"judge": decision_ms, "think": monotonic_ms() - started},
             update=ContextUpdate(
-                previous_bundle_id=cached.bundle.bundle_id, reason=because, added=done.added, evicted=done.evicted
+                previous_bundle_id=previous.bundle_id,
+                reason=verdict.reason,
+                added=updated.added,
+                evicted=updated.evicted,
             ),
         )
         async with self.builder.db.transaction(request.agent_id) as tx:
             await bundle_store.insert_bundle(tx, bundle)
         self.builder.cache.set_current(replace(cached, bundle=bundle, sent_messages=request.sent_messages))
-        return SessionContext(bundle=bundle, method=verdict.method, reason=because, decision_ms=decision_ms)
+        return SessionContext(bundle=bundle, method=verdict.method, reason=verdict.reason, decision_ms=decision_ms)
 
 
 def _update_assembly_input(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> AssemblyInput:
@@ -217,13 +215,13 @@ def _update_assembly_input(cached: CachedContext, request: ContextBuildRequest, 
 
 
 def _find_unsent_lines(
-    cached: CachedContext, sent_messages: SentMessages | None, situation: SessionState
+    cached: CachedContext, sent_messages: SentMessages | None, session_state: SessionState
 ) -> Sequence[RetrievedMemory]:
-    """Return the messages that left the view since the last update, latest first."""
+    """Return the messages that are no longer sent since the last update, latest first."""
     if sent_messages is None or cached.sent_messages is None:
         return ()
     first = cached.sent_messages.first_position
-    return [f for f in situation.focus if (f.position or 0) >= first and f.memory_id not in cached.shown_memories]
+    return [f for f in session_state.focus if (f.position or 0) >= first and f.memory_id not in cached.shown_memories]
 
 
 def _create_refresh_input(
@@ -244,25 +242,22 @@ def _create_refresh_input(
 
 
 def _compute_coverage(cached: CachedContext, text: str, cosine: float | None) -> InputCoverage:
-    own = extract_content_words(text)
-    share = len(own & cached.content_words) / len(own) if own else 1.0
+    words = extract_content_words(text)
+    share = len(words & cached.content_words) / len(words) if words else 1.0
     return InputCoverage(cosine=cosine, word_share=share, is_follow_up=is_follow_up(text))
 
 
 def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
     """Return the changes of input-independent sections."""
-    moved = [
-        f"the {part.name} changed"
-        for part in fields(AlwaysOn)
-        if getattr(before.always_on, part.name) != getattr(now.always_on, part.name)
-    ]
-    if before.session_state.calibration_note != now.session_state.calibration_note:
-        moved.append("the note on the record changed")
-    if before.task_stack != now.task_stack:
-        moved.append("the tasks changed")
-    if _index_texts(before.session_state.open_decisions) != _index_texts(now.session_state.open_decisions):
-        moved.append("what is being decided changed")
-    return moved
+    old, new = before.session_state, now.session_state
+    pairs = {
+        "identity": (before.always_on.identity, now.always_on.identity),
+        "censors": (before.always_on.censors, now.always_on.censors),
+        "calibration note": (old.calibration_note, new.calibration_note),
+        "tasks": (before.task_stack, now.task_stack),
+        "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
+    }
+    return [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
 
 
 def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
@@ -271,10 +266,10 @@ def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
 
 def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
     """Return why the additions or the request do not fit an incremental update, or None."""
-    searched, learnt, entering = cached.search_request, state.changes.new_memories, state.new_matches.memories
+    searched, new_count, matches = cached.search_request, len(state.changes.new_memories), state.new_matches
     if state.session_data.missing:
-        return "what always stands in it could not be compared"
-    alike = replace(
+        return "its fixed sections could not be compared"
+    comparable = replace(
         request,
         input=searched.input,
         frame=searched.frame,
@@ -282,14 +277,14 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
         input_memory_id=searched.input_memory_id,
         tokens=searched.tokens,
     )
-    if request.tokens > searched.tokens or alike != searched or request.filters != NO_FILTERS:
-        return "another context is asked for"
-    made_for = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
-    if not made_for.issuperset((span.phrase, span.start) for span in state.time_ranges):
-        return "the input asks for a time that it was not made for"
-    asked = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
-    if not cached.shown_memories.keys() >= {pattern.memory_id for pattern in asked}:
+    if request.tokens > searched.tokens or comparable != searched or request.filters != NO_FILTERS:
+        return "the request has other parameters"
+    known_times = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
+    if not known_times.issuperset((span.phrase, span.start) for span in state.time_ranges):
+        return "the input asks for another time"
+    triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
+    if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
         return "the input asks for a procedure that is not in it"
-    if len(learnt) >= MAX_NEW_MEMORIES or len(entering) > MAX_ADDED_MEMORIES or state.new_matches.unjudged_count:
-        return f"{len(learnt)} memories are new, too many to be added"
-    return "more lines left the view than can be added" if len(state.lines) >= MAX_FOCUS_LINES else None
+    if new_count >= MAX_NEW_MEMORIES or len(matches.memories) > MAX_ADDED_MEMORIES or matches.unjudged_count:
+        return f"{new_count} memories are new, too many to be added"
+    return "too many messages are no longer sent" if len(state.lines) >= MAX_FOCUS_LINES else None

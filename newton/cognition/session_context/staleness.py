@@ -23,8 +23,8 @@ _CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 class ContextChanges(NamedTuple):
     """Changes since the context was built.
 
-    `stale_reasons` describe changed memories. `new_memories` maps new ids to kinds; `session_event_ids` are those that
-    happened in its session.
+    `stale_reasons` describe changed memories. `new_memories` maps new ids to kinds, `session_event_ids` are new events
+    of the session.
     """
 
     stale_reasons: Sequence[str]
@@ -34,8 +34,10 @@ class ContextChanges(NamedTuple):
 
 
 class NewMatches(NamedTuple):
-    """The highest cosine of the context to the input, None without vectors; the new memories that match; and the number
-    of those that could not be compared."""
+    """The new memories that match the input, and the number of those that could not be compared.
+
+    `cosine` is the highest cosine similarity of the context to the input, None without vectors.
+    """
 
     cosine: float | None
     memories: Sequence[RetrievedMemory]
@@ -50,47 +52,44 @@ async def is_latest(tx: Tx, cached: CachedContext) -> bool:
 
 
 async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
-    bundle, stated = cached.bundle, cached.shown_memories
-    rows = await SQL["find_changed"].fetch_all(
+    bundle, shown = cached.bundle, cached.shown_memories
+    changed = await SQL["find_changed"].fetch_all(
         tx,
         agent_id=bundle.agent_id,
-        memory_ids=list(stated),
-        micros=[found.micro for found in stated.values()],
-        summaries=[found.summary for found in stated.values()],
+        memory_ids=list(shown),
+        micros=[found.micro for found in shown.values()],
+        summaries=[found.summary for found in shown.values()],
     )
-    learnt = await SQL["list_new_memories"].fetch_all(
+    new = await SQL["list_new_memories"].fetch_all(
         tx,
         agent_id=bundle.agent_id,
         after=_subtract_clock_slack(cached.built_bundle_id),
-        known=[one.memory_id for one in (*bundle.candidates, *bundle.focus)],
+        known=[memory.memory_id for memory in (*bundle.candidates, *bundle.focus)],
         session_id=bundle.session_id,
         max_rows=MAX_NEW_MEMORIES,
     )
-    stale = [_describe_change(stated[r["memory_id"]].kind, r["state"], quarantined=r["quarantined"]) for r in rows]
     return ContextChanges(
-        stale_reasons=stale,
-        new_memories={row["memory_id"]: row["kind"] for row in learnt},
-        session_event_ids={row["memory_id"] for row in learnt if row["happened"]},
+        [_describe_change(shown[r["memory_id"]].kind, r["state"], quarantined=r["quarantined"]) for r in changed],
+        new_memories={row["memory_id"]: row["kind"] for row in new},
+        session_event_ids={row["memory_id"] for row in new if row["happened"]},
         procedure_triggers=await procedures.list_triggers(tx, agent_id=bundle.agent_id),
     )
 
 
 def _subtract_clock_slack(bundle_id: UUID) -> UUID:
-    """Return a time-ordered id shortly before this one."""
-    made = (bundle_id.int >> 80) - _CLOCK_SLACK_MS
-    return UUID(int=max(made, 0) << 80)
+    """Return the time-ordered id that is `_CLOCK_SLACK_MS` before this one."""
+    milliseconds = (bundle_id.int >> 80) - _CLOCK_SLACK_MS
+    return UUID(int=max(milliseconds, 0) << 80)
 
 
 def _describe_change(kind: Kind, state: str | None, *, quarantined: bool) -> str:
+    name = f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
     if state is None:
-        return f"{_add_article(kind)} was forgotten"
+        return f"{name} was forgotten"
     if quarantined:
-        return f"{_add_article(kind)} is quarantined"
-    return f"{_add_article(kind)} is {past_reason(kind, state) or 'told otherwise'}"
-
-
-def _add_article(kind: Kind) -> str:
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+        return f"{name} is quarantined"
+    past = past_reason(kind, state)
+    return f"{name} is {past}" if past else f"{name} changed"
 
 
 async def find_new_matches(
@@ -100,16 +99,13 @@ async def find_new_matches(
 
     A new memory matches with at least `min_cosine` to the input or the last search, or as an event of the session.
     """
+    events = dict.fromkeys(changes.session_event_ids, 0.0)
     if cue.vector is None or cached.cue.vector is None or cue.model_id != cached.cue.model_id:
-        return NewMatches(
-            None,
-            await _load_memories(tx, cached, dict.fromkeys(changes.session_event_ids, 0.0)),
-            len(changes.new_memories),
-        )
+        return NewMatches(None, await _load_memories(tx, cached, events), len(changes.new_memories))
     vectors = {"agent_id": cached.bundle.agent_id, "model_id": cue.model_id, "embedding": cue.vector}
     row = await SQL["get_max_cosine"].fetch_one(tx, **vectors, memory_ids=list(cached.shown_memories))
-    near = row["cosine"] if row and row["cosine"] is not None else 0.0
-    cosine = max(near, float(cue.vector @ cached.cue.vector))
+    best_item = row["cosine"] if row and row["cosine"] is not None else 0.0
+    cosine = max(best_item, float(cue.vector @ cached.cue.vector))
     if not changes.new_memories:
         return NewMatches(cosine, (), 0)
     rows = await SQL["list_cosines"].fetch_all(
@@ -120,9 +116,7 @@ async def find_new_matches(
         kinds=list(changes.new_memories.values()),
     )
     close = {row["memory_id"]: row["cosine"] for row in rows if row["cosine"] >= min_cosine}
-    return NewMatches(
-        cosine, await _load_memories(tx, cached, dict.fromkeys(changes.session_event_ids, 0.0) | close), 0
-    )
+    return NewMatches(cosine, await _load_memories(tx, cached, events | close), 0)
 
 
 async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:

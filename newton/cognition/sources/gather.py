@@ -26,20 +26,19 @@ from newton.cognition.sources.session_artifacts import (
 )
 from newton.cognition.sources.session_state import SessionState, read_session_state
 from newton.cognition.sources.signals import (
+    EVENT_TYPES_BY_INTENT,
     asks_only_about_time,
     classify_intent,
     find_asked_times,
-    select_event_types,
 )
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import task_group, with_timeout
 from newton.content.profiles import GatherOptions
 from newton.db.pool import Database, Tx
-from newton.dialogue import tasks as task_stack
+from newton.dialogue import tasks
 from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
 from newton.errors import ProviderError
 from newton.heart import censors, procedures
-from newton.heart.censors import Censor
 from newton.heart.entities import entity_lookup
 from newton.heart.entities.entity_lookup import EntityQuery
 from newton.heart.events import event_store
@@ -65,7 +64,7 @@ DEFAULT_SEARCH_LIMITS: Mapping[Kind, SearchLimits] = {
     "event": SearchLimits(searched=10, kept=10),
     "decision": SearchLimits(searched=20, kept=20),
 }
-EXCHANGES_SEARCHED = 200  # by vector and as many by words; neighbours of the best are added
+EXCHANGES_SEARCHED = 200  # results by vector, and as many by words; adjacent messages of the best are added
 TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill the context
 MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
 MAX_TRIGGERED_PROCEDURES = 10
@@ -116,124 +115,115 @@ class ContextSources:
 
     async def gather(self, request: ContextBuildRequest, *, reach: GatherOptions, now: datetime) -> GatheredSources:
         """Read all sources concurrently, up to the limits of `reach`. `now` is the moment of the context."""
-        wanted = find_asked_times(request.input, now=now) or request.filters.time_ranges
-        asked = SourceRequest(
-            request=request, reach=reach, hidden_ids=await self._find_hidden_ids(request), now=now, time_ranges=wanted
+        source_request = SourceRequest(
+            request=request,
+            reach=reach,
+            hidden_ids=await self._find_hidden_ids(request),
+            now=now,
+            time_ranges=find_asked_times(request.input, now=now) or request.filters.time_ranges,
         )
-        reading = _SourceReader(self.timeout_seconds)
-        await self._search_the_web(asked, reading)
+        reader = _SourceReader(self.timeout_seconds)
+        await self._search_the_web(source_request, reader)
         if self.embedder is None:
-            return await self._gather_all(asked, reading)
-        once = CachingEmbedder(self.embedder, self.known_vectors)
+            return await self._gather_all(source_request, reader)
+        embedder = CachingEmbedder(self.embedder, self.known_vectors)
         try:
-            return await replace(self, embedder=once)._gather_all(asked, reading)
+            return await replace(self, embedder=embedder)._gather_all(source_request, reader)
         finally:
-            once.cancel_pending()
+            embedder.cancel_pending()
 
     async def _gather_all(self, source_request: SourceRequest, reader: _SourceReader) -> GatheredSources:
-        request, now = source_request.request, source_request.now
-        nothing = RecallResult(query=RecallQuery(text=request.input), memories=(), missing={})
-        async with task_group() as tasks:
+        request = source_request.request
+        no_memories = RecallResult(query=RecallQuery(text=request.input), memories=(), missing={})
+        async with task_group() as group:
 
-            def ask(name: str, source: Callable[[Tx, SourceRequest], Awaitable[T]], *, instead: T) -> "Task[T]":
-                return tasks.create_task(
-                    reader.read_or_default(name, self._read(source_request, source), default=instead)
-                )
+            def start(name: str, source: Awaitable[T], default: T) -> "Task[T]":
+                return group.create_task(reader.read_or_default(name, source, default=default))
 
-            stacking = tasks.create_task(self._read_task_stack(request, reader))
-            recalling = tasks.create_task(
-                reader.read_or_default("memories", self._recall(source_request, stacking), default=nothing)
+            stack = group.create_task(self._read_task_stack(request, reader))
+            session_data = group.create_task(self._read_data_without_tasks(request, now=source_request.now))
+            recall_result = start("memories", self._recall(source_request, stack), no_memories)
+            matches = start("entities and procedures", self._read(source_request, _read_input_matches), InputMatches())
+            events = (
+                start("events", self._read(source_request, _read_recent_events), RecentEvents())
+                if request.session_id
+                else None
             )
-            looking = tasks.create_task(self._read_data_without_tasks(request, now=now))
-            knowing = ask("entities and procedures", _read_input_matches, instead=InputMatches())
-            happened = ask("events", _read_recent_events, instead=RecentEvents()) if request.session_id else None
-            core = tasks.create_task(
-                reader.read_or_default("core", self._embed_core_after_tasks(request, stacking), default=None)
-            )
-            earlier = tasks.create_task(
-                reader.read_or_default("session artifacts", self._read_artifacts(source_request), default=NO_ARTIFACTS)
-            )
-        recalled, around = recalling.result(), replace(looking.result(), task_stack=stacking.result())
+            core = start("core", self._embed_core_after_tasks(request, stack), None)
+            artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
+        missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
-            recall_result=recalled,
-            session_data=around,
+            recall_result=recall_result.result(),
+            session_data=replace(session_data.result(), task_stack=stack.result()),
             core_vector=core.result(),
-            input_matches=knowing.result(),
-            recent_events=happened.result() if happened else RecentEvents(),
-            artifacts=earlier.result(),
+            input_matches=matches.result(),
+            recent_events=events.result() if events else RecentEvents(),
+            artifacts=artifacts.result(),
             filters=request.filters,
             time_ranges=source_request.time_ranges,
-            missing={**recalled.missing, **reader.missing, **around.missing},
+            missing=missing,
         )
         return await self._add_triggered_procedures(gathered, source_request, reader)
 
     async def _search_the_web(self, source_request: SourceRequest, reader: _SourceReader) -> None:
-        if self.web is None or not self.web.should_search(source_request.request, now=source_request.now):
+        request, now = source_request.request, source_request.now
+        if self.web is None or not self.web.should_search(request, now=now):
             return
         try:
-            await reader.read_or_default(
-                "web search", self.web.search_and_store(source_request.request, now=source_request.now), default=None
-            )
+            await reader.read_or_default("web search", self.web.search_and_store(request, now=now), default=None)
         except ProviderError as error:
             reader.missing["web search"] = error.what
 
     async def _read_artifacts(self, source_request: SourceRequest) -> FoundArtifacts:
         if not should_search_artifacts(source_request.request):
             return NO_ARTIFACTS
-        looking = ArtifactSource(
+        source = ArtifactSource(
             db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2, policy=self.artifact_policy
         )
-        return await looking.read(source_request.request, source_request.hidden_ids)
+        return await source.read(source_request.request, source_request.hidden_ids)
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         """Read the data that needs no search."""
-        reading = _SourceReader(self.timeout_seconds)
-        async with task_group() as tasks:
-            stacking = tasks.create_task(self._read_task_stack(request, reading))
-            looking = tasks.create_task(self._read_data_without_tasks(request, now=now))
-        around = looking.result()
-        return replace(around, task_stack=stacking.result(), missing={**around.missing, **reading.missing})
+        reader = _SourceReader(self.timeout_seconds)
+        async with task_group() as group:
+            stack = group.create_task(self._read_task_stack(request, reader))
+            reading = group.create_task(self._read_data_without_tasks(request, now=now))
+        data = reading.result()
+        return replace(data, task_stack=stack.result(), missing={**data.missing, **reader.missing})
 
     async def _read_data_without_tasks(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
-        asked, reading = (
-            SourceRequest(request=request, reach=GatherOptions(), hidden_ids=(), now=now),
-            _SourceReader(self.timeout_seconds),
-        )
-        async with task_group() as tasks:
-            standing = tasks.create_task(
-                reading.read_or_default(
-                    "identity and constraints", self._read(asked, _read_always_on), default=AlwaysOn()
-                )
+        source_request = SourceRequest(request=request, reach=GatherOptions(), hidden_ids=(), now=now)
+        reader = _SourceReader(self.timeout_seconds)
+        always_on = self._read(source_request, _read_always_on)
+        session_state = self._read(source_request, _read_session_state)
+        async with task_group() as group:
+            reading = group.create_task(
+                reader.read_or_default("identity and constraints", always_on, default=AlwaysOn())
             )
-            situating = tasks.create_task(
-                reading.read_or_default("session", self._read(asked, _read_session_state), default=SessionState())
-            )
+            state = await reader.read_or_default("session", session_state, default=SessionState())
         return SessionContextData(
-            always_on=standing.result(),
-            session_state=situating.result().apply_filters(request.filters),
-            missing=reading.missing,
+            always_on=reading.result(), session_state=state.apply_filters(request.filters), missing=reader.missing
         )
 
     async def _find_hidden_ids(self, request: ContextBuildRequest) -> Sequence[UUID]:
-        itself = [request.input_memory_id] if request.input_memory_id else []
+        input_ids = [request.input_memory_id] if request.input_memory_id else []
         if request.filters == NO_FILTERS:
-            return itself
+            return input_ids
         async with self.db.transaction(request.agent_id) as tx:
-            return [*itself, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
+            return [*input_ids, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
 
     async def _read_task_stack(self, request: ContextBuildRequest, reader: _SourceReader) -> TaskStack:
         """Read the task stack. The search waits for it, so it gets half of the timeout."""
         if request.session_id is None:
             return EMPTY_STACK
-        quicker = _SourceReader(self.timeout_seconds / 2, reader.missing)
-        return await quicker.read_or_default(
-            "tasks", self._load_task_stack(request, request.session_id), default=EMPTY_STACK
-        )
+        half_time = _SourceReader(self.timeout_seconds / 2, reader.missing)
+        stack = self._load_task_stack(request, request.session_id)
+        return await half_time.read_or_default("tasks", stack, default=EMPTY_STACK)
 
     async def _load_task_stack(self, request: ContextBuildRequest, session_id: UUID) -> TaskStack:
         async with self.db.transaction(request.agent_id) as tx:
-            where = {"agent_id": request.agent_id, "session_id": session_id}
-            return (await task_stack.load_tree(tx, **where, moment=request.as_of)).stack
+            tree = await tasks.load_tree(tx, agent_id=request.agent_id, session_id=session_id, moment=request.as_of)
+            return tree.stack
 
     async def _recall(self, source_request: SourceRequest, stack_task: "Task[TaskStack]") -> RecallResult:
         """Search for the input together with the current goal."""
@@ -254,13 +244,13 @@ class ContextSources:
     async def _embed_core_after_tasks(
         self, request: ContextBuildRequest, stack_task: "Task[TaskStack]"
     ) -> "Vector | None":
-        """Embed the core. With a task, always: the search text then includes the goal."""
+        """Embed the input without its greeting. With a task this is always needed: the search text has the goal too."""
         return await self.embed_core(request, always=bool((await stack_task).path))
 
     async def embed_core(self, request: ContextBuildRequest, *, always: bool = False) -> "Vector | None":
         """Return the vector of the input without its greeting.
 
-        None when the frame is given, or when there is no greeting unless `always`.
+        None when the request names a frame, or when the input has no greeting (unless `always`).
         """
         core = strip_greeting(request.input)
         if self.embedder is None or request.frame or (core == request.input and not always):
@@ -272,12 +262,8 @@ class ContextSources:
 
     def _select_search_limits(self, request: ContextBuildRequest) -> dict[Kind, SearchLimits]:
         """Return the search limits of the kinds that the request allows."""
-        wanted = compute_search_limits(request.tokens)
-        return {
-            k: w
-            for k, w in wanted.items()
-            if request.filters.allows_kind(k) and k not in self.ranking_weights.excluded_kinds
-        }
+        excluded, limits = self.ranking_weights.excluded_kinds, compute_search_limits(request.tokens)
+        return {k: v for k, v in limits.items() if request.filters.allows_kind(k) and k not in excluded}
 
     async def _read(self, source_request: SourceRequest, source: Callable[[Tx, SourceRequest], Awaitable[T]]) -> T:
         async with self.db.transaction(source_request.request.agent_id) as tx:
@@ -287,19 +273,18 @@ class ContextSources:
         self, gathered: GatheredSources, source_request: SourceRequest, reader: _SourceReader
     ) -> GatheredSources:
         """Add triggered procedures that the search did not find. There are rarely any."""
-        met = {found.memory_id for found in gathered.recall_result.memories} | set(source_request.hidden_ids)
-        patterns, types = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches.entity_types
-        meant = match_triggers(patterns, source_request.request.input, types=types)[:MAX_TRIGGERED_PROCEDURES]
-        unmet = [pattern.memory_id for pattern in meant if pattern.memory_id not in met]
-        if not unmet:
+        request, matches = source_request.request, gathered.input_matches
+        known_ids = {found.memory_id for found in gathered.recall_result.memories} | set(source_request.hidden_ids)
+        triggered = match_triggers(matches.procedure_triggers, request.input, types=matches.entity_matches.entity_types)
+        new_ids = [p.memory_id for p in triggered[:MAX_TRIGGERED_PROCEDURES] if p.memory_id not in known_ids]
+        if not new_ids:
             return gathered
 
-        async def read(tx: Tx, asked: SourceRequest) -> Sequence[RetrievedMemory]:
-            return await fetch_memories(tx, unmet, agent_id=asked.request.agent_id, moment=asked.request.as_of)
+        async def read(tx: Tx, _: SourceRequest) -> Sequence[RetrievedMemory]:
+            return await fetch_memories(tx, new_ids, agent_id=request.agent_id, moment=request.as_of)
 
         found = await reader.read_or_default("procedures", self._read(source_request, read), default=())
-        missing = {**gathered.missing, **reader.missing}
-        return replace(gathered, procedures=found, missing=missing)
+        return replace(gathered, procedures=found, missing={**gathered.missing, **reader.missing})
 
 
 def _select_ranking_weights(default: RankingWeights, source_request: SourceRequest) -> RankingWeights:
@@ -310,22 +295,17 @@ def _select_ranking_weights(default: RankingWeights, source_request: SourceReque
 
 
 async def _read_always_on(tx: Tx, source_request: SourceRequest) -> AlwaysOn:
-    agent_id = source_request.request.agent_id
-    return AlwaysOn(
-        identity=await identity.read_identity(tx, agent_id=agent_id, moment=source_request.request.as_of),
-        censors=await _read_censors(tx, source_request.request),
-    )
-
-
-async def _read_censors(tx: Tx, request: ContextBuildRequest) -> Sequence[Censor]:
-    if request.as_of is None:
-        return await censors.list_in_force(tx, agent_id=request.agent_id, model_id=None)
-    return await censors.list_in_force_at(tx, agent_id=request.agent_id, moment=request.as_of)
+    agent_id, moment = source_request.request.agent_id, source_request.request.as_of
+    if moment is None:
+        in_force = await censors.list_in_force(tx, agent_id=agent_id, model_id=None)
+    else:
+        in_force = await censors.list_in_force_at(tx, agent_id=agent_id, moment=moment)
+    return AlwaysOn(identity=await identity.read_identity(tx, agent_id=agent_id, moment=moment), censors=in_force)
 
 
 async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMatches:
     request = source_request.request
-    enquiry = EntityQuery(
+    query = EntityQuery(
         agent_id=request.agent_id,
         text=request.input,
         now=source_request.now,
@@ -334,23 +314,23 @@ async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMat
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
     )
-    patterns = await procedures.list_triggers(tx, agent_id=request.agent_id)
-    return InputMatches(entity_matches=await entity_lookup.find_entities(tx, enquiry), procedure_triggers=patterns)
+    triggers = await procedures.list_triggers(tx, agent_id=request.agent_id)
+    return InputMatches(entity_matches=await entity_lookup.find_entities(tx, query), procedure_triggers=triggers)
 
 
 async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEvents:
     request, reach = source_request.request, source_request.reach
-    assert request.session_id is not None, "nothing is late without a session"
-    around = EventQuery(
+    assert request.session_id is not None, "recent events are read within a session only"
+    query = EventQuery(
         agent_id=request.agent_id,
         session_id=request.session_id,
         max_events=reach.events,
         max_sessions=reach.sessions,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
-        preferred_types=select_event_types(classify_intent(request.input)),
+        preferred_types=EVENT_TYPES_BY_INTENT[classify_intent(request.input)],
     )
-    return await event_store.find_recent(tx, around)
+    return await event_store.find_recent(tx, query)
 
 
 async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionState:
@@ -358,6 +338,6 @@ async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionS
 
 
 def compute_search_limits(tokens: int) -> dict[Kind, SearchLimits]:
-    """Return the search limits of each kind; messages only as many as could fit, because each costs time."""
-    lines = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
-    return {"exchange": SearchLimits(EXCHANGES_SEARCHED, lines), **DEFAULT_SEARCH_LIMITS}
+    """Return the search limits of each kind. The number of messages depends on the budget, because each costs time."""
+    exchanges = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
+    return {"exchange": SearchLimits(EXCHANGES_SEARCHED, exchanges), **DEFAULT_SEARCH_LIMITS}

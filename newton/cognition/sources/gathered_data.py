@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from newton.cognition.request import NO_FILTERS, ContextFilters
-from newton.cognition.sources.session_artifacts import (
-    FoundArtifacts,
-)
+from newton.cognition.sources.session_artifacts import FoundArtifacts
 from newton.cognition.sources.session_state import SessionState
 from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
 from newton.heart.censors import Censor
@@ -34,7 +32,7 @@ class AlwaysOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputMatches:
-    """Entities that the input names, and the triggers of all procedures: names, words, entity types."""
+    """The entities that the input names, and the triggers of all procedures."""
 
     entity_matches: EntityMatches = field(default_factory=EntityMatches)
     procedure_triggers: Sequence[ProcedureTriggers] = ()
@@ -54,9 +52,9 @@ class SessionContextData:
 class GatheredSources:
     """The results of all sources.
 
-    `core_vector` embeds the input without its greeting, None when it has none. `procedures` are triggered by the input
-    and were not found by the search. `time_ranges` are the times that the input asks for. `missing` names unavailable
-    or incomplete sources with the reason.
+    `core_vector` is the embedding of the input without its greeting, None without a greeting. `procedures` are
+    triggered by the input and were not found by the search. `time_ranges` are the times that the input asks for.
+    `missing` maps unavailable or incomplete sources to the reason.
     """
 
     recall_result: RecallResult

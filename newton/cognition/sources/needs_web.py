@@ -6,7 +6,7 @@ Only these sentences may leave the machine, so doubtful ones are excluded.
 import re
 from datetime import datetime
 
-MAX_YEARS_AHEAD = 5  # a larger number is hardly a year
+MAX_YEARS_AHEAD = 5  # a number further in the future is probably not a year
 MAX_SENTENCE_CHARS = 200  # longer sentences are not search queries
 
 # Words that ask for news by themselves.
@@ -81,7 +81,6 @@ def _asks_for_news(sentence: str, year: int) -> bool:
         return False
     if _PLAIN.search(sentence) or _LATEST.search(_LOCAL.sub(" ", sentence)):
         return True
-    late = any(year <= int(hit[1] or hit[2]) <= year + MAX_YEARS_AHEAD for hit in _YEAR.finditer(sentence))
-    if not late and not _DAYS.search(sentence):
-        return False
-    return bool(_WORLD.search(sentence) or _THERE.search(sentence))
+    has_year = any(year <= int(hit[1] or hit[2]) <= year + MAX_YEARS_AHEAD for hit in _YEAR.finditer(sentence))
+    is_current = has_year or _DAYS.search(sentence)
+    return bool(is_current and (_WORLD.search(sentence) or _THERE.search(sentence)))

@@ -41,7 +41,7 @@ class ArtifactPolicy:
     @property
     def order_description(self) -> str:
         """Return a description of the ranking."""
-        return "by meaning and by its words" if self.rerank_candidates else "by meaning"
+        return "by meaning and words" if self.rerank_candidates else "by meaning"
 
 
 DEFAULT_ARTIFACT_POLICY = ArtifactPolicy()
@@ -70,19 +70,19 @@ class CachingEmbedder:
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         if all(text in self._known_vectors for text in texts):
             return [self._known_vectors[text] for text in texts]
-        given = tuple(texts)
-        if given not in self._pending:
-            asked = asyncio.ensure_future(self._embedder.embed(texts))
-            # retrieve the exception: there may be no waiter left
-            asked.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._pending[given] = asked
-        # a cancelled waiter must not cancel the others
-        return await asyncio.shield(self._pending[given])
+        key = tuple(texts)
+        if key not in self._pending:
+            future = asyncio.ensure_future(self._embedder.embed(texts))
+            # retrieve the exception, because possibly no task waits for the result any more
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._pending[key] = future
+        # the cancellation of one waiting task must not cancel the others
+        return await asyncio.shield(self._pending[key])
 
     def cancel_pending(self) -> None:
         """Cancel all pending requests."""
-        for asked in self._pending.values():
-            asked.cancel()
+        for future in self._pending.values():
+            future.cancel()
 
 
 def should_search_artifacts(request: ContextBuildRequest) -> bool:
@@ -102,7 +102,7 @@ class ArtifactSource:
     async def read(self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]) -> FoundArtifacts:
         """Return the artifacts most similar to the input, as of the requested moment."""
         assert request.session_id is not None, "artifacts belong to a session"
-        enquiry = ArtifactQuery(
+        query = ArtifactQuery(
             agent_id=request.agent_id,
             session_id=request.session_id,
             text=request.input,
@@ -113,18 +113,16 @@ class ArtifactSource:
             limit=self.policy.candidate_count,
         )
         async with self.db.transaction(request.agent_id) as tx:
-            hits = {one.memory_id: one for one in await find_matches(tx, enquiry)}
+            hits = {hit.memory_id: hit for hit in await find_matches(tx, query)}
             found = await fetch_memories(tx, list(hits), agent_id=request.agent_id, moment=request.as_of)
-        lines = {
-            one.memory_id: (one.first_position, one.last_position)
-            for one in hits.values()
-            if one.first_position is not None
-        }
+        evidence = {hit.memory_id: _round_evidence(hit.similarity, hit.lexical) for hit in hits.values()}
         return FoundArtifacts(
-            found=[
-                f._replace(**_round_evidence(hits[f.memory_id].similarity, hits[f.memory_id].lexical)) for f in found
-            ],
-            line_ranges={memory_id: (first, last) for memory_id, (first, last) in lines.items() if last is not None},
+            found=[f._replace(**evidence[f.memory_id]) for f in found],
+            line_ranges={
+                hit.memory_id: (hit.first_position, hit.last_position)
+                for hit in hits.values()
+                if hit.first_position is not None and hit.last_position is not None
+            },
         )
 
     async def _embed_text(self, text: str) -> "Vector | None":
@@ -138,11 +136,9 @@ class ArtifactSource:
 
 
 def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
-    """Round to the single precision of stored contexts."""
-    cosine, share, relevance = SINGLE_PRECISION.unpack(
-        SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0))
-    )
-    return {"similarity": cosine, "lexical": share, "relevance": relevance}
+    """Return the evidence rounded to single precision, as in stored contexts."""
+    packed = SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0))
+    return dict(zip(("similarity", "lexical", "relevance"), SINGLE_PRECISION.unpack(packed), strict=True))
 
 
 def is_searchable(text: str) -> bool:

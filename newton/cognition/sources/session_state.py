@@ -16,13 +16,13 @@ from newton.memory.search_types import RetrievedMemory
 SQL = load("newton.cognition.sources", "session_state.sql")
 
 MAX_FOCUS_LINES = 12
-OPEN_DECISION_AGE = timedelta(days=3)  # older undecided ones are not pending
+OPEN_DECISION_AGE = timedelta(days=3)  # an older open decision is no longer pending
 MAX_OPEN_DECISIONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """Last frame of the session, its messages just out of view (latest first), pending decisions, calibration note."""
+    """Last frame of the session, its messages just out of view (latest first), open decisions, calibration note."""
 
     frame: str | None = None
     focus: Sequence[RetrievedMemory] = ()

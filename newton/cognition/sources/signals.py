@@ -1,4 +1,4 @@
-"""Intent of an input, helpful event types, and the times it asks for. Pure."""
+"""Intent of an input, the event types that help with it, and the times it asks for. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from newton.memory.time_expressions import TimeRange, find_time_ranges, remove_t
 
 InputIntent = Literal["question", "action", "fix", "explain", "other"]
 
-# Helpful event types of each intent, most helpful first.
+# Event types that help with each intent, most helpful first.
 EVENT_TYPES_BY_INTENT: Mapping[InputIntent, tuple[str, ...]] = {
     "fix": ("error", "shell_exec", "file_write"),
     "explain": ("file_read", "document_read", "message"),
@@ -31,7 +31,7 @@ _EXPLAIN = re.compile(r"\b(?:explain(?:s|ed|ing)?|how (?:does|do|did)|what(?: is
 
 
 def classify_intent(text: str) -> InputIntent:
-    """Return the intent by the first matching rule, on whole words: 'prefix' and 'debug' are no fix.
+    """Return the intent by the first matching rule. Rules match whole words: 'prefix' and 'debug' do not match 'fix'.
 
     >>> texts = ("Fix the bug", "How does it work?", "Who is Ana?", "Sort the prefixes", "Thanks!")
     >>> [classify_intent(text) for text in texts]
@@ -44,16 +44,6 @@ def classify_intent(text: str) -> InputIntent:
     if _EXPLAIN.search(text):
         return "explain"
     return "question" if "?" in text else "action"
-
-
-def select_event_types(intent: InputIntent, pack_types: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the helpful event types: the intent's, then those of a pack that belong to no other intent."""
-    if intent == "other":
-        return ()
-    elsewhere = {each for purpose, listed in EVENT_TYPES_BY_INTENT.items() if purpose != intent for each in listed}
-    return tuple(
-        dict.fromkeys((*EVENT_TYPES_BY_INTENT[intent], *(each for each in pack_types if each not in elsewhere)))
-    )
 
 
 def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
@@ -80,7 +70,7 @@ def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:
 
 
 def asks_for_whole_range(text: str, time_ranges: Sequence[TimeRange]) -> bool:
-    """Return True when the input has only generic words besides its times: other times are no answer.
+    """Return True when the input has only generic words besides its times, so memories of other times cannot answer it.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did we decide last week?", "Where were the keys last week?"

@@ -1,6 +1,5 @@
 """Web search for current events. Results are stored as artifacts of the session."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -38,41 +37,34 @@ class WebSource:
         return is_searchable(text) and bool(find_news_questions(text, now=now))
 
     async def search_and_store(self, request: ContextBuildRequest, *, now: datetime) -> None:
-        """Store the results as artifacts of the session. Only the sentences that ask are sent.
+        """Search the web and store the results as artifacts of the session. Raises ProviderError.
 
-        Raises ProviderError.
+        Only the sentences of the input that ask for current events are sent.
         """
-        assert request.session_id is not None, "nothing is searched outside of a session"
+        assert request.session_id is not None, "the web is searched within a session only"
         assert not in_transaction()
-        excerpts = await self.search.search(clean_model_text(find_news_questions(request.input, now=now)))
+        results = await self.search.search(clean_model_text(find_news_questions(request.input, now=now)))
         ctx = WriteContext(
             agent_id=request.agent_id, now=now, origin=ORIGIN, trust="web", count_tokens=self.count_tokens
         )
         writer = ArtifactWriter(session_id=request.session_id, ctx=ctx)
         async with self.db.transaction(request.agent_id) as tx:
-            await writer.add_excerpts(tx, to_artifacts(excerpts, now=now))
+            await writer.add_excerpts(tx, [_to_artifact(result, n, now=now) for n, result in enumerate(results)])
 
 
-def to_artifacts(excerpts: "Sequence[WebResult]", *, now: datetime) -> list[Artifact]:
-    """Return the results as artifacts with time and URL. Pure."""
-    return [
-        Artifact(
-            type="tools",
-            prefix=f"[{now:%Y-%m-%d %H:%M}] from the web ({_shorten_url(one.url)}): ",
-            text=clean_model_text(
-                " ".join(filter(None, (one.title, one.published and f"({one.published})", one.text)))
-            ),
-            max_tokens=SUMMARY_TOKENS,
-            occurred_at=now,
-            trust="web",
-            key=("web", f"{now:%Y-%m-%d}", one.url, one.text),
-            index=index,
-            source=clean_model_text(one.url),
-        )
-        for index, one in enumerate(excerpts)
-    ]
-
-
-def _shorten_url(url: str) -> str:
-    shown = clean_model_text(url)
-    return shown if len(shown) <= MAX_URL_CHARS else f"{shown[:MAX_URL_CHARS]}…"
+def _to_artifact(result: "WebResult", index: int, *, now: datetime) -> Artifact:
+    """Return the result as an artifact with time and URL."""
+    source = clean_model_text(result.url)
+    shown_url = source if len(source) <= MAX_URL_CHARS else f"{source[:MAX_URL_CHARS]}…"
+    parts = filter(None, (result.title, result.published and f"({result.published})", result.text))
+    return Artifact(
+        type="tools",
+        prefix=f"[{now:%Y-%m-%d %H:%M}] from the web ({shown_url}): ",
+        text=clean_model_text(" ".join(parts)),
+        max_tokens=SUMMARY_TOKENS,
+        occurred_at=now,
+        trust="web",
+        key=("web", f"{now:%Y-%m-%d}", result.url, result.text),
+        index=index,
+        source=source,
+    )

@@ -38,7 +38,7 @@ class SessionScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileStats:
-    """Usage of a strategy: contexts, items, tokens and the total age of the items in hours."""
+    """Usage of a strategy: number of contexts, items and tokens, and the total age of the items in hours."""
 
     strategy: str
     contexts: int
@@ -49,25 +49,25 @@ class ProfileStats:
 
 
 async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScope) -> list[UUID]:
-    """Add or touch memories that were shown or read. Returns the evicted ones."""
+    """Add memories that were shown or read, or renew their access time. Return the evicted ones."""
     if not memory_ids:
         return []
-    where = {"agent_id": scope.agent_id, "session_id": scope.session_id}
-    await SQL["add_items"].execute(tx, **where, memory_ids=list(memory_ids), now=scope.now)
-    size = await SQL["sum_tokens"].fetch_one(tx, **where, separator_tokens=SEPARATOR_TOKENS)
+    keys = {"agent_id": scope.agent_id, "session_id": scope.session_id}
+    await SQL["add_items"].execute(tx, **keys, memory_ids=list(memory_ids), now=scope.now)
+    size = await SQL["sum_tokens"].fetch_one(tx, **keys, separator_tokens=SEPARATOR_TOKENS)
     if size is None or size["tokens"] <= scope.capacity:
         return []
-    held = [
+    items = [
         EvictionItem(f.memory_id, f.effective_importance, f.accessed_at or scope.now, f.summary_tokens)
-        for f in await _load_memories(tx, **where)
+        for f in await list_memories(tx, **keys)
     ]
-    gone = select_evictions(held, capacity=scope.capacity, now=scope.now)
-    await SQL["remove_items"].execute(tx, **where, memory_ids=gone)
-    return gone
+    evicted = select_evictions(items, capacity=scope.capacity, now=scope.now)
+    await SQL["remove_items"].execute(tx, **keys, memory_ids=evicted)
+    return evicted
 
 
 async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
-    """Add the memories of the messages at `positions`. Returns their ids."""
+    """Add the memories of the messages at `positions`. Return their ids."""
     rows = await SQL["find_message_memories"].fetch_all(
         tx, agent_id=scope.agent_id, session_id=scope.session_id, positions=list(positions)
     )
@@ -78,7 +78,7 @@ async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope)
 
 async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
     """Return the working set. `created_at`, `accessed_at` and `uses` are those within the session."""
-    return await _load_memories(tx, agent_id=agent_id, session_id=session_id)
+    return [_to_memory(row) for row in await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 async def load_vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
@@ -96,21 +96,15 @@ async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
     """Return id and name of the most recently active session. Raises NotFoundError."""
     row = await SQL["get_last_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
-        raise NotFoundError("No session has anything at hand.", hint="Say something: `newton chat` or `newton ask`.")
+        raise NotFoundError("No session has a working memory.", hint="Start one with `newton chat` or `newton ask`.")
     return row["session_id"], row["ref"]
 
 
 async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *, agent_id: UUID, now: datetime) -> None:
     """Count a use of the strategy, with the ages of the selected items."""
-    ages = [max((now - chosen.scored.found.created_at).total_seconds(), 0.0) / 3_600 for chosen in context.items]
+    ages = [max((now - item.scored.found.created_at).total_seconds(), 0.0) / 3_600 for item in context.items]
     await SQL["record_profile_use"].execute(
-        tx,
-        agent_id=agent_id,
-        profile=strategy,
-        items=len(ages),
-        tokens=context.tokens,
-        age_hours=sum(ages),
-        now=now,
+        tx, agent_id=agent_id, profile=strategy, items=len(ages), tokens=context.tokens, age_hours=sum(ages), now=now
     )
 
 
@@ -119,14 +113,10 @@ async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
     return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def _load_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
-    return [_to_memory(row) for row in await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
-
-
 def _to_memory(row: Record) -> RetrievedMemory:
-    """Derive the importance from all uses of the memory, not from those of the session."""
-    *columns, uses_in_all = row
+    """Convert a row. A derived importance counts all uses of the memory, not only those of the session."""
+    *columns, total_uses = row
     found = RetrievedMemory._make((*columns, *NO_EVIDENCE))
     if found.importance is not None:
         return found
-    return found._replace(importance=derive_importance(found.kind, found.state, found.outcome, uses_in_all))
+    return found._replace(importance=derive_importance(found.kind, found.state, found.outcome, total_uses))

@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.services.working_memory import DEFAULT_STRATEGY, WorkingSetStats
-from newton.cognition.assembly.scored_candidate import format_list_line
+from newton.cognition.assembly.scored_candidate import ScoredCandidate, format_list_line
 from newton.cognition.scoring.score import FEATURE_NAMES, compute_contributions
-from newton.cognition.working_set.assembly import WorkingContext, WorkingSetVerdict
+from newton.cognition.working_set.assembly import WorkingContext
 from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.memory.lookup import short_id
@@ -90,7 +90,7 @@ def _context_to_json(context: WorkingContext, strategy: str) -> dict[str, object
     }
 
 
-def _selection_to_json(selection: WorkingSetVerdict) -> dict[str, object]:
+def _selection_to_json(selection: ScoredCandidate) -> dict[str, object]:
     features = zip(FEATURE_NAMES, selection.scored.features, strict=True)
     return {
         "memory_id": str(selection.memory_id),
@@ -105,7 +105,7 @@ def _format_reasons(context: WorkingContext) -> list[str]:
     return [line for chosen in (*context.items, *context.left_out) for line in _format_reason(chosen, context.profile)]
 
 
-def _format_reason(selection: WorkingSetVerdict, profile: Profile) -> list[str]:
+def _format_reason(selection: ScoredCandidate, profile: Profile) -> list[str]:
     sign = "×" if profile.combine == "product" and profile.expression is None else "+"
     parts = compute_contributions(selection.scored.features, profile).items()
     said = f" {sign} ".join(f"{name} {given:.4g}" for name, given in parts)
