@@ -87,8 +87,7 @@ def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
     """Compile an expression. Raises InputError for one that exceeds the limits or uses unknown names."""
     if len(expression) > MAX_CHARS:
         raise InputError(
-            f"The expression has {len(expression):,} characters.",
-            hint=f"{MAX_CHARS} is the maximum: split it in two.",
+            f"The expression has {len(expression):,} characters.", hint=f"{MAX_CHARS} is the maximum: split it in two."
         )
     if not expression.strip():
         raise InputError("The expression is empty.", hint="Write a condition for a violation, as in confidence < 0.5.")
