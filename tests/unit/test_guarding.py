@@ -118,8 +118,11 @@ REFUSED = {
         "stakes == 'critical' ? 1 : 2",
         "The expression returns int; a guardrail must return true or false.",
     ),
-    "two kinds of number": ("confidence * 2 > 1", "It fails: Unsupported operation: float * int. Compare numbers"),
-    "overflow": ("9223372036854775807 * 2 > 1", "It fails: Arithmetic overflow"),
+    "two kinds of number": (
+        "confidence * 2 > 1",
+        "The expression fails: Unsupported operation: float * int. Compare numbers",
+    ),
+    "overflow": ("9223372036854775807 * 2 > 1", "The expression fails: Arithmetic overflow"),
     "unfinished": ("confidence <", "Invalid CEL: 1:13: Syntax error"),
     "unclosed": ("(confidence < 0.5", "Invalid CEL"),
     "closed twice": ("confidence < 0.5)", "Invalid CEL"),
@@ -177,7 +180,9 @@ def test_what_was_refused_blocks_if_it_is_judged_all_the_same(expression: str) -
 def test_one_that_cannot_be_evaluated_blocks_whatever_its_severity() -> None:
     (given,) = evaluate([rule("record.open / record.decisions > 0", "warn")], CHOICE, TrackRecord())
     assert (given.verdict, given.blocks) == ("not_evaluated", True)
-    assert given.message.startswith("planted could not be evaluated: It fails: division by zero in CEL expression.")
+    assert given.message.startswith(
+        "planted could not be evaluated: The expression fails: division by zero in CEL expression."
+    )
 
 
 def test_a_warning_does_not_block_and_says_what_to_do() -> None:

@@ -104,7 +104,7 @@ WRONG = {
         "stakes",
         "3: expression is refused: The expression returns str; a guardrail must return true",
     ),
-    "null": ("overdue > 5", "brier > 0.5", "3: expression is refused: It fails: No such overload"),
+    "null": ("overdue > 5", "brier > 0.5", "3: expression is refused: The expression fails: No such overload"),
     "no text": ("record.overdue > 5 && stakes != 'low'", "true", "3: expression should be a text."),
     "no severity": ("severity: warn\n", "", "1: severity is missing. What happens to a choice"),
     "other severity": ("severity: warn", "severity: wran", "4: severity should be 'warn' or 'block', not 'wran'."),
