@@ -93,6 +93,7 @@ def ensure_review_date(review_at: datetime | None, *, decided_at: datetime) -> d
 
 
 def normalize_tags(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags without duplicates, with secrets redacted."""
     return tuple(dict.fromkeys(hygiene.clean_name(tag, what="tag") for tag in names))
 
 
@@ -111,7 +112,7 @@ def encode_body(new_decision: NewDecision) -> dict[str, object]:
     }
 
 
-def encode_texts(draft: DecisionDraft) -> dict[str, object]:
+def encode_texts(draft: DecisionDraft) -> dict[str, Any]:
     """Encode the free text of a draft; lists become JSON arrays."""
     texts = {name: getattr(draft, name) for name in TEXT_FIELDS}
     reasons = [asdict(reason) for reason in draft.reasons]

@@ -65,9 +65,8 @@ async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, c
         return "unchanged"
     own = [status for status in by_name.values() if status.rule.source == "own" and status.rule.name != rule.name]
     if len(own) >= MAX_OWN:
-        raise ConflictError(
-            f"There are {MAX_OWN} guardrails already.", hint="Retire one first: `newton guard retire NAME`."
-        )
+        hint = "Retire one first: `newton guard retire NAME`."
+        raise ConflictError(f"There are {MAX_OWN} guardrails already.", hint=hint)
     await _append_change(tx, rule.name, "added", rule, ctx=ctx)
     return "replaced" if before and before.in_force else "added"
 

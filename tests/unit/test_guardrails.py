@@ -92,12 +92,12 @@ WRONG = {
     "typo in the expression": (
         "record.overdue",
         "recrod.overdue",
-        "3: expression is refused: 'recrod' is no variable (Did you mean 'record'?). A CEL expression that is true",
+        "3: expression is refused: 'recrod' is not a known variable (Did you mean 'record'?). A CEL expression that is",
     ),
     "typo in a field": (
         "overdue >",
         "overdeu >",
-        "3: expression is refused: 'record.overdeu' is no field (Did you mean",
+        "3: expression is refused: 'record.overdeu' is not a known field (Did you mean",
     ),
     "no truth": (
         "record.overdue > 5 && stakes != 'low'",
