@@ -1,9 +1,8 @@
 """A subset of CEL whose expressions always run fast. Pure.
 
 Excluded are operations that grow values (`+`, `map`, lists of variables), that multiply work (nested loops, regular
-expressions) and that cannot be checked before a run (indexes, maps, unknown names). A formula knows only numbers, so it
-may add: a number does not grow.
-"""
+expressions) and that cannot be checked before a run (indexes, maps, unknown names). A formula has only numbers, so it
+may add: a number does not grow."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -59,8 +58,7 @@ class CelToken(NamedTuple):
 class AllowedNames:
     """The names an expression may use: variables, which of them are lists, and their fields.
 
-    With `math_functions` it is a formula, which knows only numbers.
-    """
+    With `math_functions` the expression is a formula, which has only numbers."""
 
     variables: frozenset[str]
     lists: frozenset[str] = frozenset()
@@ -76,20 +74,11 @@ class AllowedNames:
         return frozenset() if self.math_functions else LOOPS
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """An open parenthesis; `bound` is the loop variable."""
-
-    bound: str | None
-
-
 def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
     """Compile an expression. Raises InputError for one that exceeds the limits or uses unknown names."""
     if len(expression) > MAX_CHARS:
-        raise InputError(
-            f"The expression has {len(expression):,} characters.",
-            hint=f"{MAX_CHARS} is the maximum: split it in two.",
-        )
+        hint = f"The maximum is {MAX_CHARS}: split it into two."
+        raise InputError(f"The expression has {len(expression):,} characters.", hint=hint)
     if not expression.strip():
         raise InputError("The expression is empty.", hint="Write a condition for a violation, as in confidence < 0.5.")
     if not "".join(expression.split()).isprintable():
@@ -100,136 +89,131 @@ def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
     try:
         program = cel.compile(_to_doubles(tokens) if names.math_functions else expression)
     except CEL_ERRORS as error:
-        raise InputError(f"Invalid CEL: {first_line(error)}.", hint="Correct it there.") from None
+        raise InputError(f"Invalid CEL: {first_line(error)}.", hint="Correct the expression.") from None
     _check_agreement(program, names.variables | names.fields.keys() | scan.bound, names.functions)
     return program
 
 
 def _to_doubles(tokens: Sequence[CelToken]) -> str:
     """Write integers as doubles, because CEL does not add 1 to 0.5."""
-    return " ".join(f"{said}.0" if kind == "number" and said.isdigit() else said for kind, said in tokens)
+    return " ".join(f"{text}.0" if kind == "number" and text.isdigit() else text for kind, text in tokens)
 
 
 def first_line(error: BaseException) -> str:
-    """Return the library's error message without its advice."""
-    said = str(error).strip("'\"")
-    said = said.partition("ERROR: <input>:")[2] or said
+    """Return the first sentence of an error message of the CEL library."""
+    text = str(error).strip("'\"")
+    text = text.partition("ERROR: <input>:")[2] or text
     for end in ("\n", ". ", " expecting {"):
-        said = said.partition(end)[0]
-    return said.rstrip(".")[:200]
+        text = text.partition(end)[0]
+    return text.rstrip(".")[:200]
 
 
 def _tokens(expression: str) -> Iterator[CelToken]:
-    place = 0
-    while place < len(expression):
-        found = _TOKEN.match(expression, place)
+    index = 0
+    while index < len(expression):
+        found = _TOKEN.match(expression, index)
         if found is None or found.lastgroup is None:
-            raise _invalid_token_error(expression[place:])
+            raise _invalid_token_error(expression[index:])
         if found.lastgroup != "space":
             yield CelToken(found.lastgroup, found.group())
-        place = found.end()
+        index = found.end()
 
 
 def _invalid_token_error(remaining: str) -> InputError:
     sign = "//" if remaining.startswith("//") else remaining[0]
     if sign.isdigit():
-        return InputError(f"{remaining[:10].split(maxsplit=1)[0]!r} is no number.", hint="Use the form 7, 0.5 or 1e3.")
-    if sign in "\"'":
         return InputError(
-            "A string is not closed, or starts with three quotes.", hint="Close it with the quote that opened it."
+            f"{remaining[:10].split(maxsplit=1)[0]!r} is not a number.", hint="Use the form 7, 0.5 or 1e3."
         )
+    if sign in "\"'":
+        hint = "Close it with the quote that opened it."
+        return InputError("A string is not closed, or starts with three quotes.", hint=hint)
     return InputError(f"{sign!r} cannot be used.", hint=_HINTS.get(sign, "Remove it."))
 
 
 class _TokenChecker:
-    """One pass over the tokens: every name must be known at its place, and every loop must run over a known list."""
+    """Check in one pass that every name is allowed where it occurs and that every loop runs over a known list."""
 
     def __init__(self, tokens: tuple[CelToken, ...], names: AllowedNames) -> None:
         self._tokens, self._names = tokens, names
-        self._open: list[_Open] = []
+        self._open: list[str | None] = []  # for each open parenthesis its loop variable
         self.bound: set[str] = set()
 
     def check(self) -> None:
-        place = 0
-        while place < len(self._tokens):
-            kind, said = self._tokens[place]
-            if kind == "name" and said not in _WORDS:
-                self._check_name(place)
-            elif self._names.math_functions and (kind == "text" or said == "["):
-                raise InputError(f"{said!r} cannot be used.", hint=_HINTS["text"])
-            elif said == "[":
-                place = self._skip_list(place)
+        index = 0
+        while index < len(self._tokens):
+            kind, text = self._tokens[index]
+            if kind == "name" and text not in _WORDS:
+                self._check_name(index)
+            elif self._names.math_functions and (kind == "text" or text == "["):
+                raise InputError(f"{text!r} cannot be used.", hint=_HINTS["text"])
+            elif text == "[":
+                index = self._skip_list(index)
             elif kind == "sign":
-                self._check_sign(place)
-            place += 1
+                self._check_sign(index)
+            index += 1
 
     def _text_at(self, index: int) -> str:
         return self._tokens[index].text if 0 <= index < len(self._tokens) else ""
 
     def _check_name(self, index: int) -> None:
-        said, before, after = self._text_at(index), self._text_at(index - 1), self._text_at(index + 1)
+        text, before, after = self._text_at(index), self._text_at(index - 1), self._text_at(index + 1)
         if after == "(":
             self._check_call(index)
         elif before == ".":
             self._check_field(index)
-        elif said in self._names.fields:
+        elif text in self._names.fields:
             if after != ".":
-                raise InputError(f"{said!r} needs a field.", hint=f"Name a field, as in {self._example(said)}.")
-        elif said not in self._names.variables and said not in [opened.bound for opened in self._open]:
-            raise _unknown_name_error(said, "variable", self._names.variables | self._names.fields.keys())
+                raise InputError(f"{text!r} needs a field.", hint=f"Name a field, as in {self._example(text)}.")
+        elif text not in self._names.variables and text not in self._open:
+            raise _unknown_name_error(text, "variable", self._names.variables | self._names.fields.keys())
 
     def _check_field(self, index: int) -> None:
-        said, owner = self._text_at(index), self._text_at(index - 2)
+        text, owner = self._text_at(index), self._text_at(index - 2)
         known = self._names.fields.get(owner)
         if known is None or self._text_at(index - 3) == ".":
             raise InputError(f"{owner!r} has no fields.", hint=f"Only {', '.join(self._names.fields)} has.")
-        if said not in known:
-            raise _unknown_name_error(f"{owner}.{said}", "field", {f"{owner}.{name}" for name in known})
+        if text not in known:
+            raise _unknown_name_error(f"{owner}.{text}", "field", {f"{owner}.{name}" for name in known})
 
     def _check_call(self, index: int) -> None:
-        said, callable_here = self._text_at(index), self._names.functions | self._names.loops
-        if said in self._names.loops:
+        text, callable_here = self._text_at(index), self._names.functions | self._names.loops
+        if text in self._names.loops:
             self._check_loop(index)
-        elif said not in callable_here:
-            raise InputError(
-                f"{said!r} is not an available function.",
-                hint=_HINTS.get(said)
-                or did_you_mean(said, callable_here)
-                or f"There are {', '.join(sorted(callable_here))}.",
-            )
-        elif said != "size" and (said in METHODS) != (self._text_at(index - 1) == "."):
-            raise InputError(
-                f"{said!r} is not allowed here.",
-                hint=f"Write text.{said}('…')." if said in METHODS else f"Write {said}(…).",
-            )
+        elif text not in callable_here:
+            hint = _HINTS.get(text) or did_you_mean(text, callable_here)
+            known = f"There are {', '.join(sorted(callable_here))}."
+            raise InputError(f"{text!r} is not an available function.", hint=hint or known)
+        elif text != "size" and (text in METHODS) != (self._text_at(index - 1) == "."):
+            hint = f"Write text.{text}('…')." if text in METHODS else f"Write {text}(…)."
+            raise InputError(f"{text!r} is not allowed here.", hint=hint)
 
     def _check_loop(self, index: int) -> None:
-        said, over = self._text_at(index), self._text_at(index - 2)
+        text, over = self._text_at(index), self._text_at(index - 2)
         if self._text_at(index - 1) != "." or over not in self._names.lists or self._text_at(index - 3) == ".":
-            lists = ", ".join(sorted(self._names.lists))
-            raise InputError(f"{said} needs a list.", hint=f"The lists are {lists}.")
-        if any(opened.bound for opened in self._open):
-            raise InputError(f"{said} is inside another loop.", hint="Split it into two guardrails, or use a count.")
+            raise InputError(f"{text} needs a list.", hint=f"The lists are {', '.join(sorted(self._names.lists))}.")
+        if any(self._open):
+            raise InputError(f"{text} is inside another loop.", hint="Split it into two guardrails, or use a count.")
         bound = self._text_at(index + 2)
         if not bound.isidentifier() or self._text_at(index + 3) != ",":
-            raise InputError(f"{said} does not name its loop variable.", hint=f"Write {over}.{said}(x, … x …).")
+            raise InputError(f"{text} does not name its loop variable.", hint=f"Write {over}.{text}(x, … x …).")
         if bound in self._names.variables or bound in self._names.fields or bound in _WORDS:
             raise InputError(f"{bound!r} is taken.", hint="Choose another name for the loop variable.")
 
     def _check_sign(self, index: int) -> None:
-        said = self._text_at(index)
-        if said == "+" and not self._names.math_functions:
+        text = self._text_at(index)
+        if text == "+" and not self._names.math_functions:
             raise InputError("'+' cannot be used.", hint=_HINTS["+"])
-        if said == "(":
+        if text == "(":
             looping = self._text_at(index - 1) in LOOPS
-            self._open.append(_Open(self._text_at(index + 1) if looping else None))
+            self._open.append(self._text_at(index + 1) if looping else None)
             self.bound |= {self._text_at(index + 1)} if looping else set()
             if len(self._open) > MAX_DEPTH:
-                raise InputError("The parentheses are nested too deeply.", hint=f"{MAX_DEPTH} is the most.")
-        elif said == ")" and self._open:
+                raise InputError("The parentheses are nested too deeply.", hint=f"{MAX_DEPTH} is the maximum.")
+        elif text == ")" and self._open:
             self._open.pop()
-        elif said in "!-+" and {self._text_at(n) for n in range(index - MAX_REPEATED_SIGNS, index)} == {said}:
-            raise InputError(f"There are too many {said} in a row.", hint="Leave out pairs of them.")
+        elif text in "!-+" and {self._text_at(n) for n in range(index - MAX_REPEATED_SIGNS, index)} == {text}:
+            raise InputError(f"There are too many {text} in a row.", hint="Remove pairs of them.")
 
     def _skip_list(self, index: int) -> int:
         """Return the end of a list of plain strings and numbers. An index is not a list."""
@@ -238,11 +222,10 @@ class _TokenChecker:
             raise InputError("Indexing is not supported.", hint="Use exists or all.")
         end = index + 1
         while self._text_at(end) not in ("]", ""):
-            kind, said = self._tokens[end]
-            if kind not in _LITERAL and said not in (",", "-"):
-                raise InputError(
-                    f"{said!r} is not allowed in a list.", hint="A list may contain only plain strings and numbers."
-                )
+            kind, text = self._tokens[end]
+            if kind not in _LITERAL and text not in (",", "-"):
+                hint = "A list may contain only plain strings and numbers."
+                raise InputError(f"{text!r} is not allowed in a list.", hint=hint)
             end += 1
         return end
 
@@ -252,14 +235,11 @@ class _TokenChecker:
 
 def _unknown_name_error(name: str, noun: str, known: Set[str]) -> InputError:
     near = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
-    return InputError(f"{name!r} is no {noun}.", hint=near)
+    return InputError(f"{name!r} is not a known {noun}.", hint=near)
 
 
 def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
-    """Check that the CEL library has parsed the same names as this scanner.
-
-    If they disagreed about where a string ends, the limits could be bypassed.
-    """
+    """Check that the CEL library has parsed the same names, because otherwise the limits could be bypassed."""
     functions = {name for name in program.functions() if name.isidentifier()}
     if not functions <= callable_here or not set(program.variables()) <= known:
         raise InputError("The expression is ambiguous.", hint="Simplify it.")

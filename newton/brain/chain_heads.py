@@ -1,4 +1,4 @@
-"""Chain heads saved in a file outside the database, because a truncated chain looks intact to the database."""
+"""Save chain heads in files outside the database, to detect a truncated chain."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from newton.errors import ConfigError
 
 
 def derive_database_key(url: str | None) -> str:
-    """Identify a database by its location, independent of the user. None is the embedded database."""
+    """Return a key for the database at this URL, independent of the user. None is the embedded database."""
     if url is None:
         return "embedded"
     parts = urlsplit(url)
@@ -34,8 +34,8 @@ class ChainHeadFiles:
         """Return the last saved head. Raises ConfigError for an invalid file."""
         path = self.path(agent_id)
         try:
-            noted = json.loads(path.read_text(encoding="utf-8"))
-            return ChainHead(int(noted["seq"]), bytes.fromhex(noted["hash"]))
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            return ChainHead(int(saved["seq"]), bytes.fromhex(saved["hash"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -44,19 +44,18 @@ class ChainHeadFiles:
             ) from None
 
     def load_or_none(self, agent_id: UUID) -> ChainHead | None:
-        """Return the last saved head; None for an unreadable file, so that decisions are still possible."""
+        """Return the last saved head; None if the file is unreadable, so that decisions can still be recorded."""
         with suppress(ConfigError):
             return self.load(agent_id)
         return None
 
     def save(self, agent_id: UUID, head: ChainHead | None) -> None:
-        """Save a head after its commit, if it extends the saved one.
+        """Save a committed head if it is longer than the saved one. Errors are ignored, so that they block no decision.
 
-        A head that does not extend it, or None, must not hide that. An unwritable folder does not block decisions.
-        """
+        A shorter head, or None, would hide a truncated chain."""
         with suppress(OSError, ConfigError):
-            seen = self.load(agent_id)
-            if head and head.seq and (seen is None or seen.seq < head.seq):
+            saved = self.load(agent_id)
+            if head and head.seq and (saved is None or saved.seq < head.seq):
                 self._write_atomically(self.path(agent_id), json.dumps({"seq": head.seq, "hash": head.hash.hex()}))
 
     def delete(self, agent_id: UUID) -> None:
@@ -65,6 +64,6 @@ class ChainHeadFiles:
 
     def _write_atomically(self, path: Path, text: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f"{path.name}.{uuid4().hex}")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        temporary = path.with_name(f"{path.name}.{uuid4().hex}")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)

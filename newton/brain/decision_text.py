@@ -1,4 +1,4 @@
-"""Decisions as text: short forms for contexts, the full form for readers. Pure."""
+"""Format decisions as text: short forms for contexts, the full form for people. Pure."""
 
 from newton.brain.codec import DecisionReview
 from newton.brain.draft import DecisionDraft
@@ -12,9 +12,8 @@ def format_short_forms(
     draft: DecisionDraft, review: DecisionReview | None, *, count_tokens: TokenCounter
 ) -> ShortForms:
     """Format the micro and summary forms: outcome and confidence first; the summary adds lesson and reasons."""
-    return make_short_forms(
-        format_line(draft, review), count_tokens=count_tokens, prefix=format_prefix(draft.confidence, review)
-    )
+    prefix = format_prefix(draft.confidence, review)
+    return make_short_forms(format_line(draft, review), count_tokens=count_tokens, prefix=prefix)
 
 
 def format_erased_forms(confidence: float, review: DecisionReview | None, *, count_tokens: TokenCounter) -> ShortForms:
@@ -22,7 +21,8 @@ def format_erased_forms(confidence: float, review: DecisionReview | None, *, cou
 
 
 def format_prefix(confidence: float, review: DecisionReview | None) -> str:
-    """
+    """Format the outcome and the confidence.
+
     >>> format_prefix(0.85, None)
     '[pending, 0.85] '
     """
@@ -47,8 +47,8 @@ def to_embedding_text(draft: DecisionDraft) -> str:
 
 def to_search_text(draft: DecisionDraft) -> str:
     """Return the text for lexical search."""
-    said = [draft.description, draft.context, draft.expected, *draft.alternatives]
-    return one_line(" ".join([*filter(None, said), *(reason.text for reason in draft.reasons), *draft.tags]))
+    texts = [draft.description, draft.context, draft.expected, *draft.alternatives]
+    return one_line(" ".join([*filter(None, texts), *(reason.text for reason in draft.reasons), *draft.tags]))
 
 
 def format_full(draft: DecisionDraft, review: DecisionReview | None) -> str:
@@ -75,5 +75,5 @@ def _labelled_lines(name: str, text: str | None) -> list[str]:
 
 
 def _to_sentence(text: str) -> str:
-    said = text.strip()
-    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

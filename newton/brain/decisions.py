@@ -1,4 +1,4 @@
-"""The life cycle of decisions: record, think, amend, mark done, review, supersede, erase."""
+"""Record, amend, review, link, supersede and erase decisions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,31 +6,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from newton.brain import ledger
-from newton.brain.codec import (
-    DecisionReview,
-    NewDecision,
-    decode_draft,
-    decode_review,
-    encode_body,
-    encode_review,
-    encode_texts,
-    ensure_review_date,
-    ensure_same_draft,
-    ensure_same_outcome,
-    format_time,
-    normalize_tags,
-    validate,
-    validate_review,
-)
-from newton.brain.decision_text import (
-    ERASED,
-    format_erased_forms,
-    format_full,
-    format_short_forms,
-    to_embedding_text,
-    to_search_text,
-)
+from newton.brain import codec, decision_text, ledger
+from newton.brain.codec import DecisionReview, NewDecision
 from newton.brain.draft import NEAR_COSINE, DecisionDraft
 from newton.brain.hash_chain import ChainRecord, JsonObject, canonical_json
 from newton.brain.ledger import LedgerEntry
@@ -39,7 +16,7 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import hygiene, store
-from newton.memory.memory import NewMemory, TokenCounter, WriteContext, digest
+from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.store import MemoryUpdate
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
@@ -49,7 +26,7 @@ ManualLink = Literal["depends_on", "relates", "contradicts"]
 
 
 class RecordResult(NamedTuple):
-    """A decision in the ledger. `is_new` is False if an identical one was recorded before."""
+    """A recorded decision. `is_new` is False if an identical one was recorded before."""
 
     decision_id: UUID
     is_new: bool
@@ -57,7 +34,7 @@ class RecordResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionAmendment:
-    """An addition to a decision. Tags replace the former ones; confidence cannot be changed."""
+    """An addition to a decision. `tags` replaces all tags; the confidence cannot be changed."""
 
     text: str | None = None
     tags: tuple[str, ...] | None = None
@@ -66,13 +43,13 @@ class DecisionAmendment:
 
 
 class StoredDecision(NamedTuple):
-    """A decision as loaded for a change. The draft is None when its text was erased."""
+    """A decision with its records. The draft is None if its text was erased."""
 
     decision_id: UUID
     body: Mapping[str, Any]
     draft: DecisionDraft | None
     review: DecisionReview | None
-    text_record_ids: tuple[UUID, ...]
+    records: Sequence[ChainRecord]
 
     @property
     def decided_at(self) -> datetime:
@@ -82,40 +59,37 @@ class StoredDecision(NamedTuple):
 async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteContext) -> list[RecordResult]:
     """Record decisions, with known outcomes, in one transaction, in order.
 
-    A known ref changes nothing, unless it adds an outcome. Raises InputError for invalid data, and ConflictError when a
-    known ref comes with different content.
-    """
-    given = [validate(intent) for intent in new_decisions]
-    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # no concurrent transaction can add these refs from here on
-    refs = [intent.draft.ref for intent in given if intent.draft.ref]
-    told = await ledger.find_by_refs(tx, refs, agent_id=ctx.agent_id)
-    known = {ref: _from_records(records) for ref, records in told.items()}
-    fresh: dict[str, NewDecision] = {}
-    named = [intent.draft.ref or str(new_id()) for intent in given]
-    late: dict[UUID, tuple[StoredDecision, DecisionReview]] = {}
-    for name, intent in zip(named, given, strict=True):
-        if name in known:
-            if review := _extract_new_review(known[name], intent):
-                was, first = late.setdefault(known[name].decision_id, (known[name], review))
-                ensure_same_outcome(first, review, was.body["ref"])
-        else:
-            fresh[name] = _merge(fresh[name], intent) if name in fresh else intent
-    written = await _write(tx, fresh, ctx=ctx)
-    for was, review in late.values():
-        await _apply_review(tx, was, review, ctx=ctx)
-    ids = written | {name: was.decision_id for name, was in known.items()}
+    A stored ref changes nothing, unless it adds an outcome. Raises InputError for invalid data, and ConflictError for a
+    stored ref with different content."""
+    valid = [codec.validate(decision) for decision in new_decisions]
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # so that no concurrent transaction adds these refs
+    refs = [decision.draft.ref for decision in valid if decision.draft.ref]
+    records_by_ref = await ledger.find_by_refs(tx, refs, agent_id=ctx.agent_id)
+    stored = {ref: _from_records(records) for ref, records in records_by_ref.items()}
+    new: dict[str, NewDecision] = {}
+    names = [decision.draft.ref or str(new_id()) for decision in valid]
+    reviews: dict[str, DecisionReview] = {}
+    for name, decision in zip(names, valid, strict=True):
+        if name not in stored:
+            new[name] = _merge(new[name], decision) if name in new else decision
+        elif review := _extract_new_review(stored[name], decision):
+            codec.ensure_same_outcome(reviews.setdefault(name, review), review, name)
+    new_ids = await _write(tx, new, ctx=ctx)
+    for name, review in reviews.items():
+        await _apply_review(tx, stored[name], review, ctx=ctx)
+    ids = new_ids | {name: decision.decision_id for name, decision in stored.items()}
     return [
-        RecordResult(ids[name], is_new=named.index(name) == place and name in written)
-        for place, name in enumerate(named)
+        RecordResult(ids[name], is_new=name in new_ids and names.index(name) == index)
+        for index, name in enumerate(names)
     ]
 
 
 async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID) -> DecisionDraft:
-    """Return the draft with the time of its first recording, because a retry bears the time of the retry."""
+    """Return a retried draft with the time of its first recording."""
     await ledger.lock_chain(tx, agent_id=agent_id)
-    told = await ledger.find_by_refs(tx, [draft.ref] if draft.ref else [], agent_id=agent_id)
-    first = told.get(draft.ref) if draft.ref else None
-    return replace(draft, at=_from_records(first).decided_at) if first else draft
+    stored = await ledger.find_by_refs(tx, [draft.ref] if draft.ref else [], agent_id=agent_id)
+    records = stored.get(draft.ref) if draft.ref else None
+    return replace(draft, at=_from_records(records).decided_at) if records else draft
 
 
 async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredDecision:
@@ -127,86 +101,75 @@ async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredD
 
 
 async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext) -> None:
-    """Add a thought to an open decision. Raises ConflictError when it is reviewed."""
+    """Add a thought to an open decision. Raises ConflictError if it is reviewed."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     if (await load_decision(tx, decision_id, agent_id=ctx.agent_id)).review:
-        raise ConflictError(
-            "The decision is reviewed already and takes no more thoughts.", hint="Record a new decision."
-        )
+        raise ConflictError("A reviewed decision cannot get more thoughts.", hint="Record a new decision.")
     thought = LedgerEntry(kind="thought", decision_id=decision_id, body={}, words={"text": hygiene.clean_text(text)})
     await ledger.append(tx, [thought], ctx=ctx)
 
 
 async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx: WriteContext) -> None:
     """Amend a decision. Raises InputError for an empty amendment."""
-    was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    again = ensure_review_date(amendment.look_again_at, decided_at=was.decided_at)
+    stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
+    review_at = codec.ensure_review_date(amendment.look_again_at, decided_at=stored.decided_at)
     body = {
         "category": None if amendment.category is None else hygiene.clean_name(amendment.category, what="category"),
-        "look_again_at": format_time(again) if again else None,
+        "look_again_at": codec.format_time(review_at) if review_at else None,
     }
-    words = {
+    texts = {
         "text": None if amendment.text is None else hygiene.clean_text(amendment.text),
-        "tags": None if amendment.tags is None else list(normalize_tags(amendment.tags)),
+        "tags": None if amendment.tags is None else list(codec.normalize_tags(amendment.tags)),
     }
-    if not any(value is not None for value in (*body.values(), *words.values())):
+    has_texts = any(value is not None for value in texts.values())
+    if not has_texts and not any(body.values()):
         raise InputError("The amendment is empty.", hint="Give a text, tags, a category or a review date.")
-    said = words if any(value is not None for value in words.values()) else None
-    await ledger.append(tx, [LedgerEntry(kind="amendment", decision_id=decision_id, body=body, words=said)], ctx=ctx)
+    words = texts if has_texts else None
+    await ledger.append(tx, [LedgerEntry(kind="amendment", decision_id=decision_id, body=body, words=words)], ctx=ctx)
 
 
 async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
-    """Mark a decision as done, awaiting its outcome. Raises ConflictError when it is done already."""
+    """Mark a decision as done, with its outcome pending. Raises ConflictError if it is done already."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # a concurrent review reads the state
     await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    step = PlannedTransition(
-        memory_id=decision_id, event="done", from_state="RECORDED", to_state="PENDING", reason="it was done"
-    )
-    if not await apply_transitions(tx, [step], ctx=ctx):
-        raise ConflictError("The decision is done already.", hint="`newton decisions show ID` shows what became of it.")
+    transition = PlannedTransition(decision_id, "done", "RECORDED", "PENDING", "it was done")
+    if not await apply_transitions(tx, [transition], ctx=ctx):
+        raise ConflictError("The decision is done already.", hint="`newton decisions show ID` shows its state.")
 
 
 async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
     """Record the outcome of a decision, once.
 
-    Raises ConflictError when it has one, and InputError for an outcome before the decision or in the future.
-    """
+    Raises ConflictError if it has one, and InputError for an outcome before the decision or in the future."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
-    was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    if was.review:
+    stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
+    if stored.review:
         raise ConflictError(
-            f"The decision was reviewed already: {was.review.verdict}, seen {was.review.at:%Y-%m-%d %H:%M}.",
+            f"The decision was reviewed already: {stored.review.verdict}, seen {stored.review.at:%Y-%m-%d %H:%M}.",
             hint="An outcome can be recorded only once; amend the decision to add to it.",
         )
     if review.at > ctx.now:
-        raise InputError(
-            f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.", hint="Record it once it is known."
-        )
-    await _apply_review(tx, was, validate_review(review, decided_at=was.decided_at), ctx=ctx)
+        raise InputError(f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.", hint="Wait until it is known.")
+    await _apply_review(tx, stored, codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
 
 
 async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> None:
     """Supersede an earlier decision; its outcome becomes partial unless it is known.
 
-    Raises InputError for a decision that would supersede itself, directly or in a cycle, or a later one.
-    """
+    Raises InputError for a decision that would supersede itself, directly or in a cycle, or a later one."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
-    mine = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
-    was = await load_decision(tx, older_id, agent_id=ctx.agent_id)
-    before = {
-        row["other_id"] for row in await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
-    }
-    if newer_id == older_id or newer_id in before:
-        raise InputError(
-            "A decision cannot supersede itself, directly or through others.", hint="Record a new decision for that."
-        )
-    if mine.decided_at < was.decided_at:
+    newer = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
+    older = await load_decision(tx, older_id, agent_id=ctx.agent_id)
+    rows = await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
+    if newer_id == older_id or newer_id in {row["other_id"] for row in rows}:
+        message = "A decision cannot supersede itself, directly or through others."
+        raise InputError(message, hint="Record a new decision for that.")
+    if newer.decided_at < older.decided_at:
         raise InputError("A decision cannot supersede a later one.", hint="Swap the two ids.")
-    await _record_link(tx, (newer_id, "supersedes", older_id), ctx=ctx)
-    if was.review is None:
-        await _apply_review(
-            tx, was, DecisionReview(verdict="partial", at=mine.decided_at, how="superseded"), cause=newer_id, ctx=ctx
-        )
+    await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
+    if older.review is None:
+        review = DecisionReview(verdict="partial", at=newer.decided_at, how="superseded")
+        await _apply_review(tx, older, review, cause=newer_id, ctx=ctx)
 
 
 async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> None:
@@ -215,36 +178,32 @@ async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx
         raise InputError("A decision cannot be linked to itself.", hint="Choose another decision.")
     for decision_id in (from_id, to_id):
         await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    await _record_link(tx, (from_id, link_type, to_id), ctx=ctx)
+    await _record_link(tx, from_id, link_type, to_id, ctx=ctx)
 
 
 async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *, ctx: WriteContext) -> None:
-    """Link a new decision to similar ones, by cosine similarity and by shared tags. These links are derived, not
-    recorded."""
-    rows = await SQL["find_sharing_tag"].fetch_all(
-        tx, agent_id=ctx.agent_id, memory_id=source_id, memory_ids=list(similarities)
-    )
+    """Link a new decision to those of `similarities` that are near or share a tag.
+
+    These links are derived and not part of the ledger."""
+    ids = {"agent_id": ctx.agent_id, "memory_id": source_id, "memory_ids": list(similarities)}
     near = {decision_id for decision_id, cosine in similarities.items() if cosine >= NEAR_COSINE}
-    sharing = {row["decision_id"] for row in rows} - near
-    await store.add_links(tx, "near", [(source_id, one) for one in sorted(near)], ctx=ctx)
-    await store.add_links(tx, "relates", [(source_id, one) for one in sorted(sharing)], ctx=ctx)
+    sharing_tag = {row["decision_id"] for row in await SQL["find_sharing_tag"].fetch_all(tx, **ids)} - near
+    await store.add_links(tx, "near", [(source_id, other) for other in sorted(near)], ctx=ctx)
+    await store.add_links(tx, "relates", [(source_id, other) for other in sorted(sharing_tag)], ctx=ctx)
 
 
 async def erase(tx: Tx, decision_id: UUID, *, reason: str, ctx: WriteContext) -> bool:
-    """Permanently delete the text of a decision; the record of it and of its outcome remains.
-
-    Returns False if there was no text. The reason is kept.
-    """
+    """Permanently delete the texts of a decision; return False if it has none. The bodies of its records remain."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
-    was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    if not was.text_record_ids:
+    stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
+    record_ids = [str(record.record_id) for record in stored.records if record.words is not None]
+    if not record_ids:
         return False
-    body = {"erased": [str(record_id) for record_id in was.text_record_ids], "because": hygiene.clean_text(reason)}
+    body = {"erased": record_ids, "because": hygiene.clean_text(reason)}
     await ledger.append(tx, [LedgerEntry(kind="erasure", decision_id=decision_id, body=body)], ctx=ctx)
     await SQL["delete_from_outbox"].execute(tx, agent_id=ctx.agent_id, memory_id=decision_id)
     await SQL["erase_decisions"].execute(tx, agent_id=ctx.agent_id)
-    erased = _memory_update(was._replace(draft=None), was.review, count_tokens=ctx.count_tokens)
-    await store.update_memories(tx, [erased], ctx=ctx)
+    await store.update_memories(tx, [_memory_update(stored._replace(draft=None), stored.review, ctx=ctx)], ctx=ctx)
     return True
 
 
@@ -254,82 +213,74 @@ def _from_records(records: Sequence[ChainRecord]) -> StoredDecision:
     return StoredDecision(
         decision_id=first.decision_id,
         body=first.body,
-        draft=decode_draft(first.body, first.words) if first.words is not None else None,
-        review=decode_review(outcome.body, outcome.words) if outcome else None,
-        text_record_ids=tuple(record.record_id for record in records if record.words is not None),
+        draft=codec.decode_draft(first.body, first.words) if first.words is not None else None,
+        review=codec.decode_review(outcome.body, outcome.words) if outcome else None,
+        records=records,
     )
 
 
 def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> DecisionReview | None:
     """Return the outcome that a repeated recording adds, if any. Erased text cannot be compared."""
+    review = new_decision.review
     if stored.draft is not None:
-        ensure_same_draft(stored.draft, new_decision.draft)
-    if new_decision.review is None or stored.review is None:
-        return new_decision.review
-    told = (
-        new_decision.review if stored.draft is not None else replace(new_decision.review, lesson=stored.review.lesson)
-    )
-    ensure_same_outcome(stored.review, told, new_decision.draft.ref)
+        codec.ensure_same_draft(stored.draft, new_decision.draft)
+    if review is None or stored.review is None:
+        return review
+    if stored.draft is None:
+        review = replace(review, lesson=stored.review.lesson)
+    codec.ensure_same_outcome(stored.review, review, new_decision.draft.ref)
     return None
 
 
 def _merge(first: NewDecision, again: NewDecision) -> NewDecision:
     """Merge a decision that occurs twice in one call."""
-    ensure_same_draft(first.draft, again.draft)
+    codec.ensure_same_draft(first.draft, again.draft)
     if first.review and again.review:
-        ensure_same_outcome(first.review, again.review, first.draft.ref)
+        codec.ensure_same_outcome(first.review, again.review, first.draft.ref)
     return replace(first, review=first.review or again.review)
 
 
 async def _write(tx: Tx, new_decisions: Mapping[str, NewDecision], *, ctx: WriteContext) -> dict[str, UUID]:
     ids = {name: new_id() for name in new_decisions}
-    drafts = [_to_new_memory(ids[name], intent, ctx=ctx) for name, intent in new_decisions.items()]
-    await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
-    entries: list[LedgerEntry] = []
-    for name, intent in new_decisions.items():
-        entries += _to_entries(ids[name], intent)
+    decisions = [(ids[name], decision) for name, decision in new_decisions.items()]
+    memories = [_to_new_memory(decision_id, decision, ctx=ctx) for decision_id, decision in decisions]
+    await store.remember(tx, agent_id=ctx.agent_id, memories=memories)
+    entries = [entry for decision_id, decision in decisions for entry in _to_entries(decision_id, decision)]
     await ledger.append(tx, entries, ctx=ctx)
-    await apply_transitions(
-        tx,
-        [_review_transition(ids[name], "RECORDED", i.review) for name, i in new_decisions.items() if i.review],
-        ctx=ctx,
-    )
+    reviewed = [_review_transition(one, "RECORDED", decision.review) for one, decision in decisions if decision.review]
+    await apply_transitions(tx, reviewed, ctx=ctx)
     return ids
 
 
 def _to_entries(decision_id: UUID, new_decision: NewDecision) -> list[LedgerEntry]:
-    entry = LedgerEntry(
-        kind="decision",
-        decision_id=decision_id,
-        record_id=decision_id,
-        body=encode_body(new_decision),
-        words=encode_texts(new_decision.draft),
-    )
+    ids = {"decision_id": decision_id, "record_id": decision_id}
+    body, words = codec.encode_body(new_decision), codec.encode_texts(new_decision.draft)
+    entry = LedgerEntry(kind="decision", **ids, body=body, words=words)
     return [entry, *([_outcome_entry(decision_id, new_decision.review)] if new_decision.review else [])]
 
 
 def _outcome_entry(decision_id: UUID, review: DecisionReview, cause: UUID | None = None) -> LedgerEntry:
     words = {"lesson": review.lesson} if review.lesson is not None else None
-    return LedgerEntry(kind="outcome", decision_id=decision_id, body=encode_review(review, by=cause), words=words)
+    return LedgerEntry(kind="outcome", decision_id=decision_id, body=codec.encode_review(review, by=cause), words=words)
 
 
 def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteContext) -> NewMemory:
-    choice = new_decision.draft
+    draft, review = new_decision.draft, new_decision.review
     return NewMemory(
         memory_id=decision_id,
         kind="decision",
         state="RECORDED",
-        forms=format_short_forms(choice, new_decision.review, count_tokens=ctx.count_tokens),
-        full_text=format_full(choice, new_decision.review),
-        indexed_text=to_search_text(choice),
-        embedding_text=to_embedding_text(choice),
-        occurred_at=choice.at,
+        forms=decision_text.format_short_forms(draft, review, count_tokens=ctx.count_tokens),
+        full_text=decision_text.format_full(draft, review),
+        indexed_text=decision_text.to_search_text(draft),
+        embedding_text=decision_text.to_embedding_text(draft),
+        occurred_at=draft.at,
         ctx=ctx,
-        # without the text, so that it cannot be guessed from the hash once it is erased
-        content_hash=digest(str(decision_id), canonical_json(encode_body(new_decision))),
-        ref=choice.ref,
-        confidence=round(choice.confidence, 6),
-        outcome=new_decision.review.verdict if new_decision.review else "pending",
+        # without the text, so that the hash does not reveal erased text
+        content_hash=digest(str(decision_id), canonical_json(codec.encode_body(new_decision))),
+        ref=draft.ref,
+        confidence=round(draft.confidence, 6),
+        outcome=review.verdict if review else "pending",
     )
 
 
@@ -339,32 +290,28 @@ async def _apply_review(
     await ledger.append(tx, [_outcome_entry(stored.decision_id, review, cause)], ctx=ctx)
     (row,) = await SQL["get_states"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=[stored.decision_id])
     await apply_transitions(tx, [_review_transition(stored.decision_id, row["state"], review)], ctx=ctx)
-    await store.update_memories(tx, [_memory_update(stored, review, count_tokens=ctx.count_tokens)], ctx=ctx)
+    await store.update_memories(tx, [_memory_update(stored, review, ctx=ctx)], ctx=ctx)
 
 
 def _review_transition(decision_id: UUID, state: str, review: DecisionReview) -> PlannedTransition:
-    because = f"its outcome is known: {review.verdict} ({review.how})"
-    return PlannedTransition(
-        memory_id=decision_id, event="reviewed", from_state=state, to_state="REVIEWED", reason=because
-    )
+    reason = f"its outcome is known: {review.verdict} ({review.how})"
+    return PlannedTransition(decision_id, "reviewed", state, "REVIEWED", reason)
 
 
-def _memory_update(
-    stored: StoredDecision, review: DecisionReview | None, *, count_tokens: TokenCounter
-) -> MemoryUpdate:
-    outcome = review.verdict if review else "pending"
-    if stored.draft is None:
-        short = format_erased_forms(stored.body["confidence"], review, count_tokens=count_tokens)
-        return MemoryUpdate(memory_id=stored.decision_id, forms=short, full_text=ERASED, outcome=outcome)
-    short, full = format_short_forms(stored.draft, review, count_tokens=count_tokens), format_full(stored.draft, review)
-    return MemoryUpdate(memory_id=stored.decision_id, forms=short, full_text=full, outcome=outcome)
+def _memory_update(stored: StoredDecision, review: DecisionReview | None, *, ctx: WriteContext) -> MemoryUpdate:
+    draft, outcome = stored.draft, review.verdict if review else "pending"
+    if draft is None:
+        forms = decision_text.format_erased_forms(stored.body["confidence"], review, count_tokens=ctx.count_tokens)
+    else:
+        forms = decision_text.format_short_forms(draft, review, count_tokens=ctx.count_tokens)
+    text = decision_text.format_full(draft, review) if draft else decision_text.ERASED
+    return MemoryUpdate(memory_id=stored.decision_id, forms=forms, full_text=text, outcome=outcome)
 
 
-async def _record_link(tx: Tx, link: tuple[UUID, store.LinkType, UUID], *, ctx: WriteContext) -> None:
-    one, name, other = link
-    body: JsonObject = {"link": name, "other": str(other)}
+async def _record_link(tx: Tx, from_id: UUID, link_type: store.LinkType, to_id: UUID, *, ctx: WriteContext) -> None:
+    body: JsonObject = {"link": link_type, "other": str(to_id)}
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
-    if body in [record.body for record in await ledger.list_records(tx, one, agent_id=ctx.agent_id)]:
+    if body in [record.body for record in await ledger.list_records(tx, from_id, agent_id=ctx.agent_id)]:
         return  # linked already
-    await ledger.append(tx, [LedgerEntry(kind="link", decision_id=one, body=body)], ctx=ctx)
-    await store.add_links(tx, name, [(one, other)], ctx=ctx)
+    await ledger.append(tx, [LedgerEntry(kind="link", decision_id=from_id, body=body)], ctx=ctx)
+    await store.add_links(tx, link_type, [(from_id, to_id)], ctx=ctx)

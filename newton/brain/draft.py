@@ -1,4 +1,4 @@
-"""Decisions before recording, and the data known after review. Pure."""
+"""Decisions before they are recorded and after they are reviewed, as values. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,12 +12,12 @@ Verdict = Literal["success", "partial", "failure"]
 # The value of each outcome in shares and scores.
 OUTCOME_SCORES: dict[Verdict, float] = {"success": 1.0, "partial": 0.5, "failure": 0.0}
 
-NEAR_COSINE = 0.7  # cosine similarity from which two decisions are near each other
+NEAR_COSINE = 0.7  # minimum cosine similarity of decisions that are near each other
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionReason:
-    """A reason. Reasons of different kinds count as independent."""
+    """A reason for a decision. Reasons of different kinds count as independent."""
 
     kind: ReasonKind
     text: str
@@ -25,10 +25,9 @@ class DecisionReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionDraft:
-    """A decision to make, with its reasons. `confidence`, from 0 to 1, is stored as stated.
+    """A decision before it is recorded. `confidence` is between 0 and 1.
 
-    `look_again_at` is when the outcome should be known; `reviewed_by` is who has approved the draft.
-    """
+    `look_again_at` is the expected time of the outcome, `reviewed_by` the person who approved the draft."""
 
     description: str
     confidence: float
@@ -46,9 +45,9 @@ class DecisionDraft:
     ref: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReviewedDecision:
-    """A decision with its outcome: the data calibration is computed from. It contains no free text."""
+    """A decision with its outcome, as input of calibration. It contains no free text."""
 
     decision_id: UUID
     decided_at: datetime
@@ -65,8 +64,7 @@ class ReviewedDecision:
 class TrackRecord:
     """The track record of the agent at the time of a decision. Rates are None without reviews.
 
-    `category_…` covers the decisions of the same category; `overdue` counts open ones whose review date has passed.
-    """
+    `category_…` covers decisions of the same category; `overdue` counts open ones whose review date has passed."""
 
     decisions: int = 0
     judged: int = 0

@@ -1,21 +1,14 @@
-"""Decisions of two periods, read for the growth report."""
+"""Read the decisions of two periods for the growth report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from newton.brain import queries
+from newton.brain import queries, repeated_mistakes
 from newton.brain.draft import ReviewedDecision
 from newton.brain.queries import DecisionFilter, DecisionSummary
-from newton.brain.repeated_mistakes import (
-    AssessedPair,
-    DecisionVector,
-    FailurePair,
-    RepeatReport,
-    Vector,
-    find_near_failures,
-    summarize_repeats,
-)
+from newton.brain.repeated_mistakes import AssessedPair, DecisionVector, FailurePair, RepeatReport, Vector
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.time_expressions import ReportPeriods
@@ -27,7 +20,7 @@ MAX_OVERDUE = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCounts:
-    """Decisions of a period: those made, those overdue at its end, and repeated mistakes."""
+    """Counts of a period: decisions made, decisions overdue at its end, and repeated mistakes."""
 
     made: int
     overdue: int
@@ -36,7 +29,7 @@ class DecisionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionGrowth:
-    """Decisions of both periods. `reviewed` is the whole record in decision order; `overdue` the longest overdue."""
+    """Decisions of both periods. `reviewed` has all reviewed ones in order, `overdue` those overdue the longest."""
 
     reviewed: tuple[ReviewedDecision, ...]
     now: DecisionCounts
@@ -47,27 +40,26 @@ class DecisionGrowth:
 async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> DecisionGrowth:
     """Read the decisions and outcomes of both periods."""
     made = await _list_decision_vectors(tx, periods, agent_id=agent_id)
-    weighed = await _assess_pairs(tx, made, find_near_failures(made, since=periods.before), agent_id=agent_id)
-    now = [one for one in made if periods.is_current(one.decided_at)]
-    before = [one for one in made if periods.is_previous(one.decided_at)]
-    due = await queries.list_decisions(
-        tx, DecisionFilter(due=True, limit=MAX_OVERDUE), agent_id=agent_id, now=periods.now
-    )
-    late = [
-        (await SQL["count_overdue"].fetch_all(tx, agent_id=agent_id, now=at))[0][0]
-        for at in (periods.now, periods.start)
-    ]
-    judged = await queries.list_reviewed_decisions(tx, agent_id=agent_id)
+    failures = repeated_mistakes.find_near_failures(made, since=periods.before)
+    pairs = await _assess_pairs(tx, made, failures, agent_id=agent_id)
+    due = DecisionFilter(due=True, limit=MAX_OVERDUE)
+    reviewed = await queries.list_reviewed_decisions(tx, agent_id=agent_id)
+
+    async def count(decisions: Sequence[DecisionVector], end: datetime) -> DecisionCounts:
+        ((overdue,),) = await SQL["count_overdue"].fetch_all(tx, agent_id=agent_id, now=end)
+        repeats = repeated_mistakes.summarize_repeats(decisions, pairs)
+        return DecisionCounts(made=len(decisions), overdue=overdue, repeats=repeats)
+
     return DecisionGrowth(
-        reviewed=tuple(one for one in judged if one.reviewed_at <= periods.now),
-        now=DecisionCounts(made=len(now), overdue=late[0], repeats=summarize_repeats(now, weighed)),
-        before=DecisionCounts(made=len(before), overdue=late[1], repeats=summarize_repeats(before, weighed)),
-        overdue=tuple(due),
+        reviewed=tuple(one for one in reviewed if one.reviewed_at <= periods.now),
+        now=await count([one for one in made if periods.is_current(one.decided_at)], periods.now),
+        before=await count([one for one in made if periods.is_previous(one.decided_at)], periods.start),
+        overdue=tuple(await queries.list_decisions(tx, due, agent_id=agent_id, now=periods.now)),
     )
 
 
 async def _list_decision_vectors(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> list[DecisionVector]:
-    """Read the vectors in a separate query: a join with a table just filled takes many times as long."""
+    """Read the vectors in a separate query: a join without table statistics takes many times as long."""
     rows = await SQL["list_decided"].fetch_all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
     vectors = await _read_vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
     return [DecisionVector(**row, vector=vectors.get(row["decision_id"])) for row in rows]
@@ -84,23 +76,11 @@ async def _read_vectors(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -
 async def _assess_pairs(
     tx: Tx, decisions: Sequence[DecisionVector], pairs: Sequence[FailurePair], *, agent_id: UUID
 ) -> list[AssessedPair]:
-    rows = await SQL["assess_pairs"].fetch_all(
-        tx,
-        agent_id=agent_id,
-        decision_ids=[pair.decision_id for pair in pairs],
-        failed_ids=[pair.failed_id for pair in pairs],
-    )
-    known = {one.decision_id: one for one in decisions}
+    made, failed = [pair.decision_id for pair in pairs], [pair.failed_id for pair in pairs]
+    rows = await SQL["assess_pairs"].fetch_all(tx, agent_id=agent_id, decision_ids=made, failed_ids=failed)
+    by_id = {one.decision_id: one for one in decisions}
     return [
-        AssessedPair(
-            pair=pair,
-            decided_at=known[pair.decision_id].decided_at,
-            outcome=known[pair.decision_id].outcome,
-            description=row["description"],
-            failed_description=row["failed"],
-            shares_tag=row["sharing"],
-            answered=row["answered"],
-            shown=row["shown"],
-        )
+        AssessedPair(pair=pair, decided_at=decision.decided_at, outcome=decision.outcome, **row)
         for pair, row in zip(pairs, rows, strict=True)
+        for decision in (by_id[pair.decision_id],)
     ]

@@ -24,8 +24,8 @@ where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any(
 -- digits are enough). A link without a record was added because the failure was shown.
 select
     d.texts ->> 'description' as description,
-    f.texts ->> 'description' as failed,
-    coalesce(d.texts -> 'tags' ?| array(select jsonb_array_elements_text(f.texts -> 'tags')), false) as sharing,
+    f.texts ->> 'description' as failed_description,
+    coalesce(d.texts -> 'tags' ?| array(select jsonb_array_elements_text(f.texts -> 'tags')), false) as shares_tag,
     exists (
         select
         from brain.decision_records as r

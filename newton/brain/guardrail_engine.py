@@ -1,4 +1,4 @@
-"""Guardrails: CEL conditions on decisions, evaluated before recording. Pure."""
+"""Evaluate guardrails, which are CEL conditions on a decision, before it is recorded. Pure."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -25,6 +25,7 @@ VARIABLES = LISTS | {
     *("description", "context", "category", "stakes", "confidence", "frame", "expected", "reviewed_by", "ref"),
     *("at", "look_again_at"),
 }
+OPTIONAL_TEXTS = ("context", "frame", "expected", "reviewed_by", "ref")
 RECORD_FIELDS = frozenset(field.name for field in fields(TrackRecord))
 ALLOWED_NAMES = AllowedNames(variables=VARIABLES, lists=LISTS, fields={"record": RECORD_FIELDS})
 NULLABLE_RATES = frozenset({"success_rate", "brier", "category_success_rate"})
@@ -32,7 +33,7 @@ NULLABLE_RATES = frozenset({"success_rate", "brier", "category_success_rate"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailRule:
-    """A guardrail. Its expression is true for a violation; `message` says what to do instead."""
+    """A guardrail. Its expression is true for a violation; `message` states what to do instead."""
 
     name: str
     expression: str
@@ -78,20 +79,17 @@ def evaluate(rules: Sequence[GuardrailRule], draft: DecisionDraft, track_record:
 
 def _evaluate_rule(rule: GuardrailRule, context: cel.Context) -> GuardrailResult:
     try:
-        broken = _is_broken(rule.expression, context)
+        if not _is_broken(rule.expression, context):
+            return GuardrailResult(rule, "passed")
     except InputError as error:
         return GuardrailResult(rule, "not_evaluated", str(error))
-    if not broken:
-        return GuardrailResult(rule, "passed")
     return GuardrailResult(rule, "blocked" if rule.severity == "block" else "warned")
 
 
 def validate_expression(expression: str) -> None:
-    """Check that the expression can be a guardrail: within the limits, with known names, and boolean for every draft
-    and record.
+    """Check that an expression is within the limits, uses known names and returns a boolean for sample drafts.
 
-    Raises InputError with the error and its remedy.
-    """
+    Raises InputError."""
     for sample in _sample_contexts():
         _is_broken(expression, sample)
 
@@ -101,12 +99,11 @@ def _is_broken(expression: str, context: cel.Context) -> bool:
     try:
         result: object = program.execute(context)
     except CEL_ERRORS as error:
-        raise InputError(f"It fails: {first_line(error)}.", hint=_suggest_fix(expression, error)) from None
+        raise InputError(f"The expression fails: {first_line(error)}.", hint=_suggest_fix(expression, error)) from None
     if not isinstance(result, bool):
         kind = "null" if result is None else type(result).__name__
-        raise InputError(
-            f"The expression returns {kind}; a guardrail must return true or false.", hint="Use a comparison."
-        )
+        message = f"The expression returns {kind}; a guardrail must return true or false."
+        raise InputError(message, hint="Use a comparison.")
     return result
 
 
@@ -129,53 +126,30 @@ def _compile(expression: str) -> cel.Program:
 def _to_variables(draft: DecisionDraft, track_record: TrackRecord) -> dict[str, object]:
     """Return the CEL variables: missing texts are empty, unknown times and rates are null.
 
-    Raises InputError for a draft that exceeds the limits or whose confidence is not within 0 and 1.
-    """
+    Raises InputError for a draft that exceeds the limits or whose confidence is outside [0, 1]."""
     kinds = tuple(reason.kind for reason in draft.reasons)
-    seen: dict[str, object] = {
-        "description": draft.description,
-        "context": draft.context or "",
-        "alternatives": draft.alternatives,
-        "reasons": kinds,
-        "reason_kinds": tuple(dict.fromkeys(kinds)),
-        "tags": draft.tags,
-        "category": draft.category,
-        "stakes": draft.stakes,
-        "confidence": float(draft.confidence),
-        "frame": draft.frame or "",
-        "expected": draft.expected or "",
-        "reviewed_by": draft.reviewed_by or "",
-        "ref": draft.ref or "",
-        "at": draft.at,
-        "look_again_at": draft.look_again_at,
-        "record": {name: getattr(track_record, name) for name in RECORD_FIELDS},
-    }
-    _check_limits(draft, seen)
-    return seen
+    variables: dict[str, object] = {name: getattr(draft, name) for name in VARIABLES - {"reasons", "reason_kinds"}}
+    variables |= {name: variables[name] or "" for name in OPTIONAL_TEXTS}
+    variables |= {"reasons": kinds, "reason_kinds": tuple(dict.fromkeys(kinds)), "confidence": float(draft.confidence)}
+    variables["record"] = {name: getattr(track_record, name) for name in RECORD_FIELDS}
+    _check_limits(draft, variables)
+    return variables
 
 
 def _check_limits(draft: DecisionDraft, variables: dict[str, object]) -> None:
     if not 0 <= draft.confidence <= 1:
         raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a number from 0 to 1.")
-    items = [draft.alternatives, draft.tags, draft.reasons]
-    longest = max(map(len, items))
+    longest = max(map(len, (draft.alternatives, draft.tags, draft.reasons)))
     if longest > MAX_ITEMS:
         raise InputError(f"A list of the decision has {longest:,} items.", hint=f"The maximum is {MAX_ITEMS}.")
-    texts = sum(map(len, draft.alternatives + draft.tags)) + sum(
-        len(v) for v in variables.values() if isinstance(v, str)
-    )
-    if texts > MAX_TEXT_CHARS:
-        raise InputError(
-            f"The decision has {texts:,} characters.", hint=f"The maximum is {MAX_TEXT_CHARS:,}: shorten it."
-        )
+    texts = [*draft.alternatives, *draft.tags, *(value for value in variables.values() if isinstance(value, str))]
+    if (chars := sum(map(len, texts))) > MAX_TEXT_CHARS:
+        raise InputError(f"The decision has {chars:,} characters.", hint=f"Shorten it to {MAX_TEXT_CHARS:,} or fewer.")
 
 
 @functools.cache
 def _sample_contexts() -> tuple[cel.Context, ...]:
-    """Return drafts with and without a track record that differ in common conditions.
-
-    An error hidden behind `&&` for one of them shows in another.
-    """
+    """Return varied drafts with and without a track record: an error that `&&` hides for one shows in another."""
     return tuple(cel.Context(variables=_to_variables(*sample)) for sample in _sample_inputs())
 
 
@@ -194,16 +168,8 @@ def _sample_inputs() -> Iterator[tuple[DecisionDraft, TrackRecord]]:
         reviewed_by="ana",
         ref="d1",
     )
-    rated = TrackRecord(
-        decisions=9,
-        judged=5,
-        open=4,
-        overdue=1,
-        success_rate=0.5,
-        brier=0.25,
-        category_judged=2,
-        category_success_rate=0.5,
-    )
+    counts = TrackRecord(decisions=9, judged=5, open=4, overdue=1, category_judged=2)
+    records = (TrackRecord(), replace(counts, success_rate=0.5, brier=0.25, category_success_rate=0.5))
     stakes: tuple[Stakes, ...] = get_args(Stakes)
-    for choice, standing, level, confidence in product((bare, full), (TrackRecord(), rated), stakes, (0.0, 0.5, 1.0)):
-        yield replace(choice, stakes=level, confidence=confidence), standing
+    for draft, record, level, confidence in product((bare, full), records, stakes, (0.0, 0.5, 1.0)):
+        yield replace(draft, stakes=level, confidence=confidence), record

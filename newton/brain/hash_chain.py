@@ -1,4 +1,4 @@
-"""The hash chain of an agent's records: hashing and verification. Pure."""
+"""Hash and verify the chain of an agent's decision records. Pure."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ class ChainHead(NamedTuple):
 
 
 class ChainRecord(NamedTuple):
-    """A record as read from the database. Words and salt are None when it has none, or when erased."""
+    """A record of the chain. `words` is its text; it and `salt` are None without text, or once it is erased."""
 
     seq: int
     record_id: UUID
@@ -45,7 +45,7 @@ class BrokenLink(NamedTuple):
 
 
 def canonical_json(value: JsonObject) -> str:
-    """Serialize a value independent of key order, and stable through jsonb.
+    """Serialize a value with sorted keys, so that it has the same text after a round trip through jsonb.
 
     >>> canonical_json({"b": 0.5, "a": ["ä"]})
     '{"a":["ä"],"b":0.5}'
@@ -63,7 +63,7 @@ def hash_texts(texts: JsonObject, salt: bytes) -> bytes:
 
 
 def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
-    """Hash a record with the previous hash. The text enters through its own salted hash."""
+    """Hash a record together with the hash of the previous record. The text is included as its salted hash."""
     return digest(
         previous_hash.hex(),
         str(record.seq),
@@ -80,20 +80,16 @@ def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
 def verify_records(
     records: Iterable[ChainRecord], *, agent_id: UUID, head: ChainHead, external_head: ChainHead | None = None
 ) -> BrokenLink | None:
-    """Return the first broken link of a chain in order; None if it is intact.
+    """Return the first broken link of a chain; None if it is intact.
 
-    `head` is the head stored in the database, `external_head` one saved outside of it, if any.
-    """
-    walk = ChainVerifier(agent_id, external_head)
-    for record in records:
-        if fault := walk.check_record(record):
-            return fault
-    return walk.finish(head)
+    `head` is the head stored in the database, `external_head` one saved outside it."""
+    verifier = ChainVerifier(agent_id, external_head)
+    return next(filter(None, map(verifier.check_record, records)), None) or verifier.finish(head)
 
 
 @dataclass(slots=True)
 class ChainVerifier:
-    """Verifies a chain record by record, in constant memory. It starts with the agent's initial head."""
+    """Verify a chain record by record, without keeping the records."""
 
     agent_id: UUID
     external_head: ChainHead | None = None
@@ -105,61 +101,53 @@ class ChainVerifier:
         self.current = make_initial_head(self.agent_id)
 
     def check_record(self, record: ChainRecord) -> BrokenLink | None:
-        """Return why this record cannot follow the previous one, or None."""
-        fault = (
-            self._check_sequence(record)
-            or self._check_hash(record)
-            or self._check_texts(record)
-            or self._check_erasure(record)
-        )
+        """Return the first failed check of this record as the next one of the chain, or None."""
+        checks = (self._check_sequence, self._check_hash, self._check_texts, self._check_erasure)
+        fault = next((fault for check in checks if (fault := check(record))), None)
         self.current = ChainHead(record.seq, record.hash)
         return fault
 
     def finish(self, head: ChainHead) -> BrokenLink | None:
         """Run the checks that need the whole chain."""
         if self.missing_texts:
-            first = min(self.missing_texts.values())
-            return BrokenLink(first, "its words are gone, and no erasure says so")
+            return BrokenLink(min(self.missing_texts.values()), "its text is missing without an erasure record")
         if self.external_head and self.external_head.seq > self.current.seq:
-            return BrokenLink(
-                self.current.seq + 1,
-                f"the end is missing from here on: {self.external_head.seq} records were noted outside",
-            )
+            reason = f"the end of the chain is missing: the external head has {self.external_head.seq} records"
+            return BrokenLink(self.current.seq + 1, reason)
         if head != self.current:
-            return BrokenLink(self.current.seq + 1, f"the chain ends here, and its head says {head.seq}")
+            return BrokenLink(self.current.seq + 1, f"the chain ends here, but its head has {head.seq} records")
         return None
 
     def _check_sequence(self, record: ChainRecord) -> BrokenLink | None:
         due = self.current.seq + 1
-        return BrokenLink(due, f"it is missing; record {record.seq} comes instead") if record.seq != due else None
+        return BrokenLink(due, f"it is missing; the next record is {record.seq}") if record.seq != due else None
 
     def _check_hash(self, record: ChainRecord) -> BrokenLink | None:
         if hash_record(self.current.hash, record) != record.hash:
-            return BrokenLink(record.seq, "it is not what was recorded there, or the hash before it was changed")
+            return BrokenLink(record.seq, "its content or the previous hash was changed")
         if self.external_head and record.seq == self.external_head.seq and record.hash != self.external_head.hash:
-            return BrokenLink(record.seq, "the chain up to here was written anew: another hash was noted outside")
+            return BrokenLink(record.seq, "the chain was rewritten: the external head has another hash")
         return None
 
     def _check_texts(self, record: ChainRecord) -> BrokenLink | None:
         if record.words_hash is None:
-            return BrokenLink(record.seq, "it has words that were not recorded") if record.words is not None else None
+            return BrokenLink(record.seq, "its text was added later") if record.words is not None else None
         if record.words is None or record.salt is None:
             self.missing_texts[record.record_id] = record.seq
             return None
         if hash_texts(record.words, record.salt) != record.words_hash:
-            return BrokenLink(record.seq, "its words are not those that were recorded")
+            return BrokenLink(record.seq, "its text was changed")
         self.present_texts.add(record.record_id)
         return None
 
     def _check_erasure(self, record: ChainRecord) -> BrokenLink | None:
         for erased in list_erased_ids(record.body) if record.kind == "erasure" else ():
             if erased in self.present_texts:
-                return BrokenLink(record.seq, "words that it erased are there")
+                return BrokenLink(record.seq, "text that it erased is present")
             self.missing_texts.pop(erased, None)
         return None
 
 
 def list_erased_ids(body: JsonObject) -> list[UUID]:
-    """Return the records whose text an erasure deleted."""
-    named = cast("Iterable[str]", body.get("erased", ()))
-    return [UUID(one) for one in named]
+    """Return the ids of the records whose text an erasure deleted."""
+    return [UUID(record_id) for record_id in cast("Iterable[str]", body.get("erased", ()))]

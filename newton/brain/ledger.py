@@ -1,25 +1,17 @@
-"""The ledger: appends records to the agent's hash chain, reads and verifies them."""
+"""Append records to the hash chain of an agent, read them and verify them."""
 
 import json
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from asyncpg import Record
 
-from newton.brain.hash_chain import (
-    BrokenLink,
-    ChainHead,
-    ChainRecord,
-    ChainVerifier,
-    JsonObject,
-    RecordKind,
-    hash_record,
-    hash_texts,
-    make_initial_head,
-)
+from newton.brain import hash_chain
+from newton.brain.hash_chain import BrokenLink, ChainHead, ChainRecord, ChainVerifier, JsonObject, RecordKind
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
@@ -33,7 +25,7 @@ BATCH_SIZE = 2_000  # records per read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A record to append. A decision's `record_id` is its `decision_id`. `words` can be erased."""
+    """A record to append. The first record of a decision has its id. `words` is the text, which can be erased."""
 
     kind: RecordKind
     decision_id: UUID
@@ -44,7 +36,7 @@ class LedgerEntry:
 
 async def lock_chain(tx: Tx, *, agent_id: UUID) -> ChainHead:
     """Lock the agent's chain until the transaction ends, and return its head."""
-    row = await SQL["lock_head"].fetch_one(tx, agent_id=agent_id, hash=make_initial_head(agent_id).hash)
+    row = await SQL["lock_head"].fetch_one(tx, agent_id=agent_id, hash=hash_chain.make_initial_head(agent_id).hash)
     assert row is not None
     return ChainHead(row["seq"], row["hash"])
 
@@ -58,9 +50,8 @@ async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -
     for entry in entries:
         records.append(_to_record(entry, head, ctx=ctx))
         head = ChainHead(records[-1].seq, records[-1].hash)
-    await SQL["append_records"].execute(
-        tx, agent_id=ctx.agent_id, records=json.dumps([_to_row(record) for record in records])
-    )
+    rows = json.dumps([record._asdict() for record in records], default=_to_json)
+    await SQL["append_records"].execute(tx, agent_id=ctx.agent_id, records=rows)
     await SQL["advance_head"].execute(tx, agent_id=ctx.agent_id, seq=head.seq, hash=head.hash)
     return head
 
@@ -68,11 +59,11 @@ async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -
 async def get_head(tx: Tx, *, agent_id: UUID) -> ChainHead:
     """Return the head stored in the database."""
     row = await SQL["get_head"].fetch_one(tx, agent_id=agent_id)
-    return ChainHead(row["seq"], row["hash"]) if row else make_initial_head(agent_id)
+    return ChainHead(row["seq"], row["hash"]) if row else hash_chain.make_initial_head(agent_id)
 
 
 async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUID) -> ChainHead | None:
-    """Return the head if the chain extends `previous`; None if `previous` is not in it."""
+    """Return the head of the chain; None if the chain does not contain `previous`."""
     if previous is not None and previous.seq:
         row = await SQL["get_hash_at"].fetch_one(tx, agent_id=agent_id, seq=previous.seq)
         if row is None or row["hash"] != previous.hash:
@@ -87,32 +78,30 @@ async def list_records(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[Cha
 
 
 async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[str, list[ChainRecord]]:
-    """Return the decision and outcome records of each known ref."""
-    told: defaultdict[str, list[ChainRecord]] = defaultdict(list)
+    """Return the decision and outcome records of each stored ref."""
+    found: defaultdict[str, list[ChainRecord]] = defaultdict(list)
     if refs:
         for row in await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, refs=refs):
-            told[row["ref"]].append(_from_row(row))
-    return told
+            found[row["ref"]].append(_from_row(row))
+    return found
 
 
 async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | None) -> BrokenLink | ChainHead:
-    """Return the first broken link of the chain, or its head if it is intact.
+    """Lock the chain and return its first broken link, or its head if it is intact.
 
-    The chain is locked meanwhile. `external_head` is a head saved outside of the database.
-    """
-    end = await lock_chain(tx, agent_id=agent_id)
-    begun = await SQL["get_origin_agent"].fetch_one(tx, agent_id=agent_id)
-    walk = ChainVerifier(begun["began"] if begun else agent_id, external_head)
-    while rows := await SQL["list_records"].fetch_all(
-        tx, agent_id=agent_id, after=walk.current.seq, max_rows=BATCH_SIZE
-    ):
+    `external_head` is a head saved outside the database."""
+    head = await lock_chain(tx, agent_id=agent_id)
+    origin = await SQL["get_origin_agent"].fetch_one(tx, agent_id=agent_id)
+    verifier = ChainVerifier(origin["began"] if origin else agent_id, external_head)
+    page = {"agent_id": agent_id, "max_rows": BATCH_SIZE}
+    while rows := await SQL["list_records"].fetch_all(tx, **page, after=verifier.current.seq):
         for row in rows:
-            if fault := _check_row(walk, row):
+            if fault := _check_row(verifier, row):
                 return fault
-    if fault := walk.finish(end):
+    if fault := verifier.finish(head):
         return fault
-    apart = await SQL["find_mismatch"].fetch_one(tx, agent_id=agent_id)
-    return BrokenLink(apart["seq"], "memory.memories tells something else of it") if apart else end
+    mismatch = await SQL["find_mismatch"].fetch_one(tx, agent_id=agent_id)
+    return BrokenLink(mismatch["seq"], "memory.memories has other data for it") if mismatch else head
 
 
 def _check_row(verifier: ChainVerifier, row: Record) -> BrokenLink | None:
@@ -132,41 +121,19 @@ def _to_record(entry: LedgerEntry, head: ChainHead, *, ctx: WriteContext) -> Cha
         recorded_at=ctx.now,
         origin=ctx.origin,
         body=entry.body,
-        words_hash=hash_texts(entry.words, salt) if entry.words is not None and salt else None,
+        words_hash=hash_chain.hash_texts(entry.words, salt) if entry.words is not None and salt else None,
         hash=b"",
         salt=salt,
         words=entry.words,
     )
-    return record._replace(hash=hash_record(head.hash, record))
+    return record._replace(hash=hash_chain.hash_record(head.hash, record))
 
 
-def _to_row(record: ChainRecord) -> dict[str, object]:
-    return {
-        "seq": record.seq,
-        "record_id": str(record.record_id),
-        "kind": record.kind,
-        "decision_id": str(record.decision_id),
-        "recorded_at": record.recorded_at.isoformat(),
-        "origin": record.origin,
-        "body": record.body,
-        "words_hash": record.words_hash.hex() if record.words_hash else None,
-        "hash": record.hash.hex(),
-        "salt": record.salt.hex() if record.salt else None,
-        "words": record.words,
-    }
+def _to_json(value: UUID | datetime | bytes) -> str:
+    return str(value) if isinstance(value, UUID) else value.hex() if isinstance(value, bytes) else value.isoformat()
 
 
 def _from_row(row: Record) -> ChainRecord:
-    return ChainRecord(
-        seq=row["seq"],
-        record_id=row["record_id"],
-        kind=row["kind"],
-        decision_id=row["decision_id"],
-        recorded_at=row["recorded_at"],
-        origin=row["origin"],
-        body=json.loads(row["body"]),
-        words_hash=row["words_hash"],
-        hash=row["hash"],
-        salt=row["salt"],
-        words=json.loads(row["words"]) if row["words"] is not None else None,
-    )
+    record = ChainRecord(*(row[name] for name in ChainRecord._fields))
+    words = json.loads(row["words"]) if row["words"] is not None else None
+    return record._replace(body=json.loads(row["body"]), words=words)

@@ -3,19 +3,18 @@
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from newton.brain import ledger
-from newton.brain.codec import DecisionReview, decode_draft, decode_review
+from newton.brain.codec import TEXT_FIELDS, DecisionReview, encode_texts
+from newton.brain.decisions import load_decision
 from newton.brain.draft import DecisionDraft, ReasonKind, ReviewedDecision, Stakes, TrackRecord, Verdict
-from newton.brain.hash_chain import ChainRecord
+from newton.brain.hash_chain import ChainRecord, RecordKind
 from newton.brain.quality import QUALITY_PARTS, total_score
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import NotFoundError
 from newton.memory.lookup import MemoryDetail, read_memory
 
 SQL = load("newton.brain", "queries.sql")
@@ -25,10 +24,10 @@ MAX_LINKS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFilter:
-    """A filter of decisions. `due`: open ones whose review date has passed, most overdue first.
+    """Filters of a list of decisions.
 
-    `before` is the last decision of the previous page, in lists that are newest first.
-    """
+    `due` selects open ones whose review date has passed, most overdue first. Other lists are newest first, and
+    `before` is the last decision of the previous page."""
 
     due: bool = False
     open: bool = False
@@ -101,14 +100,14 @@ class DecisionDetail:
     @property
     def category(self) -> str:
         """Return the category as last amended."""
-        given = [note.body["category"] for note in self.amendments if note.body.get("category")]
-        return given[-1] if given else cast("str", self.body["category"])
+        amended = [note.body["category"] for note in self.amendments if note.body.get("category")]
+        return amended[-1] if amended else cast("str", self.body["category"])
 
     @property
     def quality(self) -> Mapping[str, float]:
         """Return the quality parts in display order."""
-        given = cast("Mapping[str, float]", self.body["quality"])
-        return {name: given[name] for name in sorted(given, key=list(QUALITY_PARTS).index)}
+        parts = cast("Mapping[str, float]", self.body["quality"])
+        return {name: parts[name] for name in sorted(parts, key=list(QUALITY_PARTS).index)}
 
     def as_json(self) -> dict[str, Any]:
         """Return the public JSON form, the same for every interface."""
@@ -117,7 +116,7 @@ class DecisionDetail:
             "state": self.memory.state,
             **{name: value for name, value in self.body.items() if name != "quality"},
             "quality": {"score": total_score(self.quality), "parts": dict(self.quality)},
-            **_draft_to_json(self.draft),
+            **(encode_texts(self.draft) if self.draft else dict.fromkeys(TEXT_FIELDS)),
             **_review_to_json(self.review),
             "thoughts": [{"at": note.recorded_at.isoformat(), "text": note.text} for note in self.thoughts],
             "amendments": [
@@ -125,23 +124,10 @@ class DecisionDetail:
                 for note in self.amendments
             ],
             "links": [
-                {"decision_id": str(edge.memory_id), "link": edge.link, "other_id": str(edge.other_id)}
-                for edge in self.links
+                {"decision_id": str(link.memory_id), "link": link.link, "other_id": str(link.other_id)}
+                for link in self.links
             ],
         }
-
-
-def _draft_to_json(draft: DecisionDraft | None) -> dict[str, Any]:
-    """Return the draft's texts; null when erased."""
-    return {
-        "description": draft and draft.description,
-        "context": draft and draft.context,
-        "alternatives": draft and draft.alternatives,
-        "reasons": draft and [{"kind": reason.kind, "text": reason.text} for reason in draft.reasons],
-        "tags": draft and draft.tags,
-        "expected": draft and draft.expected,
-        "reviewed_by": draft and draft.reviewed_by,
-    }
 
 
 def _review_to_json(review: DecisionReview | None) -> dict[str, Any]:
@@ -155,19 +141,7 @@ def _review_to_json(review: DecisionReview | None) -> dict[str, Any]:
 
 async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, now: datetime) -> list[DecisionSummary]:
     """Return the matching decisions: due ones by date, others newest first."""
-    rows = await SQL["list_decisions"].fetch_all(
-        tx,
-        agent_id=agent_id,
-        now=now,
-        due=criteria.due,
-        open=criteria.open,
-        category=criteria.category,
-        stakes=criteria.stakes,
-        outcome=criteria.outcome,
-        tag=criteria.tag,
-        before=criteria.before,
-        max_rows=criteria.limit,
-    )
+    rows = await SQL["list_decisions"].fetch_all(tx, agent_id=agent_id, now=now, **asdict(criteria))
     return [DecisionSummary(**row) for row in rows]
 
 
@@ -178,46 +152,30 @@ async def list_categories(tx: Tx, *, agent_id: UUID) -> list[CategoryCount]:
 
 async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> DecisionDetail:
     """Return a decision in full. Raises NotFoundError."""
-    records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
-    if not records:
-        raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` lists the ids.")
-    first, outcomes = records[0], _filter_by_kind(records, "outcome")
-    edges = await SQL["list_links"].fetch_all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MAX_LINKS)
+    stored = await load_decision(tx, decision_id, agent_id=agent_id)
+    links = await SQL["list_links"].fetch_all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MAX_LINKS)
     return DecisionDetail(
         memory=await read_memory(tx, decision_id, agent_id=agent_id),
-        body=first.body,
-        draft=decode_draft(first.body, first.words) if first.words is not None else None,
-        review=decode_review(outcomes[0].body, outcomes[0].words) if outcomes else None,
-        thoughts=tuple(_to_note(one) for one in _filter_by_kind(records, "thought")),
-        amendments=tuple(_to_note(one) for one in _filter_by_kind(records, "amendment")),
-        erasures=tuple(_to_note(one) for one in _filter_by_kind(records, "erasure")),
-        links=tuple(DecisionLink(*row) for row in edges),
+        body=stored.body,
+        draft=stored.draft,
+        review=stored.review,
+        thoughts=_to_notes(stored.records, "thought"),
+        amendments=_to_notes(stored.records, "amendment"),
+        erasures=_to_notes(stored.records, "erasure"),
+        links=tuple(DecisionLink(*row) for row in links),
     )
 
 
 async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDecision]:
     """Return every reviewed decision in decision order."""
     rows = await SQL["list_reviewed"].fetch_all(tx, agent_id=agent_id)
-    return [
-        ReviewedDecision(
-            decision_id=decision_id,
-            decided_at=decided_at,
-            reviewed_at=reviewed_at,
-            confidence=confidence,
-            outcome=outcome,
-            category=category,
-            stakes=stakes,
-            frame=frame,
-            reason_kinds=_parse_kinds(kinds),
-        )
-        for decision_id, decided_at, reviewed_at, confidence, outcome, category, stakes, frame, kinds in rows
-    ]
+    return [ReviewedDecision(*columns, reason_kinds=_parse_kinds(kinds)) for *columns, kinds in rows]
 
 
 async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> TrackRecord:
     """Return the current track record, overall and of one category."""
     row = await SQL["get_track_record"].fetch_one(tx, agent_id=agent_id, category=category, now=now)
-    assert row is not None
+    assert row is not None, "an aggregate returns one row"
     return TrackRecord(**row)
 
 
@@ -226,13 +184,12 @@ def _parse_kinds(text: str) -> tuple[ReasonKind, ...]:
     return tuple(json.loads(text))
 
 
-def _filter_by_kind(records: Sequence[ChainRecord], kind: str) -> list[ChainRecord]:
-    return [one for one in records if one.kind == kind]
+def _to_notes(records: Sequence[ChainRecord], kind: RecordKind) -> tuple[DecisionNote, ...]:
+    return tuple(_to_note(record, record.words or {}) for record in records if record.kind == kind)
 
 
-def _to_note(entry: ChainRecord) -> DecisionNote:
-    words = cast("Mapping[str, Any]", entry.words or {})
-    said = words.get("tags")
+def _to_note(record: ChainRecord, texts: Mapping[str, Any]) -> DecisionNote:
+    tags = texts.get("tags")
     return DecisionNote(
-        entry.recorded_at, entry.origin, words.get("text"), entry.body, None if said is None else tuple(said)
+        record.recorded_at, record.origin, texts.get("text"), record.body, None if tags is None else tuple(tags)
     )

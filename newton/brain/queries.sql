@@ -1,4 +1,4 @@
--- name: list_decisions(agent_id, now, due, open, category, stakes, outcome, tag, before, max_rows)
+-- name: list_decisions(agent_id, now, due, open, category, stakes, outcome, tag, before, limit)
 select
     d.decision_id, m.state, t.texts ->> 'description' as description, d.decided_at, d.confidence, d.category, d.stakes,
     d.frame, d.review_due_at as look_again_at, d.outcome, d.reviewed_at, d.review_method as how,

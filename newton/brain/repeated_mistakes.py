@@ -1,4 +1,4 @@
-"""Repeated mistakes: decisions near a known failure that they neither answer nor were shown. Pure."""
+"""Find decisions that repeat a known failure, which they neither answer nor were shown. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,11 +57,9 @@ class FailurePair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssessedPair:
-    """A pair with evidence from the record.
+    """A pair with evidence from the decision log: a shared tag, an answer, or a link that was added automatically.
 
-    `shares_tag`: both have a common tag. `answered`: linked by a person, or the failure's id occurs in the decision or
-    its thoughts. `shown`: linked automatically.
-    """
+    A failure is answered if it is linked by hand, or if the decision or its thoughts contain its id."""
 
     pair: FailurePair
     decided_at: datetime
@@ -79,8 +77,9 @@ class AssessedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatReport:
-    """Of the `compared` decisions: those `near` a known failure, those that `answered` it, and `repeated` ones that
-    were not even shown it, each with the nearest. `missing` have no vector."""
+    """Counts of decisions: compared, without a vector, near a known failure, and with an answer to it.
+
+    `repeated` has the nearest failure of each decision that neither answered nor was shown one."""
 
     compared: int
     missing: int
@@ -90,10 +89,9 @@ class RepeatReport:
 
 
 def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) -> list[FailurePair]:
-    """Return for each decision since `since` the nearest failures known by then, nearest first.
+    """Return the nearest failures that were known at each decision since `since`, nearest first.
 
-    Those of another category must reach NEAR_COSINE.
-    """
+    Failures of another category must reach NEAR_COSINE."""
     new = [one for one in decisions if one.vector is not None and one.decided_at >= since]
     failed = [one for one in decisions if one.vector is not None and one.outcome == "failure"]
     if not new or not failed:
@@ -107,8 +105,8 @@ def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) 
         alike = _is_near(cosines, later.category[part], earlier.category)
         alike &= _failed_before(later.decided[part], earlier)
         for one, cosine, near in zip(new[part], cosines, alike, strict=True):
-            places = _nearest_indices(cosine, near)
-            found += [FailurePair(one.decision_id, failed[place].decision_id, float(cosine[place])) for place in places]
+            nearest = _nearest_indices(cosine, near)
+            found += [FailurePair(one.decision_id, failed[n].decision_id, float(cosine[n])) for n in nearest]
     return found
 
 
@@ -146,9 +144,9 @@ def _is_near(cosines: Vector, categories: IndexArray, failed_categories: IndexAr
 
 
 def _nearest_indices(cosines: Vector, near: BoolArray) -> list[int]:
-    """Return the indices of the nearest, up to the limit."""
-    places = np.flatnonzero(near)
-    if len(places) > MAX_NEAREST:
-        places = places[np.argpartition(-cosines[places], MAX_NEAREST - 1)[:MAX_NEAREST]]
-    best: list[int] = places[np.argsort(-cosines[places], kind="stable")].tolist()
-    return best
+    """Return the indices of at most MAX_NEAREST failures, nearest first."""
+    indices = np.flatnonzero(near)
+    if len(indices) > MAX_NEAREST:
+        indices = indices[np.argpartition(-cosines[indices], MAX_NEAREST - 1)[:MAX_NEAREST]]
+    nearest: list[int] = indices[np.argsort(-cosines[indices], kind="stable")].tolist()
+    return nearest

@@ -2,24 +2,16 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log
-from newton.dialogue.messages import TRUST_OF_ROLE, Message, Role, StoredMessage, describe_call
-from newton.dialogue.session_summary import (
-    DEFAULT_SIZES,
-    SummarySizes,
-    chunk_output,
-    is_due,
-    lasting_sentences,
-    speaker_sentences,
-    summarize,
-)
+from newton.dialogue import log, session_summary
+from newton.dialogue.messages import TRUST_OF_ROLE, Message, StoredMessage, describe_call
+from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes, summarize
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
@@ -155,15 +147,13 @@ class ArtifactWriter:
         before = await self._load_summary(tx)
         messages = await self._load_after(tx, before.last if before else -1)
         spoken = [item for item in messages if item.is_spoken]
-        if not spoken or not is_due(len(messages), sum(item.stored.tokens for item in messages), self.sizes):
+        tokens = sum(item.stored.tokens for item in messages)
+        if not spoken or not session_summary.is_due(len(messages), tokens, self.sizes):
             return
-        last = messages[-1].stored
+        last, earlier = messages[-1].stored, (before,) if before else ()
         prefix = f"[{last.message.said_at:%Y-%m-%d}] this session so far, in short: "
-        sentences = [
-            sentence
-            for item in spoken
-            for sentence in speaker_sentences(item.stored.message.speaker, item.stored.message.content)
-        ]
+        texts = [(item.stored.message.speaker, item.stored.message.content) for item in spoken]
+        sentences = [one for speaker, text in texts for one in session_summary.speaker_sentences(speaker, text)]
         selected = summarizer(
             [*(before.sentences if before else ()), *sentences],
             lambda chosen: self.ctx.count_tokens(to_bullet(prefix + " ".join(chosen))) <= self.sizes.summary_tokens,
@@ -174,12 +164,10 @@ class ArtifactWriter:
             text="\n".join(selected),
             max_tokens=self.sizes.summary_tokens,
             occurred_at=last.message.said_at,
-            trust=lowest_trust(
-                [*(item.trust for item in messages if item.trust), *((before.trust,) if before else ())]
-            ),
+            trust=lowest_trust([item.trust for item in (*messages, *earlier) if item.trust]),
             key=("summary", str(last.position), *selected),
             positions=(before.first if before else messages[0].stored.position, last.position),
-            sources=(*(item.memory_id for item in spoken if item.memory_id), *((before.memory_id,) if before else ())),
+            sources=tuple(item.memory_id for item in (*spoken, *earlier) if item.memory_id),
         )
         if selected:
             await self._replace_summary(tx, before, summary)
@@ -187,9 +175,8 @@ class ArtifactWriter:
     async def _replace_summary(self, tx: Tx, before: _CurrentSummary | None, summary: Artifact) -> None:
         if before and before.is_own:
             reason = "replaced by a summary of more of the session"
-            await apply_transitions(
-                tx, [PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", reason)], ctx=self.ctx
-            )
+            transition = PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", reason)
+            await apply_transitions(tx, [transition], ctx=self.ctx)
         await self._store(tx, [summary])
 
     async def _load_summary(self, tx: Tx) -> _CurrentSummary | None:
@@ -223,13 +210,13 @@ class ArtifactWriter:
                 text=sentence,
                 max_tokens=SUMMARY_TOKENS,
                 occurred_at=line.said_at,
-                trust=item.trust or _trust_for_role(line.role),
+                trust=item.trust or TRUST_OF_ROLE[line.role],
                 key=("facts", str(stored.position), sentence),
                 index=index,
                 positions=(stored.position, stored.position),
                 sources=(item.memory_id,) if item.memory_id else (),
             )
-            for index, sentence in enumerate(lasting_sentences(line.content))
+            for index, sentence in enumerate(session_summary.lasting_sentences(line.content))
         ]
 
     def _tool_artifacts(
@@ -240,9 +227,8 @@ class ArtifactWriter:
         tool = describe_call(call or ToolCall("", line.name or "no name", ""))
         prefix = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
         size = max(self.sizes.chunk_tokens - self.ctx.count_tokens(to_bullet(prefix)), 8)
-        chunks = chunk_output(
-            line.content, max_tokens=size, overlap=self.sizes.overlap_tokens, count_tokens=self.ctx.count_tokens
-        )
+        limits = {"max_tokens": size, "overlap": self.sizes.overlap_tokens}
+        chunks = session_summary.chunk_output(line.content, **limits, count_tokens=self.ctx.count_tokens)
         return [
             Artifact(
                 type="tools",
@@ -250,7 +236,7 @@ class ArtifactWriter:
                 text=text,
                 max_tokens=self.sizes.chunk_tokens,
                 occurred_at=line.said_at,
-                trust=_trust_for_role(line.role),
+                trust=TRUST_OF_ROLE[line.role],
                 key=("tools", str(stored.position), str(index), text),
                 index=index,
                 positions=(stored.position, stored.position),
@@ -268,11 +254,8 @@ class ArtifactWriter:
         assert row is not None
         drafts = [self._to_memory(artifact, position) for position, artifact in enumerate(artifacts, row["position"])]
         new = await store.remember(tx, agent_id=agent_id, memories=drafts)
-        rows = [
-            _to_row(artifact, draft)
-            for artifact, draft in zip(artifacts, drafts, strict=True)
-            if draft.memory_id in new
-        ]
+        pairs = zip(artifacts, drafts, strict=True)
+        rows = [_to_row(artifact, draft) for artifact, draft in pairs if draft.memory_id in new]
         await SQL["insert_artifacts"].execute(
             tx, agent_id=agent_id, session_id=self.session_id, artifacts=json.dumps(rows), now=self.ctx.now
         )
@@ -308,22 +291,9 @@ async def find_sessions_due(tx: Tx, *, agent_id: UUID, sizes: SummarySizes, limi
 
 async def find_matches(tx: Tx, query: ArtifactQuery) -> list[ArtifactMatch]:
     """Return the session's artifacts closest by meaning or by words, unordered."""
-    rows = await SQL["search_artifacts"].fetch_all(
-        tx,
-        agent_id=query.agent_id,
-        session_id=query.session_id,
-        model_id=query.model_id,
-        embedding=query.vector,
-        input=query.text,
-        moment=query.moment,
-        excluded_ids=query.excluded,
-        max_rows=query.limit,
-    )
+    parameters = {field.name: getattr(query, field.name) for field in fields(query)}
+    rows = await SQL["search_artifacts"].fetch_all(tx, **parameters)
     return [ArtifactMatch(*row) for row in rows]
-
-
-def _trust_for_role(role: Role) -> Trust:
-    return TRUST_OF_ROLE[role]
 
 
 def _to_row(artifact: Artifact, draft: NewMemory) -> dict[str, object]:

@@ -103,7 +103,7 @@ where
 order by s.created_at desc, s.session_id
 limit $4;
 
--- name: search_artifacts(agent_id, session_id, model_id, embedding, input, moment, excluded_ids, max_rows)
+-- name: search_artifacts(agent_id, session_id, model_id, vector, text, moment, excluded, limit)
 -- Hybrid search over the artifacts of a conversation: the nearest by vector and by words, rare words weighing more. A
 -- branch includes the artifacts of its ancestors. With a moment, the artifacts and states of that moment.
 with query_words as (

@@ -55,10 +55,8 @@ async def create_checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: WriteCo
     Raises ConflictError if the name exists, and InputError if the session is empty."""
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     position = await _last_position(tx, session_id=session_id, ctx=ctx)
-    inserted = await SQL["insert_checkpoint"].fetch_one(
-        tx, agent_id=ctx.agent_id, session_id=session_id, name=name, position=position, now=ctx.now
-    )
-    if inserted is None:
+    row = {"agent_id": ctx.agent_id, "session_id": session_id, "name": name, "position": position, "now": ctx.now}
+    if await SQL["insert_checkpoint"].fetch_one(tx, **row) is None:
         raise ConflictError(f"The session already has a checkpoint {name!r}.", hint="Choose another name.")
     return SessionCheckpoint(name, position, ctx.now)
 
@@ -78,16 +76,13 @@ async def create_branch(
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=parent_id)
     position = await _resolve_position(tx, from_position, session_id=parent_id, ctx=ctx)
     session_id = new_id()
-    inserted = await SQL["insert_branch"].fetch_one(
-        tx, agent_id=ctx.agent_id, session_id=session_id, ref=ref, parent_id=parent_id, position=position, now=ctx.now
-    )
-    if inserted is None:
+    branch = {"agent_id": ctx.agent_id, "session_id": session_id, "parent_id": parent_id, "position": position}
+    if await SQL["insert_branch"].fetch_one(tx, **branch, ref=ref, now=ctx.now) is None:
         raise ConflictError(f"A session {ref!r} already exists.", hint="Choose another name for the branch.")
-    parameters = {"agent_id": ctx.agent_id, "session_id": session_id, "parent_id": parent_id, "position": position}
-    await SQL["insert_lineage"].execute(tx, **parameters)
-    await SQL["inherit_injections"].execute(tx, **parameters)
-    await SQL["inherit_entries"].execute(tx, **parameters)
-    await SQL["inherit_restorations"].execute(tx, **parameters)
+    await SQL["insert_lineage"].execute(tx, **branch)
+    await SQL["inherit_injections"].execute(tx, **branch)
+    await SQL["inherit_entries"].execute(tx, **branch)
+    await SQL["inherit_restorations"].execute(tx, **branch)
     return session_id
 
 
@@ -114,18 +109,10 @@ async def inject(
     injected = InjectedRange(
         new_id(), position, excerpt.ref, excerpt.first, excerpt.last, tokens, ctx.now, excerpt.session_id
     )
-    await SQL["insert_injection"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        session_id=session_id,
-        injection_id=injected.injection_id,
-        position=injected.place,
-        other_id=injected.other_id,
-        first=injected.first,
-        last=injected.last,
-        tokens=injected.tokens,
-        now=ctx.now,
-    )
+    columns = {
+        name: getattr(injected, name) for name in ("injection_id", "place", "other_id", "first", "last", "tokens")
+    }
+    await SQL["insert_injection"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, **columns, now=ctx.now)
     return injected
 
 
@@ -163,13 +150,11 @@ async def list_branches(tx: Tx, *, agent_id: UUID) -> list[BranchSummary]:
 async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_id: UUID, ctx: WriteContext) -> int:
     end = await _last_position(tx, session_id=session_id, ctx=ctx)
     if isinstance(from_position, str):
-        checkpoints = {
-            one.name: one.position for one in await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
-        }
+        rows = await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
+        checkpoints = {checkpoint.name: checkpoint.position for checkpoint in rows}
         if from_position not in checkpoints and not from_position.isdecimal():
-            raise NotFoundError(
-                f"The session has no checkpoint {from_position!r}.", hint=f"It has: {', '.join(checkpoints) or 'none'}."
-            )
+            hint = f"It has: {', '.join(checkpoints) or 'none'}."
+            raise NotFoundError(f"The session has no checkpoint {from_position!r}.", hint=hint)
         from_position = checkpoints[from_position] if from_position in checkpoints else int(from_position)
     position = end if from_position is None else from_position
     if not 0 <= position <= end:

@@ -27,7 +27,7 @@ from dialogue.checkpoints
 where agent_id = $1 and session_id = $2
 order by position, name;
 
--- name: insert_injection(agent_id, session_id, injection_id, position, other_id, first, last, tokens, now)
+-- name: insert_injection(agent_id, session_id, injection_id, place, other_id, first, last, tokens, now)
 insert into dialogue.injections (
     agent_id, session_id, injection_id, position, source_session_id, first_position, last_position, tokens, created_at
 )

@@ -36,19 +36,14 @@ async def find_unread(tx: Tx, *, agent_id: UUID, limit: int) -> list[EpisodeLine
 
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
     """Mark as extracted; return False if another worker did so first."""
-    return (
-        await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now) is not None
-    )
+    row = await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
+    return row is not None
 
 
 async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
-    rows = await SQL["list_messages"].fetch_all(
-        tx,
-        agent_id=agent_id,
-        session_id=episode["session_id"],
-        first=max(episode["first_position"], episode["last_position"] - MAX_MESSAGES + 1),
-        last=episode["last_position"],
-    )
+    session_id, last = episode["session_id"], episode["last_position"]
+    first = max(episode["first_position"], last - MAX_MESSAGES + 1)
+    rows = await SQL["list_messages"].fetch_all(tx, agent_id=agent_id, session_id=session_id, first=first, last=last)
     # a reply that only quotes memories has no memory of its own and is not extracted again
     trusted = [row for row in rows if row["memory_id"] and row["trust"] not in UNTRUSTED_TIERS]
     return EpisodeLines(

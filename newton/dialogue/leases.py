@@ -1,4 +1,4 @@
-"""Leases on a session, for one turn and one compaction at a time across processes; and its unanswered tool calls."""
+"""Leases that allow one turn and one compaction per session at a time; unanswered calls; fingerprints."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -25,39 +25,33 @@ async def acquire(
     tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
     """Acquire or extend the lease; return False if another holder has it."""
-    key = {"agent_id": agent_id, "session_id": session_id}
-    row = await SQL["acquire"].fetch_one(tx, **key, purpose=purpose, holder=holder, seconds=seconds)
-    return row is not None
+    key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
+    return await SQL["acquire"].fetch_one(tx, **key, seconds=seconds) is not None
 
 
 async def renew(
     tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Extend the lease; return False if it was released or taken over."""
-    key = {"agent_id": agent_id, "session_id": session_id}
-    row = await SQL["renew"].fetch_one(tx, **key, purpose=purpose, holder=holder, seconds=seconds)
-    return row is not None
+    """Extend the lease; return False if it was released or acquired by another holder."""
+    key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
+    return await SQL["renew"].fetch_one(tx, **key, seconds=seconds) is not None
 
 
 async def release(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> None:
-    key = {"agent_id": agent_id, "session_id": session_id}
-    await SQL["release"].execute(tx, **key, purpose=purpose, holder=holder)
+    """Release the lease if this holder has it."""
+    await SQL["release"].execute(tx, agent_id=agent_id, session_id=session_id, purpose=purpose, holder=holder)
 
 
 async def list_open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[ToolCall]:
     """Return the session's unanswered tool calls, in order."""
-    return [
-        ToolCall(*row) for row in await SQL["list_open_calls"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    ]
+    rows = await SQL["list_open_calls"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [ToolCall(*row) for row in rows]
 
 
 async def find_by_fingerprint(
     tx: Tx, fingerprints: Sequence[str], *, agent_id: UUID, ref: str
 ) -> list[MessageFingerprint]:
     """Return the messages with these fingerprints in session `ref` and in sessions named `ref~…`."""
-    return [
-        MessageFingerprint(*row)
-        for row in await SQL["find_by_fingerprint"].fetch_all(
-            tx, agent_id=agent_id, ref=ref, fingerprints=list(fingerprints)
-        )
-    ]
+    query = SQL["find_by_fingerprint"]
+    rows = await query.fetch_all(tx, agent_id=agent_id, ref=ref, fingerprints=list(fingerprints))
+    return [MessageFingerprint(*row) for row in rows]

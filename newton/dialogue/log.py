@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -19,6 +19,7 @@ from newton.providers.chat import ToolCall
 SQL = load("newton.dialogue", "log.sql")
 
 MAX_POSITION = 2**31 - 1
+MESSAGE_COLUMNS = ("role", "name", "content", "said_at", "ref", "is_notice", "tool_call_id")
 
 
 class MessageRange(NamedTuple):
@@ -96,10 +97,8 @@ async def _load_flags(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
 
 
 async def _load_outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[CompactionEntry]:
-    return [
-        to_entry(row)
-        for row in await SQL["list_outermost_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    ]
+    rows = await SQL["list_outermost_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [to_entry(row) for row in rows]
 
 
 async def load_messages(
@@ -155,39 +154,14 @@ async def get_token_count(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
 
 def to_stored_message(row: Record, session_id: UUID) -> StoredMessage:
     """Convert a row to a message."""
-    calls = row["calls"]
-    return StoredMessage(
-        session_id=session_id,
-        position=row["position"],
-        tokens=row["tokens"],
-        message=Message(
-            role=row["role"],
-            name=row["name"],
-            content=row["content"],
-            said_at=row["said_at"],
-            ref=row["ref"],
-            is_notice=row["is_notice"],
-            calls=tuple(ToolCall(**call) for call in json.loads(calls)) if calls else (),
-            tool_call_id=row["tool_call_id"],
-        ),
-    )
+    calls = tuple(ToolCall(**call) for call in json.loads(row["calls"] or "[]"))
+    message = Message(**{name: row[name] for name in MESSAGE_COLUMNS}, calls=calls)
+    return StoredMessage(session_id=session_id, position=row["position"], tokens=row["tokens"], message=message)
 
 
 def to_entry(row: Record) -> CompactionEntry:
     """Convert a row to an entry."""
-    return CompactionEntry(
-        entry_id=row["entry_id"],
-        kind=row["kind"],
-        first=row["first_position"],
-        last=row["last_position"],
-        text=row["text"],
-        tokens=row["tokens"],
-        before=row["before"],
-        strategy=row["strategy"],
-        prompt=row["prompt"],
-        model=row["model"],
-        made_at=row["made_at"],
-    )
+    return CompactionEntry(**{field.name: row[field.name] for field in fields(CompactionEntry)})
 
 
 def _uncovered_ranges(entries: Sequence[CompactionEntry]) -> list[MessageRange]:
@@ -209,10 +183,8 @@ async def _load_restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozens
 
 async def list_injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedRange]:
     """Return the ranges injected into a session."""
-    return [
-        InjectedRange(*row)
-        for row in await SQL["list_injections"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    ]
+    rows = await SQL["list_injections"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [InjectedRange(*row) for row in rows]
 
 
 async def _load_injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedText]:

@@ -44,8 +44,8 @@ with recursive shown as (
     ) as n
 )
 select
-    entry_id, kind, first_position, last_position, text, tokens, tokens_before as before, strategy, prompt, model,
-    created_at as made_at
+    entry_id, kind, first_position as first, last_position as last, text, tokens, tokens_before as before, strategy,
+    prompt, model, created_at as made_at
 from shown
 order by first_position;
 

@@ -34,19 +34,14 @@ class LongMessage(NamedTuple):
 
 async def find(tx: Tx, *, agent_id: UUID, limit: int) -> list[LongMessage]:
     """Return messages that exceed the short form and have no summary, the most shown first."""
-    return [
-        LongMessage(*row)
-        for row in await SQL["list_long_messages"].fetch_all(
-            tx, agent_id=agent_id, max_rows=limit, form_tokens=SUMMARY_TOKENS
-        )
-    ]
+    limits = {"max_rows": limit, "form_tokens": SUMMARY_TOKENS}
+    return [LongMessage(*row) for row in await SQL["list_long_messages"].fetch_all(tx, agent_id=agent_id, **limits)]
 
 
 async def find_summary(tx: Tx, content: str, *, agent_id: UUID, max_tokens: int) -> tuple[bool, str | None]:
     """Return whether this text was summarized in `max_tokens` before, and the summary; None if it was unusable."""
-    row = await SQL["find_by_hash"].fetch_one(
-        tx, agent_id=agent_id, content_hash=digest(content), max_tokens=max_tokens
-    )
+    key = {"agent_id": agent_id, "content_hash": digest(content), "max_tokens": max_tokens}
+    row = await SQL["find_by_hash"].fetch_one(tx, **key)
     return (True, row["text"]) if row else (False, None)
 
 
@@ -54,15 +49,8 @@ async def save_summary(
     tx: Tx, content: str, summary: str | None, *, memory_id: UUID, max_tokens: int, ctx: WriteContext
 ) -> None:
     """Store the summary of a text, or None if it was unusable, as long as the memory exists."""
-    await SQL["insert_summary"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_id=memory_id,
-        content_hash=digest(content),
-        max_tokens=max_tokens,
-        text=summary,
-        now=ctx.now,
-    )
+    key = {"agent_id": ctx.agent_id, "content_hash": digest(content), "max_tokens": max_tokens}
+    await SQL["insert_summary"].execute(tx, **key, memory_id=memory_id, text=summary, now=ctx.now)
 
 
 def token_budget(message: LongMessage, *, count_tokens: TokenCounter) -> int:
@@ -72,16 +60,10 @@ def token_budget(message: LongMessage, *, count_tokens: TokenCounter) -> int:
 
 async def apply_summaries(tx: Tx, summaries: Sequence[tuple[LongMessage, str]], *, ctx: WriteContext) -> None:
     """Replace the short forms of these messages. Their texts and search index stay as they are."""
-    updates = [
-        MemoryUpdate(
-            memory_id=line.memory_id,
-            forms=ShortForms(
-                micro=line.micro,
-                summary=line.prefix + text,
-                micro_tokens=line.micro_tokens,
-                summary_tokens=ctx.count_tokens(to_bullet(line.prefix + text)),
-            ),
-        )
-        for line, text in summaries
-    ]
+    updates: list[MemoryUpdate] = []
+    for message, text in summaries:
+        summary = message.prefix + text
+        tokens = {"micro_tokens": message.micro_tokens, "summary_tokens": ctx.count_tokens(to_bullet(summary))}
+        forms = ShortForms(micro=message.micro, summary=summary, **tokens)
+        updates.append(MemoryUpdate(memory_id=message.memory_id, forms=forms))
     await store.update_memories(tx, updates, ctx=ctx)

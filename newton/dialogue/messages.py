@@ -15,20 +15,8 @@ from newton.providers.chat import ToolCall
 
 Role = Literal["user", "assistant", "system", "tool"]
 
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+_MONTH_NAMES = "January February March April May June July August September October November December"
+MONTHS = tuple(_MONTH_NAMES.split())
 
 MAX_CALL_CHARS = 120  # of a call's description
 MAX_ARGUMENT_CHARS = 6_000  # of all arguments in one message, if shortened

@@ -53,9 +53,8 @@ async def _create_next_episode(tx: Tx, *, session_id: UUID, ctx: WriteContext) -
 
 
 async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> list[UncoveredMessage]:
-    rows = await SQL["list_uncovered"].fetch_all(
-        tx, agent_id=ctx.agent_id, session_id=session_id, max_rows=MAX_MESSAGES
-    )
+    key = {"agent_id": ctx.agent_id, "session_id": session_id}
+    rows = await SQL["list_uncovered"].fetch_all(tx, **key, max_rows=MAX_MESSAGES)
     return [
         UncoveredMessage(
             position=row["position"],

@@ -48,13 +48,9 @@ def chunk_output(output: str, *, max_tokens: int, overlap: int, count_tokens: To
     """Split a tool's output into chunks of `max_tokens`, at line breaks where possible.
 
     Of a long output keep the beginning, the end, and the chunks between with the most errors and paths."""
-    lines = _split_lines(output, max_chars=max_tokens * CHARS_PER_TOKEN)
-    chunks = _chunk_lines(
-        _thin_out(lines, max_chars=max_tokens * CHARS_PER_TOKEN),
-        size=max_tokens,
-        overlap=overlap,
-        count_tokens=count_tokens,
-    )
+    max_chars = max_tokens * CHARS_PER_TOKEN
+    lines = _thin_out(_split_lines(output, max_chars=max_chars), max_chars=max_chars)
+    chunks = _chunk_lines(lines, size=max_tokens, overlap=overlap, count_tokens=count_tokens)
     if len(chunks) <= MAX_CHUNKS:
         return chunks
     between = range(HEAD_CHUNKS, len(chunks) - TAIL_CHUNKS)
@@ -123,9 +119,7 @@ def split_sentences(content: str) -> list[str]:
 
 def lasting_sentences(content: str) -> list[str]:
     """Return the first few lasting sentences of a message."""
-    return [sentence for sentence in dict.fromkeys(split_sentences(content)) if classify_lasting(sentence)][
-        :MAX_BULLETS
-    ]
+    return list(filter(classify_lasting, dict.fromkeys(split_sentences(content))))[:MAX_BULLETS]
 
 
 def speaker_sentences(speaker: str, content: str) -> list[str]:

@@ -70,27 +70,24 @@ async def append(
         return []
     calls = await _match_tool_results(tx, new_messages, session_id=session_id, ctx=ctx)
     start = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id) + 1
+    count = ctx.count_tokens
     stored = [
-        StoredMessage(
-            session_id=session_id,
-            position=start + i,
-            tokens=_count_message_tokens(line, ctx.count_tokens),
-            message=line,
-        )
-        for i, line in enumerate(new_messages)
+        StoredMessage(session_id=session_id, position=position, tokens=_count_tokens(message, count), message=message)
+        for position, message in enumerate(new_messages, start)
     ]
-    rows = json.dumps([_to_row(p, ctx.now) for p in stored])
+    rows = json.dumps([_to_row(item, ctx.now) for item in stored])
     await SQL["insert_messages"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
-    memory_ids = {p.position: new_id() for p in stored if p.message.content and not p.message.is_notice}
-    memorable = [p for p in stored if p.position in memory_ids]
-    drafts = [
-        to_memory(p, memory_id=memory_ids[p.position], ctx=ctx, call=calls.get(p.message.tool_call_id or ""))
-        for p in memorable
+    ids = {item.position: new_id() for item in stored if item.message.content and not item.message.is_notice}
+    exchanges = [item for item in stored if item.position in ids]
+    memories = [
+        to_memory(item, memory_id=ids[item.position], ctx=ctx, call=calls.get(item.message.tool_call_id or ""))
+        for item in exchanges
     ]
-    new = await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
+    new = await store.remember(tx, agent_id=ctx.agent_id, memories=memories)
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
-    await writer.add_tool_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
-    trims = [entry for p in stored if (entry := trim_message(p, created_at=ctx.now, count_tokens=ctx.count_tokens))]
+    new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
+    await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
+    trims = [entry for item in stored if (entry := trim_message(item, created_at=ctx.now, count_tokens=count))]
     await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return stored
 
@@ -137,11 +134,9 @@ def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: T
     text_tokens = stored.tokens - call_tokens
     if text_tokens <= trigger and call_tokens <= TRIM_TOOL_TOKENS[0]:
         return None
-    text = (
-        truncate_middle(line.content, max_tokens=limit, count_tokens=count_tokens)
-        if text_tokens > trigger
-        else line.content or SHORTENED_CALL_NOTE
-    )
+    text = line.content or SHORTENED_CALL_NOTE
+    if text_tokens > trigger:
+        text = truncate_middle(line.content, max_tokens=limit, count_tokens=count_tokens)
     tokens = count_tokens(text) + _count_call_tokens(shorten_calls(line.calls), count_tokens)
     if tokens >= stored.tokens:
         return None
@@ -160,7 +155,7 @@ def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: T
     )
 
 
-def _count_message_tokens(message: Message, count_tokens: TokenCounter) -> int:
+def _count_tokens(message: Message, count_tokens: TokenCounter) -> int:
     return max(count_tokens(message.content) + _count_call_tokens(message.calls, count_tokens), 1)
 
 
@@ -178,17 +173,13 @@ def _check_unchanged(message: Message, stored_fields: object) -> None:
 
 
 def _to_row(stored: StoredMessage, now: datetime) -> dict[str, object]:
-    line = stored.message
+    message = stored.message
     return {
+        **{name: getattr(message, name) for name in ("role", "name", "content", "is_notice", "tool_call_id")},
         "position": stored.position,
-        "ref": line.stable_ref,
-        "role": line.role,
-        "name": line.name,
-        "content": line.content,
-        "aside": line.is_notice,
-        "calls": [call._asdict() for call in line.calls] or None,
-        "answers": line.tool_call_id,
+        "ref": message.stable_ref,
+        "calls": [call._asdict() for call in message.calls] or None,
         "tokens": stored.tokens,
-        "said_at": line.said_at.isoformat(),
+        "said_at": message.said_at.isoformat(),
         "recorded_at": now.isoformat(),
     }

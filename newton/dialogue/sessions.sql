@@ -58,9 +58,9 @@ insert into dialogue.messages (
     recorded_at
 )
 select
-    $1, $2, d.position, d.ref, d.role, d.name, d.content, d.aside, nullif(d.calls, 'null'::jsonb), d.answers, d.tokens,
-    d.said_at, d.recorded_at
+    $1, $2, d.position, d.ref, d.role, d.name, d.content, d.is_notice, nullif(d.calls, 'null'::jsonb),
+    d.tool_call_id, d.tokens, d.said_at, d.recorded_at
 from jsonb_to_recordset($3::jsonb) as d (
-    position integer, ref text, role text, name text, content text, aside boolean, calls jsonb, answers text,
+    position integer, ref text, role text, name text, content text, is_notice boolean, calls jsonb, tool_call_id text,
     tokens integer, said_at timestamptz, recorded_at timestamptz
 );

@@ -40,9 +40,8 @@ async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
     """Return the session of the last pushed task, otherwise the last created one. Raises NotFoundError."""
     row = await SQL["get_latest_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
-        raise NotFoundError(
-            "There is no session yet.", hint="`newton tasks push GOAL --session NAME --new` creates one."
-        )
+        hint = "`newton tasks push GOAL --session NAME --new` creates one."
+        raise NotFoundError("There is no session yet.", hint=hint)
     return row["session_id"]
 
 
@@ -70,19 +69,9 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instea
         pushed_at=ctx.now,
         changed_at=ctx.now,
     )
-    await SQL["insert_task"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        session_id=session_id,
-        task_id=task.task_id,
-        number=task.number,
-        parent_id=task.parent_id,
-        replaces_task_id=instead_of,
-        depth=task.depth,
-        goal=goal,
-        first=task.first,
-        now=ctx.now,
-    )
+    names = ("task_id", "number", "parent_id", "instead_of", "depth", "goal", "first")
+    columns = {name: getattr(task, name) for name in names}
+    await SQL["insert_task"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, **columns, now=ctx.now)
     return task
 
 
@@ -92,9 +81,8 @@ async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Ta
     Raises InputError without a result or a current task, and if a subtask is blocked."""
     result = _validate_text(result, "result", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    return await _end_tasks(
-        tx, tree, [(tree.require_completable(), "completed", result)], session_id=session_id, ctx=ctx
-    )
+    ends: list[tuple[Task, TaskEvent, str]] = [(tree.require_completable(), "completed", result)]
+    return await _end_tasks(tx, tree, ends, session_id=session_id, ctx=ctx)
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
@@ -174,19 +162,9 @@ async def _apply_event(
 ) -> Task:
     after = task.status_after(event)
     position = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
-    await SQL["transition_task"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        session_id=session_id,
-        task_id=task.task_id,
-        event=event,
-        from_status=task.status,
-        to_status=after,
-        text=text,
-        position=position,
-        now=ctx.now,
-        origin=ctx.origin,
-    )
+    key = {"agent_id": ctx.agent_id, "session_id": session_id, "task_id": task.task_id}
+    change = {"event": event, "from_status": task.status, "to_status": after, "text": text, "position": position}
+    await SQL["transition_task"].execute(tx, **key, **change, now=ctx.now, origin=ctx.origin)
     changed = replace(task, status=after, words=text, changed_at=ctx.now)
     return replace(changed, last=position) if changed.is_ended else changed
 

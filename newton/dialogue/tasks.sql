@@ -19,7 +19,7 @@ left join lateral (
 where t.agent_id = $1 and t.session_id = $2 and ($3::timestamptz is null or t.pushed_at <= $3)
 order by t.number;
 
--- name: insert_task(agent_id, session_id, task_id, number, parent_id, replaces_task_id, depth, goal, first, now)
+-- name: insert_task(agent_id, session_id, task_id, number, parent_id, instead_of, depth, goal, first, now)
 insert into dialogue.tasks (
     agent_id, session_id, task_id, number, parent_id, replaces_task_id, depth, goal, first_position, pushed_at
 )

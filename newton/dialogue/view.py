@@ -14,16 +14,8 @@ ViewKind = Literal["line", "injected", "left_out", "mask", "tools", "turn", "goa
 
 MESSAGE_TOKENS = 4  # overhead of a message: its role and delimiters
 
-# A summary of whole turns is shown as a record (user role), a summary of tool work as the model's own message.
-_ROLES: dict[EntryKind, Role] = {
-    "mask": "tool",
-    "tools": "assistant",
-    "turn": "user",
-    "goals": "user",
-    "merged": "user",
-    "task": "user",
-}
-WHOLE_TURN_KINDS: frozenset[ViewKind] = frozenset({"turn", "goals", "merged", "task"})
+BATCH_KINDS: frozenset[ViewKind] = frozenset({"goals", "merged", "task"})
+WHOLE_TURN_KINDS: frozenset[ViewKind] = frozenset({"turn", *BATCH_KINDS})
 _SPOKEN_KINDS: frozenset[ViewKind] = frozenset({"line", "mask", "tools"})
 
 
@@ -150,7 +142,8 @@ def build_view(
             continue
         block = blocks.get(stored.position)
         if block or not stored.message.is_notice:
-            view.append(_from_entry(block, stored) if block else _from_message(stored))
+            message = _from_message(stored)
+            view.append(_replace_with_entry(block, message) if block else message)
         elif view and view[-1].kind != "injected":
             view[-1] = view[-1]._replace(last=stored.position)
         covered = block.last if block else stored.position
@@ -253,15 +246,13 @@ def _from_message(stored: StoredMessage) -> ViewMessage:
     )
 
 
-def _from_entry(entry: CompactionEntry, stored: StoredMessage) -> ViewMessage:
-    return _replace_with_entry(entry, _from_message(stored))
-
-
 def _replace_with_entry(entry: CompactionEntry, item: ViewMessage) -> ViewMessage:
-    """Return the entry as a message that replaces `item`; a mask keeps the role and the calls."""
+    """Return the entry as a message that replaces `item`.
+
+    A mask keeps the role and the calls. A summary of tool work is the assistant's message, others are the user's."""
     is_mask = entry.kind == "mask"
     return ViewMessage(
-        role=item.role if is_mask else _ROLES[entry.kind],
+        role=item.role if is_mask else "assistant" if entry.kind == "tools" else "user",
         text=entry.text,
         tokens=entry.tokens + MESSAGE_TOKENS,
         first=entry.first,
@@ -275,11 +266,5 @@ def _replace_with_entry(entry: CompactionEntry, item: ViewMessage) -> ViewMessag
 
 
 def _from_injection(injection: InjectedText) -> ViewMessage:
-    return ViewMessage(
-        role="user",
-        text=injection.text,
-        tokens=injection.tokens + MESSAGE_TOKENS,
-        first=injection.position,
-        last=injection.position,
-        kind="injected",
-    )
+    position, tokens = injection.position, injection.tokens + MESSAGE_TOKENS
+    return ViewMessage("user", injection.text, tokens, position, position, kind="injected")

@@ -99,7 +99,7 @@ async def test_an_outcome_that_comes_with_a_later_telling_is_taken_once(tx: Tx) 
     for _ in range(2):
         await decisions.record(tx, [NewDecision(draft=told, review=outcome)], ctx=LATER_ON)
     assert (await spine(tx, first))[:2] == ("REVIEWED", "partial")
-    with pytest.raises(ConflictError, match="was reviewed: partial"):
+    with pytest.raises(ConflictError, match="was reviewed already: partial"):
         other = NewDecision(draft=told, review=reviewed("failure"))
         await decisions.record(tx, [other], ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.decision_records") == 2
@@ -109,7 +109,7 @@ async def test_two_outcomes_in_one_telling_of_a_known_decision_are_refused(tx: T
     told = replace(REDIS, ref="d1")
     await recorded(tx, told)
     both = [NewDecision(draft=told, review=reviewed("success")), NewDecision(draft=told, review=reviewed("failure"))]
-    with pytest.raises(ConflictError, match="was reviewed: success"):
+    with pytest.raises(ConflictError, match="was reviewed already: success"):
         await decisions.record(tx, both, ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.decision_records") == 1
 
@@ -148,7 +148,7 @@ async def test_thoughts_belong_to_an_open_decision(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
     await decisions.add_thought(tx, decision_id, "What if it is down?", ctx=teller())
     await decisions.review(tx, decision_id, reviewed(), ctx=LATER_ON)
-    with pytest.raises(ConflictError, match="takes no more thoughts"):
+    with pytest.raises(ConflictError, match="cannot get more thoughts"):
         await decisions.add_thought(tx, decision_id, "Too late", ctx=LATER_ON)
     whole = await queries.get_decision(tx, decision_id, agent_id=ANA)
     assert [note.text for note in whole.thoughts] == ["What if it is down?"]

@@ -98,7 +98,7 @@ async def test_an_unknown_name_names_the_nearest(db: Database, agent: UUID) -> N
     with pytest.raises(NotFoundError) as missing:
         await own.retire("no-raeson")
     assert missing.value.hint.startswith("Did you mean 'no-reason'? Known: critical-without-review, ")
-    with pytest.raises(NotFoundError, match="no file of a guardrail called 'enough-options'"):
+    with pytest.raises(NotFoundError, match="no guardrail file called 'enough-options'"):
         await own.restore("enough-options")
 
 
@@ -153,7 +153,7 @@ async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Data
     async with own.scope.transaction() as tx:
         (ruling,) = await own.evaluate(tx, CHOICE, TrackRecord())
     assert ruling.blocks
-    assert ruling.message.startswith("odd could not be evaluated: 'weather' is no variable.")
+    assert ruling.message.startswith("odd could not be evaluated: 'weather' is not a known variable.")
 
 
 async def test_there_are_not_too_many_to_judge_by(db: Database, agent: UUID) -> None:

@@ -180,7 +180,7 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     assert deciding.chain_heads.load(deciding.scope.agent_id) == noted
     deciding.chain_heads.save(deciding.scope.agent_id, ChainHead(3, bytes(32)))
     assert await deciding.verify_chain() == BrokenLink(
-        3, "the end is missing from here on: 3 records were noted outside"
+        3, "the end of the chain is missing: the external head has 3 records"
     )
 
 
@@ -203,7 +203,7 @@ async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: D
         await deciding.add_thought(first.decision_id.hex, thought)
     found = await deciding.verify_chain()
     assert isinstance(found, BrokenLink)
-    assert (found.seq, "written anew" in found.reason) == (3, True)
+    assert (found.seq, "rewritten" in found.reason) == (3, True)
 
 
 async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: DecisionService) -> None:

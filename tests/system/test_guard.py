@@ -76,4 +76,4 @@ def test_a_broken_file_of_ones_own_names_its_line(home: Path, tmp_path: Path) ->
     )
     refused = guard(home, "list", NEWTON_GUARDRAILS_DIR=str(tmp_path))
     assert refused.returncode == 2
-    assert f"{tmp_path}/mine.yaml:2: expression is invalid: 'nonsense' is no variable" in refused.stderr
+    assert f"{tmp_path}/mine.yaml:2: expression is invalid: 'nonsense' is not a known variable" in refused.stderr

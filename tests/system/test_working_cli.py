@@ -73,4 +73,4 @@ def test_a_profile_of_ones_own_scores(home: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(own.format("1 - importence"), encoding="utf-8")
     refused = typed(home, "ask", "Which ferry?", **settings)
     assert refused.returncode == 2
-    assert "mine.yaml:3: expression is invalid: 'importence' is no variable" in refused.stderr
+    assert "mine.yaml:3: expression is invalid: 'importence' is not a known variable" in refused.stderr

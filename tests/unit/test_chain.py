@@ -103,7 +103,7 @@ def test_a_chain_verifies_as_it_was_made(life: list[tuple[dict[str, object], dic
     records = chain(life)
     assert verify_records(records, agent_id=ANA, head=end(records), external_head=end(records)) is None
     assert verify_records(records, agent_id=BEN, head=end(records)) == BrokenLink(
-        1, "it is not what was recorded there, or the hash before it was changed"
+        1, "its content or the previous hash was changed"
     )
 
 
@@ -127,7 +127,7 @@ def test_a_tail_that_is_cut_with_its_head_is_found_by_what_was_noted(
     assert verify_records(left, agent_id=ANA, head=head) is None
     fault = verify_records(left, agent_id=ANA, head=head, external_head=end(records))
     assert fault == BrokenLink(
-        len(left) + 1, f"the end is missing from here on: {len(records)} records were noted outside"
+        len(left) + 1, f"the end of the chain is missing: the external head has {len(records)} records"
     )
 
 
@@ -150,10 +150,10 @@ def test_words_may_go_when_an_erasure_says_so_and_must_be_gone_then() -> None:
     without = said[0]._replace(words=None, salt=None)
     assert verify_records([without, said[1], erasure], agent_id=ANA, head=end([erasure])) is None
     assert verify_records([without, said[1]], agent_id=ANA, head=end(said)) == BrokenLink(
-        1, "its words are gone, and no erasure says so"
+        1, "its text is missing without an erasure record"
     )
     assert verify_records([*said, erasure], agent_id=ANA, head=end([erasure])) == BrokenLink(
-        3, "words that it erased are there"
+        3, "text that it erased is present"
     )
 
 

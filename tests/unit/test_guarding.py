@@ -87,15 +87,15 @@ def test_reasons_of_one_kind_are_one_kind() -> None:
 
 
 REFUSED = {
-    "typo": ("sakes == 'high'", "'sakes' is no variable. Did you mean 'stakes'?"),
+    "typo": ("sakes == 'high'", "'sakes' is not a known variable. Did you mean 'stakes'?"),
     "typo behind a condition": (
         "stakes == 'none' && record.sucess_rate < 0.5",
-        "'record.sucess_rate' is no field. Did you mean 'record.success_rate'?",
+        "'record.sucess_rate' is not a known field. Did you mean 'record.success_rate'?",
     ),
-    "typo that nothing depends on": ("true || confidenc < 0.5", "'confidenc' is no variable. Did you mean"),
+    "typo that nothing depends on": ("true || confidenc < 0.5", "'confidenc' is not a known variable. Did you mean"),
     "typo in a function": ("siz(tags) == 0", "'siz' is not an available function. Did you mean 'size'?"),
     "unknown function": ("sleep(9) == 0", "'sleep' is not an available function. There are all, contains,"),
-    "the item outside its loop": ("tags.exists(t, true) || t == 'x'", "'t' is no variable."),
+    "the item outside its loop": ("tags.exists(t, true) || t == 'x'", "'t' is not a known variable."),
     "no field": ("record == null", "'record' needs a field."),
     "field of a text": ("stakes.size == 1", "'stakes' has no fields. Only record has."),
     "field of a field": ("record.judged.record.judged == 1", "has no fields."),
@@ -118,14 +118,17 @@ REFUSED = {
         "stakes == 'critical' ? 1 : 2",
         "The expression returns int; a guardrail must return true or false.",
     ),
-    "two kinds of number": ("confidence * 2 > 1", "It fails: Unsupported operation: float * int. Compare numbers"),
-    "overflow": ("9223372036854775807 * 2 > 1", "It fails: Arithmetic overflow"),
+    "two kinds of number": (
+        "confidence * 2 > 1",
+        "The expression fails: Unsupported operation: float * int. Compare numbers",
+    ),
+    "overflow": ("9223372036854775807 * 2 > 1", "The expression fails: Arithmetic overflow"),
     "unfinished": ("confidence <", "Invalid CEL: 1:13: Syntax error"),
     "unclosed": ("(confidence < 0.5", "Invalid CEL"),
     "closed twice": ("confidence < 0.5)", "Invalid CEL"),
     "empty": (" \n ", "The expression is empty. Write a condition for a violation"),
     "one sign": ("stakes = 'high'", "'=' cannot be used. Use == to compare."),
-    "long": (f"confidence < 0.{'5' * 600}", "has 615 characters. 500 is the maximum"),
+    "long": (f"confidence < 0.{'5' * 600}", "has 615 characters. The maximum is 500"),
     "deep": (f"{'(' * 30}true{')' * 30}", "nested too deep"),
     "many refusals": (f"{'!' * 60}true", "too many ! in a row"),
     "sum": ("'a' + 'b' == 'ab'", "'+' cannot be used. Addition is not supported"),
@@ -150,9 +153,9 @@ REFUSED = {
     "half a loop": ("tags.all(", "all does not name its loop variable."),
     "remark": ("true // always", "'//' cannot be used."),
     "three quotes": ('stakes == """high"""', "starts with three quotes"),
-    "raw text": ("stakes == r'high'", "'r' is no variable."),
+    "raw text": ("stakes == r'high'", "'r' is not a known variable."),
     "open text": ("stakes == 'high", "A string is not closed"),
-    "unsigned": ("size(tags) < 1u", "'1u' is no number."),
+    "unsigned": ("size(tags) < 1u", "'1u' is not a number."),
     "quoted name": ("`stakes` == 'high'", "'`' cannot be used."),
     "NUL": ("stakes == '\0'", "an invisible character"),
     "half a character": ("stakes == '\ud800'", "an invisible character"),
@@ -177,7 +180,9 @@ def test_what_was_refused_blocks_if_it_is_judged_all_the_same(expression: str) -
 def test_one_that_cannot_be_evaluated_blocks_whatever_its_severity() -> None:
     (given,) = evaluate([rule("record.open / record.decisions > 0", "warn")], CHOICE, TrackRecord())
     assert (given.verdict, given.blocks) == ("not_evaluated", True)
-    assert given.message.startswith("planted could not be evaluated: It fails: division by zero in CEL expression.")
+    assert given.message.startswith(
+        "planted could not be evaluated: The expression fails: division by zero in CEL expression."
+    )
 
 
 def test_a_warning_does_not_block_and_says_what_to_do() -> None:

@@ -92,19 +92,19 @@ WRONG = {
     "typo in the expression": (
         "record.overdue",
         "recrod.overdue",
-        "3: expression is invalid: 'recrod' is no variable (Did you mean 'record'?). A CEL expression that is true",
+        "3: expression is invalid: 'recrod' is not a known variable (Did you mean 'record'?). A CEL expression that is",
     ),
     "typo in a field": (
         "overdue >",
         "overdeu >",
-        "3: expression is invalid: 'record.overdeu' is no field (Did you mean",
+        "3: expression is invalid: 'record.overdeu' is not a known field (Did you mean",
     ),
     "no truth": (
         "record.overdue > 5 && stakes != 'low'",
         "stakes",
         "3: expression is invalid: The expression returns str; a guardrail must return true",
     ),
-    "null": ("overdue > 5", "brier > 0.5", "3: expression is invalid: It fails: No such overload"),
+    "null": ("overdue > 5", "brier > 0.5", "3: expression is invalid: The expression fails: No such overload"),
     "no text": ("record.overdue > 5 && stakes != 'low'", "true", "3: expression should be a text."),
     "no severity": ("severity: warn\n", "", "1: severity is missing. The effect on a choice"),
     "other severity": ("severity: warn", "severity: wran", "4: severity should be 'warn' or 'block', not 'wran'."),

@@ -336,7 +336,9 @@ def test_a_profile_of_ones_own_is_added_and_one_of_the_same_name_wins(tmp_path: 
 def test_an_expression_that_cannot_be_computed_names_its_line(tmp_path: Path) -> None:  # S000-F5
     own = GOOD.replace("weights:\n  similarity: 0.7\n  recency: 0.3\n", 'expression: "importence * 2"\n')
     (tmp_path / "mine.yaml").write_text(own, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"mine.yaml:3: expression is invalid: 'importence' is no variable .Did you"):
+    with pytest.raises(
+        ConfigError, match=r"mine.yaml:3: expression is invalid: 'importence' is not a known variable .Did you"
+    ):
         load_profiles(tmp_path, check_expression)
     (tmp_path / "mine.yaml").write_text(own.replace("importence", "importance"), encoding="utf-8")
     assert load_profiles(tmp_path, check_expression)["mine"].expression == "importance * 2"

@@ -39,7 +39,7 @@ CHOICES = st.builds(
 
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf")])
 def test_a_confidence_outside_its_range_is_refused(confidence: float) -> None:
-    with pytest.raises(InputError, match=r"not possible.*0 to 1"):
+    with pytest.raises(InputError, match=r"out of range.*0 to 1"):
         validate_draft(replace(REDIS, confidence=confidence))
 
 
@@ -49,8 +49,8 @@ def test_a_confidence_outside_its_range_is_refused(confidence: float) -> None:
         ({"description": " "}, "description is empty"),
         ({"at": NOON.replace(tzinfo=None)}, "no time zone"),
         ({"look_again_at": NOON}, "not after the decision"),
-        ({"stakes": "huge"}, "'huge' is no stakes"),
-        ({"reasons": (DecisionReason("guess", "so"),)}, "'guess' is no kind of reason"),  # type: ignore[arg-type]  # the point
+        ({"stakes": "huge"}, "'huge' is not a valid stakes"),
+        ({"reasons": (DecisionReason("guess", "so"),)}, "'guess' is not a valid kind of reason"),  # type: ignore[arg-type]  # the point
         ({"category": "a\nb"}, "category is not one line"),
         ({"tags": ("",)}, "tag is empty"),
         ({"alternatives": ("x",) * 51}, "51 alternatives are too many"),

@@ -29,9 +29,7 @@ class ConfidenceBias:
     """Mean confidence minus mean outcome; positive is overconfident.
 
     `interval` is a 95 % bootstrap interval, None with few reviews. It is never narrower than the sampling noise of a
-    perfectly calibrated agent with the same confidences, so a calibrated agent is flagged in fewer than 5 % of cases,
-    even if all outcomes are equal and a plain bootstrap would show no spread.
-    """
+    perfectly calibrated agent with the same confidences, so a calibrated agent is flagged in under 5 % of cases."""
 
     n: int
     mean_stated: float
@@ -67,14 +65,13 @@ def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
 def _interval(pairs: ForecastSeries) -> tuple[float, float]:
     order = np.lexsort((pairs.outcome, pairs.stated))  # makes the result independent of input order
     stated, gap = pairs.stated[order].astype(np.float32), pairs.gap[order].astype(np.float32)
-    drawn = min(len(pairs), MAX_RESAMPLE_SIZE)
-    which, dice = _draws()
-    rows = (which[:drawn] * len(pairs)).astype(np.intp)
-    size = float(pairs.gap.mean())
-    shrink = sqrt(drawn / len(pairs))
+    sample_size = min(len(pairs), MAX_RESAMPLE_SIZE)
+    positions, outcomes = _draws()
+    rows = (positions[:sample_size] * len(pairs)).astype(np.intp)
+    size, shrink = float(pairs.gap.mean()), sqrt(sample_size / len(pairs))
     resampled = _quantile_ends((gap[rows].mean(axis=0) - gap.mean()) * shrink)
-    promised = stated[rows]
-    calibrated = _quantile_ends((promised - (dice[:drawn] < promised)).mean(axis=0) * shrink)
+    forecasts = stated[rows]
+    calibrated = _quantile_ends((forecasts - (outcomes[:sample_size] < forecasts)).mean(axis=0) * shrink)
     # The noise of a calibrated agent around 0, mirrored to bound the true bias.
     return size + min(resampled[0], -calibrated[1]), size + max(resampled[1], -calibrated[0])
 

@@ -11,10 +11,10 @@ def filter_decisions(
     decisions: Sequence[ReviewedDecision], *, category: str | None, since: datetime | None
 ) -> list[ReviewedDecision]:
     """Return the decisions of a category made at `since` or later. Raises InputError for an unknown category."""
-    known = sorted({one.category for one in decisions})
-    if category is not None and category not in known:
-        listed = ", ".join(known) or "none"
-        raise InputError(f"No reviewed decision has the category {category!r}.", hint=f"Known categories: {listed}.")
+    categories = sorted({one.category for one in decisions})
+    if category is not None and category not in categories:
+        hint = f"Known categories: {', '.join(categories) or 'none'}."
+        raise InputError(f"No reviewed decision has the category {category!r}.", hint=hint)
     return [
         one
         for one in decisions

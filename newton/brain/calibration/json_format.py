@@ -17,10 +17,7 @@ EMPTY_REPORT: JsonDict = {"n": 0, "partials": 0, "says": "nothing judged", "bins
 
 
 def to_json(report: CalibrationReport) -> JsonDict:
-    """Return the report as JSON values. Scores of the whole record are at the top level; unavailable ones are null.
-
-    `without_partials` has the scores without partial outcomes, if there are any.
-    """
+    """Return the report as JSON values, with the overall scores at the top level. Unavailable values are null."""
     return {
         **(_scores(report.scores) if report.scores else EMPTY_REPORT),
         "without_partials": report.without_partials and _scores(report.without_partials),
@@ -47,13 +44,8 @@ def _bin(bucket: CalibrationBin) -> JsonDict:
 
 
 def _bias(of: ConfidenceBias) -> JsonDict:
-    return {
-        "size": of.size,
-        "mean_stated": of.mean_stated,
-        "mean_outcome": of.mean_outcome,
-        "interval95": of.interval,
-        "verdict": of.verdict,
-    }
+    means = {"size": of.size, "mean_stated": of.mean_stated, "mean_outcome": of.mean_outcome}
+    return {**means, "interval95": of.interval, "verdict": of.verdict}
 
 
 def _group(of: CalibrationGroup) -> JsonDict:
@@ -61,9 +53,7 @@ def _group(of: CalibrationGroup) -> JsonDict:
 
 
 def _trend(of: CalibrationTrend) -> JsonDict:
-    windows = [
-        {**asdict(window), "start": window.start.isoformat(), "end": window.end.isoformat()} for window in of.windows
-    ]
+    windows = [asdict(one) | {"start": one.start.isoformat(), "end": one.end.isoformat()} for one in of.windows]
     drift = of.drift and asdict(of.drift)
     return {"windows": windows, "brier": _slope(of.brier), "bias": _slope(of.bias), "drift": drift}
 
@@ -73,12 +63,9 @@ def _slope(of: TrendSlope) -> JsonDict:
 
 
 def _recalibration(of: RecalibrationResult) -> JsonDict:
+    names = ("method", "earlier", "later", "brier_stated", "brier_corrected")
     return {
-        "method": of.method,
-        "earlier": of.earlier,
-        "later": of.later,
-        "brier_stated": of.brier_stated,
-        "brier_corrected": of.brier_corrected,
+        **{name: getattr(of, name) for name in names},
         "helped": of.improves,
         "map": [{"stated": stated, "corrected": of.correct(stated)} for stated in MAP_POINTS],
     }

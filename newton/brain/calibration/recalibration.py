@@ -1,5 +1,4 @@
-"""Recalibration: a map from stated to corrected confidence, fitted on earlier decisions and validated on later ones.
-Pure."""
+"""Fit a map from stated to corrected confidence on earlier decisions; validate it on later ones. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,14 +27,17 @@ class NoCorrection:
 
     method: RecalibrationMethod = "none"
 
+    @classmethod
+    def fit(cls, _: ForecastSeries) -> "NoCorrection":
+        return cls()
+
     def apply(self, stated: FloatArray) -> FloatArray:
         return stated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlattScaling:
-    """A logistic curve over the log odds. A slope under 1 reduces confidence towards 0.5; a negative intercept lowers
-    it."""
+    """A logistic curve over the log odds. A slope below 1 moves confidence towards 0.5."""
 
     slope: float
     intercept: float
@@ -64,8 +66,7 @@ CorrectionMap = NoCorrection | PlattScaling | IsotonicMap
 class RecalibrationResult:
     """A map fitted on all reviews, and the Brier scores on later decisions when fitted on earlier ones.
 
-    Show a corrected confidence beside the stated one, never instead of it.
-    """
+    Show a corrected confidence beside the stated one, never instead of it."""
 
     correction: CorrectionMap
     earlier: int
@@ -106,44 +107,40 @@ def fit_platt(pairs: ForecastSeries) -> PlattScaling:
     """Fit by maximum likelihood, regularized towards the identity, so that a few equal outcomes do not dominate."""
     odds = _log_odds(pairs.stated)
 
-    def loss(at: FloatArray) -> tuple[float, FloatArray]:
-        place = at[0] + at[1] * odds
-        miss = 1 / (1 + np.exp(-place)) - pairs.outcome
-        away = at - (0.0, 1.0)
-        total = float((np.logaddexp(0, place) - pairs.outcome * place).sum() + away @ away / 2)
-        return total, np.array([miss.sum(), (miss * odds).sum()]) + away
+    def loss(point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the penalized negative log likelihood and its gradient at (intercept, slope)."""
+        logits = point[0] + point[1] * odds
+        errors = 1 / (1 + np.exp(-logits)) - pairs.outcome
+        offset = point - (0.0, 1.0)
+        total = float((np.logaddexp(0, logits) - pairs.outcome * logits).sum() + offset @ offset / 2)
+        return total, np.array([errors.sum(), (errors * odds).sum()]) + offset
 
-    # Imported here: loading it takes longer than most commands.
-    found = import_module("scipy.optimize").minimize(
-        loss, (0.0, 1.0), jac=True, method="TNC", bounds=[(None, None), (0.0, None)]
-    )
-    return PlattScaling(intercept=float(found.x[0]), slope=float(found.x[1]))
+    options = {"jac": True, "method": "TNC", "bounds": [(None, None), (0.0, None)]}
+    minimize = import_module("scipy.optimize").minimize  # a slow import, which most commands do not need
+    intercept, slope = minimize(loss, (0.0, 1.0), **options).x
+    return PlattScaling(intercept=float(intercept), slope=float(slope))
 
 
 def fit_isotonic(pairs: ForecastSeries) -> IsotonicMap:
     """Fit an isotonic regression. Decisions of equal confidence become one point."""
     stated, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
     means = np.bincount(which, weights=pairs.outcome) / counts
-    came: FloatArray = import_module("scipy.optimize").isotonic_regression(means, weights=counts).x
-    corner = np.ones(len(came), dtype=bool)
-    corner[1:-1] = (came[1:-1] != came[:-2]) | (came[1:-1] != came[2:])
-    return IsotonicMap(stated=tuple(stated[corner].tolist()), observed=tuple(np.clip(came[corner], 0, 1).tolist()))
-
-
-def _fit_identity(_: ForecastSeries) -> NoCorrection:
-    return NoCorrection()
+    levels: FloatArray = import_module("scipy.optimize").isotonic_regression(means, weights=counts).x
+    corner = np.ones(len(levels), dtype=bool)
+    corner[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
+    return IsotonicMap(stated=tuple(stated[corner].tolist()), observed=tuple(np.clip(levels[corner], 0, 1).tolist()))
 
 
 def _choose_fit(earlier: ForecastSeries) -> Callable[[ForecastSeries], CorrectionMap]:
     """Choose the fit with the lowest error on later decisions, if its improvement is significant."""
     cuts = [round(len(earlier) * share) for share in FOLD_ENDS]
     folds = [(earlier.select(slice(a)), earlier.select(slice(a, b))) for a, b in pairwise(cuts)]
-    best: Callable[[ForecastSeries], CorrectionMap] = _fit_identity
-    most = 0.0
+    best: Callable[[ForecastSeries], CorrectionMap] = NoCorrection.fit
+    best_gain = 0.0
     for fit in (fit_platt, fit_isotonic):
-        saved = np.concatenate([after.squared_errors - _squared_errors(fit(before), after) for before, after in folds])
-        if saved.mean() > max(most, saved.std() / len(saved) ** 0.5):
-            best, most = fit, float(saved.mean())
+        gains = np.concatenate([after.squared_errors - _squared_errors(fit(before), after) for before, after in folds])
+        if gains.mean() > max(best_gain, gains.std() / len(gains) ** 0.5):
+            best, best_gain = fit, float(gains.mean())
     return best
 
 
@@ -152,5 +149,5 @@ def _squared_errors(correction: CorrectionMap, pairs: ForecastSeries) -> FloatAr
 
 
 def _log_odds(stated: FloatArray) -> FloatArray:
-    held = np.clip(stated, MIN_PROBABILITY, MAX_PROBABILITY)
-    return np.log(held / (1 - held))
+    clipped = np.clip(stated, MIN_PROBABILITY, MAX_PROBABILITY)
+    return np.log(clipped / (1 - clipped))

@@ -41,11 +41,10 @@ class CalibrationGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationReport:
-    """The calibration of a record of reviewed decisions.
+    """The calibration of reviewed decisions. `scores` and `bias` are None without reviews.
 
-    `scores` and `bias` are None without reviews. `without_partials` has the scores without partial outcomes, None if
-    there are none. A decision is in the group of each of its reason kinds.
-    """
+    `without_partials` has the scores without partial outcomes, None if there are none. A decision is in the group of
+    each of its reason kinds."""
 
     scores: CalibrationScores | None
     without_partials: CalibrationScores | None
@@ -61,15 +60,15 @@ class CalibrationReport:
 
 def build_calibration(decisions: Iterable[ReviewedDecision]) -> CalibrationReport:
     """Compute the report. Decisions may be in any order. Raises InputError for a confidence outside [0, 1]."""
-    known = sort_by_time(decisions)
-    pairs = to_series(known)
+    ordered = sort_by_time(decisions)
+    pairs = to_series(ordered)
     whole = np.flatnonzero(pairs.outcome != 0.5)
     return CalibrationReport(
         scores=compute_scores(pairs),
         without_partials=compute_scores(pairs.select(whole)) if len(whole) < len(pairs) else None,
         bias=compute_bias(pairs),
-        trend=compute_trend(known, pairs),
-        groups={dimension: _build_groups(known, pairs, names) for dimension, names in _NAMES.items()},
+        trend=compute_trend(ordered, pairs),
+        groups={dimension: _build_groups(ordered, pairs, names) for dimension, names in _NAMES.items()},
         recalibration=recalibrate(pairs),
     )
 
@@ -82,49 +81,38 @@ def write_note(
     own = compute_bias(pairs)
     if own is None or len(pairs) < MIN_REVIEWS_FOR_BIAS:
         return None
-    said = ""
-    for part in _sentences(pairs, own):
-        longer = f"{said} {part}".strip()
+    note = ""
+    for sentence in _sentences(pairs, own):
+        longer = f"{note} {sentence}".strip()
         if count(longer) > max_tokens:
             break
-        said = longer
-    return said or None
+        note = longer
+    return note or None
 
 
 def _sentences(pairs: ForecastSeries, own: ConfidenceBias) -> Sequence[str]:
-    figures = [
-        f"Recent accuracy {_format_percent(own.mean_outcome)}.",
-        f"Brier {float(pairs.squared_errors.mean()):.3f}.",
-    ]
+    stated, accuracy = f"{100 * own.mean_stated:.0f} %", f"{100 * own.mean_outcome:.0f} %"
+    scores = [f"Recent accuracy {accuracy}.", f"Brier {float(pairs.squared_errors.mean()):.3f}."]
     if own.verdict == "no sign of either":
-        return [*figures, "No sign of over- or underconfidence."]
+        return [*scores, "No sign of over- or underconfidence."]
+    degree = "Slightly" if abs(own.size) < 0.1 else "Clearly" if abs(own.size) < 0.2 else "Strongly"
     advice = "state less" if own.verdict == "overconfident" else "trust your analysis more"
-    promise = f"stated {_format_percent(own.mean_stated)} on average, {_format_percent(own.mean_outcome)} came true"
-    return [*figures, f"{_describe_degree(own)} {own.verdict}: {promise}; {advice}."]
-
-
-def _describe_degree(own: ConfidenceBias) -> str:
-    return "Slightly" if abs(own.size) < 0.1 else "Clearly" if abs(own.size) < 0.2 else "Strongly"
-
-
-def _format_percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return [*scores, f"{degree} {own.verdict}: stated {stated} on average, {accuracy} came true; {advice}."]
 
 
 def _build_groups(
     decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, names: Callable[[ReviewedDecision], Iterable[str]]
 ) -> tuple[CalibrationGroup, ...]:
-    places: dict[str, list[int]] = {}
-    for place, one in enumerate(decisions):
-        for name in names(one):
-            places.setdefault(name, []).append(place)
-    made = [_build_group(name, pairs.select(np.array(own, dtype=np.intp))) for name, own in places.items()]
-    return tuple(sorted(made, key=lambda group: (-group.n, group.name)))
+    members: dict[str, list[int]] = {}
+    for index, decision in enumerate(decisions):
+        for name in names(decision):
+            members.setdefault(name, []).append(index)
+    groups = [_build_group(name, pairs.select(np.array(own, dtype=np.intp))) for name, own in members.items()]
+    return tuple(sorted(groups, key=lambda group: (-group.n, group.name)))
 
 
 def _build_group(name: str, pairs: ForecastSeries) -> CalibrationGroup:
     own = compute_bias(pairs)
     assert own is not None  # every group has a decision
-    return CalibrationGroup(
-        name=name, n=len(pairs), base_rate=own.mean_outcome, brier=float(pairs.squared_errors.mean()), bias=own
-    )
+    brier = float(pairs.squared_errors.mean())
+    return CalibrationGroup(name=name, n=len(pairs), base_rate=own.mean_outcome, brier=brier, bias=own)

@@ -17,9 +17,7 @@ Z95 = 1.96
 class CalibrationBin:
     """The decisions with a confidence in [low, high); the last bin includes `high`.
 
-    `wilson95` is the Wilson interval of the success rate. It is slightly too wide with partial outcomes, because a half
-    is nearer to the mean.
-    """
+    `wilson95` is the Wilson interval of the success rate, which is slightly too wide with partial outcomes."""
 
     low: float
     high: float
@@ -39,8 +37,7 @@ class CalibrationScores:
 
     `brier_skill_vs_base` is None when all outcomes are equal, because the base rate then has no error to improve on.
     `uncertainty` is the variance of the outcomes: base rate x (1 - base rate) without partial ones. Empty bins are
-    omitted.
-    """
+    omitted."""
 
     n: int
     partials: int
@@ -94,14 +91,16 @@ def wilson_interval(share: float, n: int, *, z: float = Z95) -> tuple[float, flo
     [0.0, 0.7935]
     """
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return max(0.0, middle - reach), min(1.0, middle + reach)
+    margin = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, middle - margin), min(1.0, middle + margin)
 
 
 def _bins(pairs: ForecastSeries) -> tuple[CalibrationBin, ...]:
     edges = np.arange(1, BIN_COUNT) / BIN_COUNT
-    place = np.searchsorted(edges, pairs.stated, side="right")
-    return tuple(_bin(number, pairs.select(np.flatnonzero(place == number))) for number in np.unique(place).tolist())
+    numbers = np.searchsorted(edges, pairs.stated, side="right")
+    return tuple(
+        _bin(number, pairs.select(np.flatnonzero(numbers == number))) for number in np.unique(numbers).tolist()
+    )
 
 
 def _bin(number: int, pairs: ForecastSeries) -> CalibrationBin:
@@ -124,9 +123,7 @@ def _log_loss(pairs: ForecastSeries) -> float:
 def _equal_mass_error(pairs: ForecastSeries) -> float:
     """Compute the calibration error over ten groups of nearly equal size, in order of confidence.
 
-    A group boundary may separate decisions of equal confidence. Each counts with their mean outcome, so that their
-    order does not change the result.
-    """
+    Decisions of equal confidence count with their mean outcome, so that their order does not change the result."""
     order = np.argsort(pairs.stated, kind="stable")
     stated, outcome = pairs.stated[order], _group_means(pairs)[order]
     groups: list[IndexArray] = np.array_split(np.arange(len(pairs)), min(BIN_COUNT, len(pairs)))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +39,8 @@ class ForecastSeries:
 
 
 def sort_by_time(decisions: Iterable[ReviewedDecision]) -> tuple[ReviewedDecision, ...]:
-    """Sort by decision time, independent of review time."""
-    return tuple(sorted(decisions, key=_sort_key))
+    """Sort by decision time, then by review time and id."""
+    return tuple(sorted(decisions, key=lambda one: (one.decided_at, one.reviewed_at, one.decision_id.int)))
 
 
 def to_series(decisions: Sequence[ReviewedDecision]) -> ForecastSeries:
@@ -50,7 +49,3 @@ def to_series(decisions: Sequence[ReviewedDecision]) -> ForecastSeries:
     if not np.all((stated >= 0) & (stated <= 1)):
         raise InputError("A confidence is outside 0 to 1.", hint="Give a number from 0 to 1, such as 0.8.")
     return ForecastSeries(stated, np.array([OUTCOME_SCORES[one.outcome] for one in decisions], dtype=np.float64))
-
-
-def _sort_key(decision: ReviewedDecision) -> tuple[datetime, datetime, int]:
-    return decision.decided_at, decision.reviewed_at, decision.decision_id.int

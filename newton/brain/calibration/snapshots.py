@@ -1,4 +1,4 @@
-"""Snapshots of calibration, computed after a review so that contexts only read them."""
+"""Store snapshots of the calibration after reviews, so that contexts need not compute it."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -26,22 +26,22 @@ async def take_snapshot(tx: Tx, *, agent_id: UUID, now: datetime, count_tokens: 
     """Compute and store a snapshot. Does nothing without reviews."""
     # read the ledger head first, so that later reviews trigger another snapshot
     head = await ledger.get_head(tx, agent_id=agent_id)
-    judged = await queries.list_reviewed_decisions(tx, agent_id=agent_id)
-    pairs = to_series(judged)
+    reviewed = await queries.list_reviewed_decisions(tx, agent_id=agent_id)
+    pairs = to_series(reviewed)
     own = compute_bias(pairs)
     if own is None:
         return
-    said = write_note(judged, count=count_tokens)
+    note = write_note(reviewed, count=count_tokens)
     await SQL["insert_snapshot"].execute(
         tx,
         agent_id=agent_id,
         seq=head.seq,
         created_at=now,
-        reviewed_count=len(judged),
+        reviewed_count=len(reviewed),
         brier=float(pairs.squared_errors.mean()),
         bias=own.size,
-        note=said,
-        note_tokens=said and count_tokens(f"{said}\n"),
+        note=note,
+        note_tokens=note and count_tokens(f"{note}\n"),
     )
 
 
@@ -52,6 +52,6 @@ async def get_last_review_count(tx: Tx, *, agent_id: UUID) -> int:
 
 
 async def read_note(tx: Tx, *, agent_id: UUID, moment: datetime | None = None) -> CalibrationNote | None:
-    """Return the note of the latest snapshot, or of the latest at `moment`; None without advice."""
+    """Return the note of the latest snapshot, or as of `moment`; None if there is none."""
     row = await SQL["get_latest_note"].fetch_one(tx, agent_id=agent_id, moment=moment)
     return CalibrationNote(row["note"], row["note_tokens"]) if row and row["note"] else None

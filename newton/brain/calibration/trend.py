@@ -90,10 +90,10 @@ def fit_slope(values: FloatArray) -> TrendSlope:
     time = np.arange(len(values)) / 100
     time -= time.mean()
     spread = float(time @ time)
-    steep = float(time @ values) / spread
-    left = values - values.mean() - steep * time
-    reach = Z95 * sqrt(float(time**2 @ left**2)) / spread
-    return TrendSlope(per_100=steep, interval=(steep - reach, steep + reach))
+    slope = float(time @ values) / spread
+    residuals = values - values.mean() - slope * time
+    margin = Z95 * sqrt(float(time**2 @ residuals**2)) / spread
+    return TrendSlope(per_100=slope, interval=(slope - margin, slope + margin))
 
 
 def _window(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, part: IndexArray) -> TrendWindow:
@@ -111,7 +111,7 @@ def _window(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, part: 
 def _drift(pairs: ForecastSeries) -> CalibrationDrift | None:
     if len(pairs) < 2 * RECENT_COUNT:
         return None
-    recent, before = pairs.select(slice(-RECENT_COUNT, None)), pairs.select(slice(None, -RECENT_COUNT))
+    recent, before = pairs.select(slice(-RECENT_COUNT, None)), pairs.select(slice(-RECENT_COUNT))
     reasons: list[str] = []
     if _rises_beyond(recent.squared_errors, before.squared_errors, min_rise=MIN_BRIER_RISE):
         reasons.append("Brier score rises")

@@ -1,7 +1,8 @@
 """Compaction entries in the database: saved atomically, and dropped when a person restores the messages."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -85,9 +86,8 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     entries = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in entries}:
-        raise NotFoundError(
-            f"The session has no entry {entry_id}.", hint="`newton sessions compactions SESSION` lists them."
-        )
+        hint = "`newton sessions compactions SESSION` lists them."
+        raise NotFoundError(f"The session has no entry {entry_id}.", hint=hint)
     rows = await SQL["restore_entry"].fetch_all(
         tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin
     )
@@ -95,40 +95,16 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext
 
 
 async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: UUID) -> None:
-    """Record a run."""
-    await SQL["record_run"].execute(
-        tx,
-        agent_id=agent_id,
-        session_id=session_id,
-        run_id=new_id(),
-        strategy=run.strategy,
-        started_at=run.at,
-        duration_ms=run.duration_ms,
-        tokens_before=run.tokens_before,
-        tokens_after=run.tokens_after,
-        error=run.error,
-    )
+    """Store a run of a strategy."""
+    key = {"agent_id": agent_id, "session_id": session_id, "run_id": new_id()}
+    await SQL["record_run"].execute(tx, **key, **run._asdict())
 
 
 async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
     """Return statistics by strategy, of one session or all."""
-    return [
-        CompactionStats(*row)
-        for row in await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    ]
+    rows = await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [CompactionStats(*row) for row in rows]
 
 
-def _to_row(entry: CompactionEntry) -> dict[str, object]:
-    return {
-        "entry_id": str(entry.entry_id),
-        "kind": entry.kind,
-        "first_position": entry.first,
-        "last_position": entry.last,
-        "text": entry.text,
-        "tokens": entry.tokens,
-        "before": entry.before,
-        "strategy": entry.strategy,
-        "prompt": entry.prompt,
-        "model": entry.model,
-        "made_at": entry.made_at.isoformat(),
-    }
+def _to_row(entry: CompactionEntry) -> Mapping[str, object]:
+    return asdict(entry) | {"entry_id": str(entry.entry_id), "made_at": entry.made_at.isoformat()}

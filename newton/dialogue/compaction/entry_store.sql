@@ -1,22 +1,20 @@
 -- name: insert_entries(agent_id, session_id, entries)
 insert into dialogue.compaction_entries (
     agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt,
-    model,
-    created_at
+    model, created_at
 )
 select
-    $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.before, e.strategy, e.prompt,
+    $1, $2, e.entry_id, e.kind, e.first, e.last, e.text, e.tokens, e.before, e.strategy, e.prompt,
     e.model, e.made_at
 from jsonb_to_recordset($3::jsonb) as e (
-    entry_id uuid, kind text, first_position integer, last_position integer, text text, tokens integer, before integer,
+    entry_id uuid, kind text, first integer, last integer, text text, tokens integer, before integer,
     strategy text, prompt text, model text, made_at timestamptz
 );
 
 -- name: list_entries(agent_id, session_id)
 select
-    e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.tokens_before as before, e.strategy,
-    e.prompt, e.model,
-    e.created_at as made_at, r.restored_at as restored_at
+    e.entry_id, e.kind, e.first_position as first, e.last_position as last, e.text, e.tokens,
+    e.tokens_before as before, e.strategy, e.prompt, e.model, e.created_at as made_at, r.restored_at as restored_at
 from dialogue.compaction_entries as e
 left join dialogue.entry_restorations as r on r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
 where e.agent_id = $1 and e.session_id = $2
@@ -37,7 +35,7 @@ where e.agent_id = $1 and e.session_id = $2 and e.entry_id = $3
 on conflict do nothing
 returning entry_id;
 
--- name: record_run(agent_id, session_id, run_id, strategy, started_at, duration_ms, tokens_before, tokens_after, error)
+-- name: record_run(agent_id, session_id, run_id, strategy, at, duration_ms, tokens_before, tokens_after, error)
 insert into dialogue.compaction_runs (
     agent_id, session_id, run_id, strategy, started_at, duration_ms, tokens_before, tokens_after, error
 )

@@ -4,16 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from newton.dialogue import sentence_cues
 from newton.dialogue.compaction.summary_sections import HEADINGS, ITEMS_PER_ROUND, SECTIONS, SummaryPart
-from newton.dialogue.sentence_cues import (
-    ERROR_PATTERN,
-    MAX_NAME_CHARS,
-    MAX_SENTENCE_CHARS,
-    CueKind,
-    classify_sentence,
-    find_names,
-    is_request,
-)
+from newton.dialogue.sentence_cues import ERROR_PATTERN, MAX_NAME_CHARS, MAX_SENTENCE_CHARS, CueKind
 from newton.dialogue.view import EntryKind, ViewMessage
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
@@ -93,13 +86,8 @@ def render_summary(
         summary.parts["state"] = {_tool_status(items): None}
     sections = SECTIONS["goals" if kind == "merged" else kind]
     head = HEADINGS[kind]
-    kept = _select_items(
-        summary,
-        sections,
-        max_tokens=max_tokens - count_tokens(head + "\n"),
-        count_tokens=count_tokens,
-        latest=kind == "merged",
-    )
+    left = max_tokens - count_tokens(head + "\n")
+    kept = _select_items(summary, sections, max_tokens=left, count_tokens=count_tokens, latest=kind == "merged")
     lines = [head]
     for part, name in sections.items():
         if kept.get(part):
@@ -120,9 +108,8 @@ def mask_output(item: ViewMessage, *, max_tokens: int, count_tokens: TokenCounte
     head = f"[output left out: {item.tokens:,} tokens in {len(output):,} lines]\n"
     left = max_tokens - count_tokens(head)
     kept: list[str] = []
-    for line in dict.fromkeys(
-        (*lines[:1], *map(shorten_item, _find_error_lines(_sample_text(item.text), limit=6)), *lines[-1:])
-    ):
+    errors = map(shorten_item, _find_error_lines(_sample_text(item.text), limit=6))
+    for line in dict.fromkeys((*lines[:1], *errors, *lines[-1:])):
         left -= count_tokens(line + "\n")
         if left < 0:
             break
@@ -144,11 +131,9 @@ def truncate_middle(text: str, *, max_tokens: int, count_tokens: TokenCounter, m
     begin = truncate(head, max_tokens=room, count_tokens=count_tokens)
     rest = truncate(tail[::-1], max_tokens=max(room - 4, 1), count_tokens=lambda s: count_tokens(s[::-1]))[::-1]
     joined = begin + note + rest
-    return (
-        joined
-        if count_tokens(joined) <= max_tokens
-        else truncate(text, max_tokens=max_tokens, count_tokens=count_tokens)
-    )
+    if count_tokens(joined) <= max_tokens:
+        return joined
+    return truncate(text, max_tokens=max_tokens, count_tokens=count_tokens)
 
 
 def truncate(text: str, *, max_tokens: int, count_tokens: TokenCounter) -> str:
@@ -173,7 +158,7 @@ def shorten_item(text: str) -> str:
         return text
     end = min(MAX_ITEM_CHARS, error.start() if error else MAX_ITEM_CHARS)
     head, space, _ = text[:end].rpartition(" ")
-    if not space and not (text[:end].isascii() or find_names(text[:MAX_SENTENCE_CHARS])):
+    if not space and not (text[:end].isascii() or sentence_cues.find_names(text[:MAX_SENTENCE_CHARS])):
         head = text[:end]  # some scripts have no spaces
     return f"{head} …" if head else ""
 
@@ -186,7 +171,7 @@ def find_paths(texts: Iterable[str]) -> list[str]:
     """
     seen: dict[str, None] = {}
     for text in texts:
-        seen |= dict.fromkeys(find_names(text))
+        seen |= dict.fromkeys(sentence_cues.find_names(text))
     return sorted(seen, key=_path_depth, reverse=True)
 
 
@@ -233,7 +218,7 @@ def _add_dialogue(summary: BlockSummary, item: ViewMessage) -> None:
         summary.add("asked", sentences[0])
     for sentence in sentences:
         part = _classify(sentence)
-        if is_user and is_request(sentence) and part not in ("decided", "rule", "open"):
+        if is_user and sentence_cues.is_request(sentence) and part not in ("decided", "rule", "open"):
             part = "asked"
         elif sentence.endswith("?"):
             part = "asked" if is_user else None
@@ -282,7 +267,7 @@ def _shorten_error_line(line: str, *, matched: str) -> str:
 
 def _classify(sentence: str) -> SummaryPart | None:
     sentence = sentence[:MAX_SENTENCE_CHARS]
-    if part := _PART_BY_CUE.get(classify_sentence(sentence) or "path"):
+    if part := _PART_BY_CUE.get(sentence_cues.classify_sentence(sentence) or "path"):
         return part
     return next((part for part, cue in _CUES if cue.search(sentence)), None)
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from newton.dialogue.compaction.extractive_summary import render_message, truncate_middle
 from newton.dialogue.compaction.summary_sections import SECTIONS, SummaryPart
+from newton.dialogue.compaction.view_budget import equal_share
 from newton.dialogue.view import EntryKind, ViewMessage
 from newton.memory.memory import TokenCounter
 
@@ -51,9 +52,8 @@ def build_prompt(
     sections = SECTIONS["goals" if kind == "merged" else kind]
     named = "\n".join(f"- {part}: {name}" for part, name in sections.items())
     bare = PROMPT.format(sections=named, fence=fence, transcript="")
-    messages = _fit_messages(
-        [render_message(item) for item in items], max_tokens=max_tokens - count_tokens(bare), count_tokens=count_tokens
-    )
+    texts, left = [render_message(item) for item in items], max_tokens - count_tokens(bare)
+    messages = _fit_messages(texts, max_tokens=left, count_tokens=count_tokens)
     return PROMPT.format(sections=named, fence=fence, transcript="\n".join(messages).replace(fence, ""))
 
 
@@ -68,21 +68,10 @@ def _fit_messages(texts: Sequence[str], *, max_tokens: int, count_tokens: TokenC
     costs = [count_tokens(text) + 1 for text in texts]  # 1 for the line break
     if sum(costs) <= max_tokens:
         return list(texts)
-    share = _equal_share(costs, max_tokens)
+    share = equal_share(costs, max_tokens)
     return [
         text
         if cost <= share
         else truncate_middle(text, max_tokens=max(share - 1, 1), count_tokens=count_tokens, max_lines=MAX_LINES)
         for text, cost in zip(texts, costs, strict=True)
     ]
-
-
-def _equal_share(costs: Sequence[int], max_tokens: int) -> int:
-    """Return the maximum tokens of each message so that all fit; short ones leave their rest to the others."""
-    left = max_tokens
-    for place, cost in enumerate(sorted(costs)):
-        share = left // (len(costs) - place)
-        if cost > share:
-            return share
-        left -= cost
-    return max(costs)

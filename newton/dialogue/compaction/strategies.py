@@ -9,7 +9,17 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from newton.dialogue.view import DialogueTurn, EntryKind, ViewMessage, count_view_tokens, iter_tool_groups, split_turns
+from newton.dialogue.view import (
+    BATCH_KINDS,
+    WHOLE_TURN_KINDS,
+    DialogueTurn,
+    EntryKind,
+    ViewKind,
+    ViewMessage,
+    count_view_tokens,
+    iter_tool_groups,
+    split_turns,
+)
 from newton.errors import InputError
 
 MIN_GAIN_TOKENS = 80  # that a block must save
@@ -45,7 +55,7 @@ class CompactionBlock(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        return sum(item.tokens for item in self.items)
+        return count_view_tokens(self.items)
 
     @property
     def is_worthwhile(self) -> bool:
@@ -116,7 +126,7 @@ class SummarizeToolCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeOldest:
-    """Summarizes the oldest turns of a nearly full view until it is about half full."""
+    """Summarize the oldest turns of a nearly full view until it is about half full."""
 
     name: str = "threshold"
     share: float = 0.8
@@ -133,14 +143,11 @@ class SummarizeOldest:
             if left <= self.target * state.max_tokens:
                 break
             block = CompactionBlock("turn", turn.items, max_tokens=_target_tokens(turn.items, 5, self.most))
-            if _has_detail(turn) and block.is_worthwhile and _is_unpinned(turn.items, state):
+            if _is_free_of(turn, WHOLE_TURN_KINDS) and block.is_worthwhile and _is_unpinned(turn.items, state):
                 blocks.append(block)
                 left -= block.tokens - block.max_tokens
-        return (
-            blocks
-            if left < self.share * state.max_tokens or _token_gain(blocks) >= MIN_GAIN_SHARE * state.max_tokens
-            else ()
-        )
+        is_enough = left < self.share * state.max_tokens or _token_gain(blocks) >= MIN_GAIN_SHARE * state.max_tokens
+        return blocks if is_enough else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,14 +165,15 @@ class BatchTurns:
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
         old = state.view[: max(len(state.view) - self.back, 0)]
         end = old[-1].last if old else -1
-        runs = _consecutive_runs(
-            _older_turns(split_turns(state.view), 1), lambda turn: turn.last <= end and _is_batchable(turn), state
-        )
+        turns = _older_turns(split_turns(state.view), 1)
+        runs = _consecutive_runs(turns, lambda turn: turn.last <= end and _is_free_of(turn, BATCH_KINDS), state)
+        size = max(self.most_turns, 1)
         return [
             block
             for run in runs
-            for part in _split_run(run, max(self.most_turns, 1))
-            if sum(_is_summarized(turn) for turn in part) >= self.fewest
+            for start in range(0, len(run), size)
+            for part in [run[start : start + size]]
+            if sum(any(item.kind in ("tools", "turn") for item in turn.items) for turn in part) >= self.fewest
             for items in [tuple(item for turn in part for item in turn.items)]
             if (block := CompactionBlock("goals", items, max_tokens=_target_tokens(items, 2, self.most))).is_worthwhile
         ]
@@ -181,21 +189,17 @@ class MergeSummaries:
     share: float = 0.1
 
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
-        runs = _consecutive_runs(
-            split_turns(state.view), lambda turn: turn.items[0].kind in ("goals", "merged", "task"), state
-        )
+        runs = _consecutive_runs(split_turns(state.view), lambda turn: turn.items[0].kind in BATCH_KINDS, state)
         run = next((run for run in runs if len(run) >= max(self.held, self.keep + 2)), None)
         if run is None:
             return ()
         items = tuple(item for turn in run[: len(run) - self.keep] for item in turn.items)
-        tokens = sum(item.tokens for item in items)
-        block = CompactionBlock(
-            "merged", items, max_tokens=max(40, min(int(self.share * state.max_tokens), tokens * 9 // 10))
-        )
+        target = max(40, min(int(self.share * state.max_tokens), count_view_tokens(items) * 9 // 10))
+        block = CompactionBlock("merged", items, max_tokens=target)
         return [block] if block.is_worthwhile else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CompactionPreset:
     """Strategies in order, and the token limit of the conversation."""
 
@@ -206,31 +210,16 @@ class CompactionPreset:
 # Specific strategies come first, broad ones last.
 PRESETS: Mapping[str, CompactionPreset] = {
     "default": CompactionPreset(
-        strategies=(MaskOutputs(), SummarizeToolCalls(), SummarizeOldest(), BatchTurns(), MergeSummaries())
+        (MaskOutputs(), SummarizeToolCalls(), SummarizeOldest(), BatchTurns(), MergeSummaries())
     ),
     "long": CompactionPreset(
-        strategies=(
-            MaskOutputs(),
-            SummarizeToolCalls(age=5),
-            SummarizeOldest(share=0.75),
-            BatchTurns(),
-            MergeSummaries(),
-        ),
-        max_tokens=150_000,
+        (MaskOutputs(), SummarizeToolCalls(age=5), SummarizeOldest(share=0.75), BatchTurns(), MergeSummaries()), 150_000
     ),
     "conservative": CompactionPreset(
-        strategies=(
-            MaskOutputs(share=0.8),
-            SummarizeToolCalls(age=20),
-            SummarizeOldest(share=0.9),
-            BatchTurns(),
-            MergeSummaries(),
-        )
+        (MaskOutputs(share=0.8), SummarizeToolCalls(age=20), SummarizeOldest(share=0.9), BatchTurns(), MergeSummaries())
     ),
-    "none": CompactionPreset(strategies=()),
+    "none": CompactionPreset(()),
 }
-
-
 STRATEGIES: Mapping[str, type[MaskOutputs | SummarizeToolCalls | SummarizeOldest | BatchTurns | MergeSummaries]] = {
     "mask_outputs": MaskOutputs,
     "tool_calls": SummarizeToolCalls,
@@ -292,11 +281,8 @@ def refusal_reason(block: CompactionBlock, state: ViewState) -> str | None:
     if not _is_unpinned(block.items, state):
         return "part of it was restored by a person"
     if block.kind == "mask":
-        is_output = [item.role for item in block.items] == ["tool"]
-        return None if is_output else "it masks more than one tool output"
-    if not _is_whole(block, turns):
-        return "it splits a turn, or a call from its result"
-    return None
+        return None if [item.role for item in block.items] == ["tool"] else "it masks more than one tool output"
+    return None if _is_whole(block, turns) else "it splits a turn, or a call from its result"
 
 
 def _is_whole(block: CompactionBlock, candidates: Sequence[DialogueTurn]) -> bool:
@@ -312,18 +298,9 @@ def _older_turns(candidates: Sequence[DialogueTurn], age: int) -> Sequence[Dialo
     return candidates[: max(len(candidates) - max(age, 1), 0)]
 
 
-def _has_detail(turn: DialogueTurn) -> bool:
-    """Return whether the turn is complete and not summarized as a whole already."""
-    return turn.is_complete and not any(item.kind in ("turn", "goals", "merged", "task") for item in turn.items)
-
-
-def _is_batchable(turn: DialogueTurn) -> bool:
-    """Return whether the turn is complete and not part of a batch already."""
-    return turn.is_complete and not any(item.kind in ("goals", "merged", "task") for item in turn.items)
-
-
-def _is_summarized(turn: DialogueTurn) -> bool:
-    return any(item.kind in ("tools", "turn") for item in turn.items)
+def _is_free_of(turn: DialogueTurn, kinds: Set[ViewKind]) -> bool:
+    """Return whether the turn is complete and has no message of these kinds."""
+    return turn.is_complete and not any(item.kind in kinds for item in turn.items)
 
 
 def _is_unpinned(items: Iterable[ViewMessage], state: ViewState) -> bool:
@@ -335,7 +312,7 @@ def _token_gain(blocks: Sequence[CompactionBlock]) -> int:
 
 
 def _target_tokens(items: Sequence[ViewMessage], divisor: int, max_tokens: int) -> int:
-    return max(40, min(max_tokens, sum(item.tokens for item in items) // divisor))
+    return max(40, min(max_tokens, count_view_tokens(items) // divisor))
 
 
 def _consecutive_runs(
@@ -351,7 +328,3 @@ def _consecutive_runs(
         else:
             runs[-1].append(turn)
     return [run for run in runs if run]
-
-
-def _split_run(run: Sequence[DialogueTurn], size: int) -> list[Sequence[DialogueTurn]]:
-    return [run[start : start + size] for start in range(0, len(run), size)]

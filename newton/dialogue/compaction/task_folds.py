@@ -31,10 +31,8 @@ def fold_tasks(
         if not run:
             continue
         items = tuple(item for turn in run for item in turn.items)
-        block, text = (
-            CompactionBlock("task", items, max_tokens=MAX_TOKENS),
-            fold_line(task, tree, count_tokens=count_tokens),
-        )
+        block = CompactionBlock("task", items, max_tokens=MAX_TOKENS)
+        text = fold_line(task, tree, count_tokens=count_tokens)
         if not (len(items) == 1 and items[0].text == text) and refusal_reason(block, state) is None:
             yield block, text
 
@@ -47,13 +45,10 @@ def outermost_ended(tree: TaskTree) -> list[Task]:
 
 def fold_line(task: Task, tree: TaskTree, *, count_tokens: TokenCounter) -> str:
     """Return the text that replaces a trace: goal, result and dead ends."""
-    failed = "failed: " if task.status == "failed" else ""
-    dead_ends = "; ".join(
-        f"{one.goal} ({one.words})" for one in tree.descendants(task.task_id) if one.status == "failed"
-    )
-    return _fit_line(
-        f"Task: {task.goal}", f" -> {failed}{task.words}", f" Dead ends: {dead_ends}" if dead_ends else "", count_tokens
-    )
+    failed = [f"{one.goal} ({one.words})" for one in tree.descendants(task.task_id) if one.status == "failed"]
+    dead_ends = f" Dead ends: {'; '.join(failed)}" if failed else ""
+    result = f" -> {'failed: ' if task.status == 'failed' else ''}{task.words}"
+    return _fit_line(f"Task: {task.goal}", result, dead_ends, count_tokens)
 
 
 @functools.lru_cache(maxsize=1_024)

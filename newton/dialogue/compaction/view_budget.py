@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from newton.dialogue.compaction.extractive_summary import mask_output, truncate_middle
 from newton.dialogue.messages import dump_calls, shorten_arguments
-from newton.dialogue.view import MESSAGE_TOKENS, DialogueTurn, ViewMessage, count_view_tokens, split_turns
+from newton.dialogue.view import BATCH_KINDS, MESSAGE_TOKENS, DialogueTurn, ViewMessage, count_view_tokens, split_turns
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ToolCall
 
@@ -39,9 +39,7 @@ def fit_to_budget(
     MIN_INPUT_TOKENS. A call and its results go together."""
     if count_view_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
         return list(view)
-    fitter = _BudgetFitter(
-        max_tokens=max_tokens, count_tokens=count_tokens, overhead=overhead, call_groups=_group_calls(view)
-    )
+    fitter = _BudgetFitter(max_tokens, count_tokens, overhead, call_groups=_group_calls(view))
     kept = fitter.fit(_add_tokens(view, overhead - MESSAGE_TOKENS), protected_turns)
     return _add_tokens(kept, MESSAGE_TOKENS - overhead)
 
@@ -64,7 +62,7 @@ class _OmittedTurns(NamedTuple):
         return f"[{number} earlier {'turn is' if self.turns == 1 else 'turns are'} not shown here]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _BudgetFitter:
     """The token budget and the matching calls of a view."""
 
@@ -108,10 +106,10 @@ class _BudgetFitter:
         if item.tokens <= 2 * MASK_TOKENS:
             return item
         if item.kind == "mask":  # it contains the size already
-            return self._with_content(
-                item, truncate_middle(item.text, max_tokens=MASK_TOKENS, count_tokens=self.count_tokens), ()
-            )
-        return self._with_content(item, mask_output(item, max_tokens=MASK_TOKENS, count_tokens=self.count_tokens), ())
+            text = truncate_middle(item.text, max_tokens=MASK_TOKENS, count_tokens=self.count_tokens)
+        else:
+            text = mask_output(item, max_tokens=MASK_TOKENS, count_tokens=self.count_tokens)
+        return self._with_content(item, text, ())
 
     def _oldest_turns(self, view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
         """Return the oldest turns that must be removed."""
@@ -135,15 +133,13 @@ class _BudgetFitter:
             last_input = _last_input(view, protected_turns)
             others = [item for item in view if item is not last_input]
             reserved = min(last_input.tokens, self.max_tokens // INPUT_DIVISOR) if last_input else 0
-            level = _equal_share([item.tokens for item in others], self.max_tokens - reserved)
+            level = equal_share([item.tokens for item in others], self.max_tokens - reserved)
             if others and level < MIN_CUT_TOKENS + self.overhead:
                 view = self._remove(view, [next((item for item in others if item.role != "system"), others[0])])
                 continue
             short = [item if item is last_input else self._cut(item, level) for item in view]
-            stuck = [
-                item for item, cut in zip(view, short, strict=True) if cut.tokens > level and item is not last_input
-            ]
-            if stuck:
+            cuts = zip(view, short, strict=True)
+            if stuck := [item for item, cut in cuts if cut.tokens > level and item is not last_input]:
                 view = self._remove(view, stuck)
                 continue
             left = self.max_tokens - count_view_tokens([item for item in short if item is not last_input])
@@ -158,11 +154,8 @@ class _BudgetFitter:
         if calls:
             calls = _shorten_calls(calls, room - min(self._cost(item.text), room // 2), self.count_tokens)
             room -= self._cost(dump_calls(calls) or "")
-        text = (
-            truncate_middle(item.text, max_tokens=room, count_tokens=self.count_tokens, max_lines=MAX_LINES)
-            if item.text and room > 0
-            else ""
-        )
+        limits = {"max_tokens": room, "max_lines": MAX_LINES}
+        text = truncate_middle(item.text, count_tokens=self.count_tokens, **limits) if item.text and room > 0 else ""
         return self._with_content(item, text, calls)
 
     def _with_content(self, item: ViewMessage, text: str, calls: tuple[ToolCall, ...]) -> ViewMessage:
@@ -178,11 +171,10 @@ class _BudgetFitter:
             return view
         at_least, last = any(part.at_least for part in omitted), max(part.last for part in omitted)
         total = _OmittedTurns(number, at_least, min(part.first for part in omitted), last)
-        item = ViewMessage(
-            "user", total.text, self.count_tokens(total.text) + self.overhead, total.first, total.last, kind="left_out"
-        )
-        place = next((n for n, item in enumerate(view) if item.role != "system"), len(view))
-        return [*view[:place], item, *view[place:]]
+        tokens = self.count_tokens(total.text) + self.overhead
+        note = ViewMessage("user", total.text, tokens, total.first, total.last, kind="left_out")
+        index = next((n for n, item in enumerate(view) if item.role != "system"), len(view))
+        return [*view[:index], note, *view[index:]]
 
 
 def _group_calls(view: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
@@ -225,13 +217,13 @@ def _last_input(view: Sequence[ViewMessage], protected_turns: int) -> ViewMessag
     return next((item for item in reversed(view) if item.is_input), None) if protected_turns else None
 
 
-def _equal_share(tokens: Sequence[int], max_tokens: int) -> int:
-    """Return the maximum tokens of each message so that all fit."""
+def equal_share(tokens: Sequence[int], max_tokens: int) -> int:
+    """Return the maximum tokens of each message so that all fit; short ones leave their rest to the others."""
     left = max_tokens
-    for place, each in enumerate(sorted(tokens)):
-        if each > (share := left // (len(tokens) - place)):
+    for index, cost in enumerate(sorted(tokens)):
+        if cost > (share := left // (len(tokens) - index)):
             return share
-        left -= each
+        left -= cost
     return max(max_tokens, 0)
 
 
@@ -253,5 +245,5 @@ def _parse_note(note: ViewMessage) -> _OmittedTurns:
 
 def _count_omitted(removed: Sequence[DialogueTurn]) -> _OmittedTurns:
     """Count removed turns: a partial turn without its input is none, a summary of several is at least one."""
-    at_least = any(turn.items[0].kind in ("goals", "merged", "task") for turn in removed)
+    at_least = any(turn.items[0].kind in BATCH_KINDS for turn in removed)
     return _OmittedTurns(sum(turn.has_input for turn in removed), at_least, removed[0].first, removed[-1].last)
