@@ -42,8 +42,8 @@ async def ask(
         Parameter(
             negative=(),
             help="Print the items of the context on standard error, as comment lines of an event stream:"
-            " passages (RAG_DEBUG), web results (SEARCH_DEBUG), other memories (MEMORY_DEBUG), each with layer, tokens, score and"
-            " first words. `newton why ID` explains an item.",
+            " passages (RAG_DEBUG), web results (SEARCH_DEBUG), other memories (MEMORY_DEBUG), each with layer, tokens,"
+            " score and first words. `newton why ID` explains an item.",
         ),
     ] = False,
     agent: AgentOption = None,
