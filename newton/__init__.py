@@ -1,4 +1,4 @@
-"""Newton gives an agent a mind it can keep: memory, context and decisions on PostgreSQL."""
+"""Newton: memory, context and decisions for AI agents, on PostgreSQL."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    # an HTTP client takes a tenth of a second to load, and most commands speak to nobody
+    # loading the HTTP client takes 0.1 s, and most commands do not need it
     if name == "Client":
         return import_module("newton.client").Client
     raise AttributeError(name)

@@ -1,4 +1,4 @@
-"""`python -m newton` is `newton`."""
+"""Run `python -m newton` as `newton`."""
 
 from newton.runtime.cli import main
 

@@ -108,16 +108,16 @@ async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys
     said = ("/frame", "/frame debug", "hello", "/frame", "/frame auto", "Should we use tabs or spaces?", "/frame")
     async with meet(None) as partner:
         await conversation(mind, partner, *said, "/quit").run()
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Frame", "The last answer"))]
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Frame", "Last answer"))]
     assert told[:4] == [
-        "Frame: chosen for each input.",
+        "Frame: selected for each input.",
         "Frame: debug.",
         "Frame: debug.",
-        "The last answer: frame debug (forced), because the caller requested it.",
+        "Last answer: frame debug (forced), because the caller requested it.",
     ]
-    assert told[4:6] == ["Frame: chosen for each input."] * 2
-    assert told[6].startswith("The last answer: frame decision (")
-    assert "because it says 'Should we'" in told[6]
+    assert told[4:6] == ["Frame: selected for each input."] * 2
+    assert told[6].startswith("Last answer: frame decision (")
+    assert "reason: it says 'Should we'" in told[6]
 
 
 async def test_every_command_does_and_says_the_same_through_either_door(
@@ -135,7 +135,7 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         assert not await partner.has_session("fourth")
     out, err = capsys.readouterr()
     for part in (
-        *("Remembered. (", "Known already; ", "From memory:\n- The ferry is called Artemis\n", "word of the user\n"),
+        *("Remembered. (", "Already stored; ", "From memory:\n- The ferry is called Artemis\n", "trust user\n"),
         *("+1.0000  similarity 1.000 × 1\n", "early: behind line 1 of s1.\nearly: behind line 1 of s1.\n"),
         *("▸ 1. Ship it  ← current\n   ‖ 2. Test it\n        no key\n", "▸ 2. Test it  ← current"),
         "▸ 1. Ship it  ← current\n   ✓ 2. Test it\n        done\n",

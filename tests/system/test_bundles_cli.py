@@ -66,21 +66,21 @@ def test_a_context_is_made_once_more_and_compared(home: Path) -> None:
     listed = agent.does("bundles", "--limit", "1")
     assert listed.startswith(small[-8:]) and listed.endswith(f"{QUESTION}\n")
     replayed = json.loads(agent.does("replay", large, "--json"))
-    assert (replayed["identical"], replayed["differences"], replayed["since"]) == (True, [], [])
+    assert (replayed["identical"], replayed["differences"], replayed["changes_since"]) == (True, [], [])
 
 
 def test_a_filter_that_left_nothing_is_said(home: Path) -> None:
     # S001-31
     agent = Agent(home, "filters")
     asked = ("context", QUESTION, "--kind", "episode")
-    assert "(Nothing was left by the filters: kinds episode)" in agent.types(*asked).stderr
+    assert "(No memory matches these filters: kinds episode)" in agent.types(*asked).stderr
     assert json.loads(agent.does(*asked, "--json"))["left_nothing"] == {"kinds": ["episode"]}
     assert agent.does("recall", QUESTION, "--kind", "episode") == "No episode in memory is like that.\n"
 
 
 def test_evidence_is_told_as_it_is_and_not_as_a_part_of_the_best(home: Path) -> None:
     agent = Agent(home, "evidence")
-    first = json.loads(agent.does("recall", QUESTION, "--json"))["found"][0]
+    first = json.loads(agent.does("recall", QUESTION, "--json"))["items"][0]
     assert first["relevance"] == 1.0 != first["evidence"]
     assert f"  {first['evidence']:.2f}  fact " in agent.does("recall", QUESTION).splitlines()[0]
     best = json.loads(agent.does("context", QUESTION, "--tokens", "300", "--json"))["items"][0]

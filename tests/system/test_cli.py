@@ -66,7 +66,7 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
         ok(typed(home, "ask", question, "--agent", "tour", NEWTON_EMBEDDING_PROVIDER="local"))
         == f"From memory:\n- {fact}\n"
     )
-    assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith("Known already; confirmed once more. (")
+    assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith("Already stored; confirmed. (")
 
 
 def test_an_answer_that_a_model_should_have_given_is_a_failure_that_is_said(home: Path) -> None:
@@ -76,7 +76,7 @@ def test_an_answer_that_a_model_should_have_given_is_a_failure_that_is_said(home
     assert "cannot be reached" in plain.stderr and "This answer only quotes memory." in plain.stderr
     answer, failure = json.loads(as_json.stdout), json.loads(as_json.stderr)
     assert (as_json.returncode, failure["status"], answer["failed"], answer["from_memory"]) == (1, 1, True, True)
-    assert failure["error"]["code"] == "provider_error" and failure["error"]["what"] == answer["degraded"]
+    assert failure["error"]["code"] == "provider_error" and failure["error"]["detail"] == answer["degraded"]
 
 
 def test_what_was_injected_is_told_with_its_first_words(home: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_context_may_be_told_what_to_hold_and_given_words(home: Path) -> None:
     # S001-4, S001-5
     typed(home, "remember", "The ferry is called Artemis", "--agent", "held")
     ask = ("context", "Which ferry?", "--json", "--agent", "held", "--kind", "fact", "--since", "2020-01-01")
-    bundle = json.loads(ok(typed(home, *ask, "--with", "It rains.")))
+    bundle = json.loads(ok(typed(home, *ask, "--additional", "It rains.")))
     assert "- The ferry is called Artemis\n" in bundle["text"]
     assert "## Additional Context\n- It rains.\n" in bundle["text"]
     assert bundle["filters"] == {"since": "2020-01-01T00:00:00+00:00", "kinds": ["fact"]}
@@ -134,7 +134,7 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
     assert "line 2: not JSON" in first.stderr
     assert "line 3: 'at': the time has no time zone" in first.stderr
     again = typed(home, "import", str(file), "--agent", "imports", "--json")
-    assert json.loads(again.stdout)["known"] == 2
+    assert json.loads(again.stdout)["unchanged"] == 2
     assert json.loads(again.stdout)["new"] == 0
 
 
@@ -300,10 +300,10 @@ def test_doctor_finds_a_healthy_newton(home: Path) -> None:
     done = typed(home, "doctor", "--json", "--agent", "patient", NEWTON_EMBEDDING_PROVIDER="local")
     findings = json.loads(done.stdout)["findings"]
     # the server of this test runs without fsync, and that is what the doctor must say
-    wrong = [f["what"] for f in findings if f["state"] == "wrong"]
+    wrong = [f["detail"] for f in findings if f["state"] == "wrong"]
     assert len(wrong) == 1 and "may lose what was written" in wrong[0]
     assert done.returncode == 1
-    assert any("row level security is forced" in f["what"] for f in findings)
+    assert any("row-level security is forced" in f["detail"] for f in findings)
 
 
 @pytest.mark.slow

@@ -19,13 +19,13 @@ DECIDE = ("decide", "Use Redis for the session cache", "--confidence", "0.85", "
 @pytest.mark.slow
 def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     # S002-20
-    more = ("--stakes", "high", "--category", "cache", "--tag", "redis", "--look-again", "2999-01-01", "--json")
+    more = ("--stakes", "high", "--category", "cache", "--tag", "redis", "--review-due", "2999-01-01", "--json")
     made = json.loads(ok(run(home, *DECIDE, *more)))
-    assert (made["new"], made["base_rate"]) == (True, {"category": "cache", "judged": 0, "success_rate": None})
+    assert (made["is_new"], made["base_rate"]) == (True, {"category": "cache", "reviewed": 0, "success_rate": None})
     assert made["quality"]["parts"]["reasoned"] == 0.2
     which = made["decision_id"][-8:]
-    assert ok(run(home, "think", which, "What if it is cold?")) == "Noted.\n"
-    assert ok(run(home, "decisions", "--due")) == "Nothing is due.\n"
+    assert ok(run(home, "think", which, "What if it is cold?")) == "Added.\n"
+    assert ok(run(home, "decisions", "--due")) == "No review is due.\n"
     assert "[pending" not in ok(run(home, "decisions"))
     assert ok(run(home, "done", which)) == "Done; its outcome is awaited.\n"
     assert ok(run(home, "review", which, "success", "--lesson", "warm it up")) == "Reviewed: success.\n"
@@ -35,7 +35,7 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     for said in ("What if it is cold?", "Lesson: warm it up", "PENDING: it was done", "Tags: redis"):
         assert said in shown
     (listed,) = json.loads(ok(run(home, "decisions", "--category", "cache", "--json")))
-    assert (listed["outcome"], listed["confidence"], listed["how"]) == ("success", 0.85, "hand")
+    assert (listed["outcome"], listed["confidence"], listed["review_method"]) == ("success", 0.85, "hand")
     assert ok(run(home, "decisions", "--categories")) == "     1 decided       1 judged  cache\n"
 
 
@@ -46,7 +46,7 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
         (("decide", "something", "--confidence", "1.01"), "A confidence of 1.01 is not possible"),
         (("decide", "something", "--confidence", "nan"), "A confidence of nan is not possible"),
         (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is no reason"),
-        (("decide", "something", "--confidence", "0.5", "--look-again", "2001-01-01"), "not after the decision"),
+        (("decide", "something", "--confidence", "0.5", "--review-due", "2001-01-01"), "not after the decision"),
         (
             ("decide", "x", "--confidence", "0.5", "--reason", "analysis:y", "--supersedes", "ffffffff"),
             "There is no decision ffffffff",

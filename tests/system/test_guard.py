@@ -29,17 +29,17 @@ def test_a_choice_is_tried_and_told_what_is_wrong_with_it(home: Path) -> None:
 def test_a_person_adds_and_retires_one(home: Path) -> None:
     mine = ("--agent", "mine")
     added = guard(home, "add", "slow-down", "category == 'money'", "--message", "Sleep on it.", *mine)
-    assert (added.returncode, added.stdout) == (0, "In force.\n"), added.stderr
+    assert (added.returncode, added.stdout) == (0, "Added.\n"), added.stderr
     spend = ("check", "Buy it", "--confidence", "0.9", "--category", "money", "--reason", "intuition:nice")
     assert "BLOCKED slow-down: Sleep on it." in guard(home, *spend, *mine).stdout
     assert guard(home, *spend, "--agent", "other").returncode == 0
-    assert guard(home, "retire", "slow-down", *mine).stdout == "Out of force.\n"
-    assert guard(home, "retire", "no-reason", *mine).stdout == "Out of force.\n"
+    assert guard(home, "retire", "slow-down", *mine).stdout == "Retired.\n"
+    assert guard(home, "retire", "no-reason", *mine).stdout == "Retired.\n"
     assert guard(home, "check", "Buy it", "--confidence", "0.9", *mine).returncode == 0
     assert "RETIRED no-reason: size(reasons) == 0" in guard(home, "list", *mine).stdout
-    assert guard(home, "restore", "no-reason", *mine).stdout == "In force.\n"
+    assert guard(home, "restore", "no-reason", *mine).stdout == "Restored.\n"
     listed = json.loads(guard(home, "list", "--json", *mine).stdout)
-    assert [(given["name"], given["in_force"]) for given in listed][2:4] == [
+    assert [(given["name"], given["is_active"]) for given in listed][2:4] == [
         ("one-kind-of-reason", True),
         ("one-kind-of-reason-when-critical", True),
     ]

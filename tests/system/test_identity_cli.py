@@ -17,8 +17,8 @@ def ids(listed: str) -> list[str]:
 
 def test_a_person_writes_it_looks_at_it_and_takes_it_back(home: Path) -> None:
     mine = ("--agent", "writer")
-    assert "Nothing holds always yet." in ok(identity(home, *mine))
-    assert ok(identity(home, "add", "preference", "Call me Max", "--reason", "it is shorter", *mine)) == "It stands.\n"
+    assert "The identity is empty." in ok(identity(home, *mine))
+    assert ok(identity(home, "add", "preference", "Call me Max", "--reason", "it is shorter", *mine)) == "Added.\n"
     ok(identity(home, "add", "boundary", "Never give legal advice", *mine))
     assert "already" in ok(identity(home, "add", "boundary", "never give legal advice!", *mine))
     context = typed(home, "context", "What may I call you?", *mine)
@@ -31,7 +31,7 @@ def test_a_person_writes_it_looks_at_it_and_takes_it_back(home: Path) -> None:
     assert re.search(r"1  \S+ \S+  added \(user, cli\): it is shorter\n      \+ preference: Call me Max\n", told)
     assert re.search(r"5  \S+ \S+  rolled back to 2 \(user, cli\)\n      \+ boundary: Never give legal advice\n", told)
     shown = json.loads(ok(identity(home, "--json", *mine)))
-    assert (shown["version"], [line["words"] for line in shown["lines"]]) == (
+    assert (shown["version"], [line["text"] for line in shown["lines"]]) == (
         5,
         ["Never give legal advice", "Call me Max"],
     )
@@ -55,13 +55,13 @@ def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path)
 def test_what_somebody_wants_always_waits_for_a_yes(home: Path) -> None:
     mine = ("--agent", "asked")
     asked = typed(home, "ask", "From now on answer in French.", *mine)
-    (waits,) = re.findall(r"`newton identity accept ([0-9a-f]{8})` keeps it", asked.stderr)
+    (waits,) = re.findall(r"`newton identity accept ([0-9a-f]{8})` adds it", asked.stderr)
     typed(home, "ask", "I like answers short.", *mine)
     told = ok(identity(home, "proposals", *mine))
-    assert "instruction  From now on answer in French  (" in told and "chat, said by you)" in told
-    assert ok(identity(home, "accept", waits, *mine)) == "It stands: From now on answer in French\n"
-    assert ok(identity(home, "reject", ids(told)[1], *mine)) == "Dropped: I like answers short\n"
-    assert ok(identity(home, "proposals", *mine)) == "Nothing waits for your yes.\n"
+    assert "instruction  From now on answer in French  (" in told and "chat, by user)" in told
+    assert ok(identity(home, "accept", waits, *mine)) == "Added: From now on answer in French\n"
+    assert ok(identity(home, "reject", ids(told)[1], *mine)) == "Rejected: I like answers short\n"
+    assert ok(identity(home, "proposals", *mine)) == "No proposals.\n"
     assert "- The user says: From now on answer in French\n" in ok(typed(home, "context", "Bonjour", *mine))
     ok(identity(home, "erase", waits, "--reason", "a test", "--yes", *mine))
     assert "French" not in ok(identity(home, *mine)) + ok(identity(home, "history", *mine))

@@ -39,7 +39,7 @@ def kept(home: Path, agent: str) -> set[str]:
     asked = ("recall", "ferry quay door letter", "--kind", "passage", "--json", "--limit", "50", "--agent", agent)
     found: dict[str, Any] = json.loads(ok(typed(home, *asked)))
     return {
-        words for one in found["found"] for words in ("Artemis", "granite", "door", "sealed") if words in one["text"]
+        words for one in found["items"] for words in ("Artemis", "granite", "door", "sealed") if words in one["text"]
     }
 
 

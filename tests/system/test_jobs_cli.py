@@ -34,11 +34,11 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
     assert "every 2 minutes" in said and "Mondays at 06:00 UTC" in said and "not run yet" in said
     done = typed(home, "jobs", "run", "verify", "--agent", "ana")
     assert done.stdout == "Nothing to do: no decision was made yet.\n", done.stderr
-    assert listed(home, "ana")["verify"]["because"] == "no decision was made yet"
+    assert listed(home, "ana")["verify"]["reason"] == "no decision was made yet"
     assert " s: no decision was made yet" in typed(home, "jobs", "--agent", "ana").stdout
     typed(home, "decide", "Use Postgres", "--agent", "ana", "--confidence", "0.8", "--reason", "analysis:it is there")
     assert "1 record verified, none was changed" in typed(home, "jobs", "run", "verify", "--agent", "ana").stdout
-    assert listed(home, "ana")["verify"]["did"] == {"records": 1}
+    assert listed(home, "ana")["verify"]["result"] == {"records": 1}
     assert listed(home, "bo")["verify"]["state"] is None, "another agent's runs are its own"
 
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_says_what_can(home: Path, words: list[str], said: str) -
 
 
 def test_what_was_given_up_is_listed_and_tried_again(home: Path, behind: str) -> None:
-    assert typed(home, "jobs", "dead", "--agent", "eve").stdout == "Nothing was given up.\n"
+    assert typed(home, "jobs", "dead", "--agent", "eve").stdout == "No dead runs.\n"
     typed(home, "jobs", "run", "remind", "--agent", "eve")
     asyncio.run(run(behind, GIVEN_UP))
     assert "it broke" in typed(home, "jobs", "dead", "--agent", "eve").stdout

@@ -19,9 +19,9 @@ def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
     # S001-35, S001-36, S001-41
     ok(typed(home, "tasks", "push", "Ship the release", "--session", "plan", "--new"))
     made = ok(typed(home, "tasks", "push", "Make it fast"))
-    assert made == "Task 2 of plan, on level 2: Make it fast\n", "where it went though no session was named"
+    assert made == "Task 2 of plan (level 2): Make it fast\n", "where it went though no session was named"
     ok(typed(home, "tasks", "push", "Cache it"))
-    replanned = ok(typed(home, "tasks", "fail", "cold each morning", "--instead", "Add an index"))
+    replanned = ok(typed(home, "tasks", "fail", "cold each morning", "--replacement-goal", "Add an index"))
     assert replanned.splitlines()[-1] == "      4. Add an index  ← current"
     ok(typed(home, "tasks", "pop", "12 ms now"))
     ok(typed(home, "tasks", "push", "Ask Mira"))
@@ -40,8 +40,8 @@ def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
     assert resumed == ok(typed(home, "tasks", "path"))
     assert resumed.splitlines() == ["1. Ship the release", "   2. Make it fast", "      5. Ask Mira  ← current"]
     told = json.loads(ok(typed(home, "tasks", "--json")))
-    assert [(task["number"], task["status"], task["current"]) for task in told][-1] == (5, "active", True)
-    assert told[3]["instead_of"] == told[2]["task_id"] and told[3]["words"] == "12 ms now"
+    assert [(task["number"], task["status"], task["is_current"]) for task in told][-1] == (5, "active", True)
+    assert told[3]["replaces_task_id"] == told[2]["task_id"] and told[3]["note"] == "12 ms now"
     assert "12 ms now" in ok(typed(home, "recall", "Add an index"))
 
 

@@ -183,7 +183,7 @@ def test_a_missed_target_is_shown_with_what_helps() -> None:
     shown = " ".join(" ".join(format_metrics(missed)).split())
     assert "budget utilisation 2 % 50-90 % low 12 contexts" in shown
     assert "NEWTON_CONTEXT_TOKENS" in shown
-    figures = metrics_to_json(missed)["figures"]
+    figures = metrics_to_json(missed)["metrics"]
     assert isinstance(figures, list)
     assert figures[1]["target"] == {"above": 0.5, "below": 0.9}
 

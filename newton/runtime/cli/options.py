@@ -1,4 +1,4 @@
-"""What several commands take."""
+"""Options and argument parsers shared by several commands."""
 
 import sys
 from collections.abc import Sequence
@@ -10,56 +10,60 @@ from cyclopts import Parameter, Token
 from newton.clock import SystemClock
 from newton.errors import InputError
 from newton.memory import hygiene
+from newton.memory.memory import Kind
 from newton.memory.time_expressions import find_time_ranges
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
 
-AgentOption = Annotated[str | None, Parameter("--agent", help="Whose memory to use; each name is a mind of its own.")]
-JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print JSON for programs.")]
-FrameOption = Annotated[
-    str | None, Parameter("--frame", help="Look at the input in this frame instead of choosing one.")
-]
-ProfileOption = Annotated[str | None, Parameter("--profile", help="Score memories by this profile.")]
-BudgetOption = Annotated[int | None, Parameter("--tokens", help="The most tokens the context may have.")]
+AgentOption = Annotated[str | None, Parameter("--agent", help="Agent to use. Agents share no data.")]
+JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print JSON.")]
+FrameOption = Annotated[str | None, Parameter("--frame", help="Frame to use; if omitted, the input decides.")]
+ProfileOption = Annotated[str | None, Parameter("--profile", help="Profile that scores the memories.")]
+TokensOption = Annotated[int | None, Parameter("--tokens", help="Maximum tokens of the context.")]
+LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
+KindsOption = Annotated[list[Kind] | None, Parameter("--kind", negative=(), help="Only this kind; repeatable.")]
+ReasonOption = Annotated[str, Parameter("--reason", help="Reason, stored with the record of the deletion.")]
+YesOption = Annotated[bool, Parameter("--yes", negative=(), help="Do not ask for confirmation.")]
 
 
 def load_settings(agent: str | None = None, **flags: object) -> Settings:
-    """Settings with what was said on the command line on top."""
-    given = {"agent": agent, **flags}
-    chosen = load({name: value for name, value in given.items() if value is not None})
-    hygiene.clean_ref(chosen.agent, what="agent")
-    return chosen
+    """Load the settings; flags that are not None take precedence."""
+    flags["agent"] = agent
+    settings = load({name: value for name, value in flags.items() if value is not None})
+    hygiene.clean_ref(settings.agent, what="agent")
+    return settings
 
 
 def check_session_name(session: str | None) -> str | None:
-    """The name of a session as it was given. Raises InputError when it is no name."""
+    """Return the cleaned name of a session. Raises InputError for an invalid name."""
     return None if session is None else hygiene.clean_ref(session, what="session")
 
 
 def parse_time(text: str, *, now: datetime, use_end: bool = False) -> datetime:
-    """The beginning, or the end, of a time as a person says it: a day, a moment with its zone, or words; in UTC.
+    """Parse a day, a time with its zone, or a phrase such as "last week", and return its start, or end, in UTC.
 
-    Raises InputError for what is no time, and for a moment without a zone.
+    Raises InputError for any other text, and for a time without a zone.
     """
-    told = text.strip()
+    text = text.strip()
     try:
-        given = datetime.fromisoformat(told)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        return _parse_time_words(told, now=now, use_end=use_end)
-    if given.tzinfo is None and ":" not in told:
-        return hygiene.validate_time(given.replace(tzinfo=UTC)) + timedelta(days=int(use_end))
-    return hygiene.validate_time(given)
+        return _parse_time_phrase(text, now=now, use_end=use_end)
+    if time.tzinfo is None and ":" not in text:
+        return hygiene.validate_time(time.replace(tzinfo=UTC)) + timedelta(days=int(use_end))
+    return hygiene.validate_time(time)
 
 
-def _parse_time_words(raw: str, *, now: datetime, use_end: bool) -> datetime:
-    spelt = " ".join(raw.lower().split())
-    for text in (spelt, f"in {spelt}"):  # a month or a year alone
-        found = find_time_ranges(text, now=now)
-        at = (found[0].end if use_end else found[0].start) if found and found[0].phrase == text else None
-        if at is not None:
-            return hygiene.validate_time(at)
+def _parse_time_phrase(text: str, *, now: datetime, use_end: bool) -> datetime:
+    phrase = " ".join(text.lower().split())
+    for candidate in (phrase, f"in {phrase}"):  # "in" for a month or a year alone
+        ranges = find_time_ranges(candidate, now=now)
+        if ranges and ranges[0].phrase == candidate:
+            time = ranges[0].end if use_end else ranges[0].start
+            if time is not None:
+                return hygiene.validate_time(time)
     raise InputError(
-        f"{raw!r} is no {'end of a time' if use_end else 'time'}.",
+        f"{text!r} is not a valid {'end time' if use_end else 'time'}.",
         hint="Write a day as 2026-01-31, a time as 2026-03-01T09:00:00Z, or words: yesterday, last week, March 2024.",
     )
 
@@ -72,13 +76,16 @@ def _parse_end(_: object, tokens: Sequence[Token]) -> datetime:
     return parse_time(tokens[0].value, now=SystemClock().now(), use_end=True)
 
 
-# What takes a time, and of a longer one its beginning or its end.
+# Parameters that parse a time; of a period, its start or its end.
 StartTime = Parameter(converter=_parse_start)
 EndTime = Parameter(converter=_parse_end)
 
 
-def ask_confirmation(question: str) -> bool:
-    """Whether the person at the terminal says yes to what has no way back. Raises InputError where there is none."""
+def require_yes(question: str, *, yes: bool) -> None:
+    """Ask the user to confirm an irreversible action, unless `yes`. Raises InputError if it is not confirmed."""
+    if yes:
+        return
     if not sys.stdin.isatty():
-        raise InputError("This has no way back, and nobody can be asked here.", hint="Give --yes.")
-    return input(visible(f"{question} [y/N] ")).strip().lower() in {"y", "yes"}
+        raise InputError("This cannot be undone and needs confirmation.", hint="Give --yes.")
+    if input(visible(f"{question} [y/N] ")).strip().lower() not in {"y", "yes"}:
+        raise InputError("Cancelled; nothing was deleted.", hint="Answer with y, or give --yes.")

@@ -1,4 +1,4 @@
-"""`newton sessions`: conversations, what models are shown of them, and what was made shorter."""
+"""`newton sessions`: the log, view, compaction and branches of conversations."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -19,7 +19,7 @@ from newton.dialogue.compaction.progress_events import (
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import CompactionEntry, ViewMessage
-from newton.memory.hygiene import clean_ref as checked
+from newton.memory.hygiene import clean_ref
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.providers.chat import to_openai_message
@@ -28,307 +28,291 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-MAX_TEXT_CHARS = 100  # characters of a line in a list
+MAX_TEXT_CHARS = 100
 MAX_TITLE_CHARS = 60
 
-# What a strategy has done, as people say it.
+# The effect of each compaction strategy.
 STRATEGY_MESSAGES = {
-    "mask_outputs": "what tools gave some turns ago is left out",
-    "tool_calls": "older work with tools is told in short",
-    "threshold": "the oldest turns are told in short",
-    "goal_batch": "turns that are done are told together",
-    "goal_merge": "older accounts are told as one",
+    "mask_outputs": "old tool outputs were omitted",
+    "tool_calls": "older tool calls were summarized",
+    "threshold": "the oldest turns were summarized",
+    "goal_batch": "finished turns were summarized together",
+    "goal_merge": "older summaries were merged",
 }
 
-MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens; by default the budget of a conversation.")]
-SessionArgument = Annotated[str, Parameter(help="The name of a conversation.")]
+MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens (default: the budget of a conversation).")]
+SessionArgument = Annotated[str, Parameter(help="Name of the session.")]
 
 
 async def list_sessions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the conversations, the one that was used last at the end: when that was, their lines, how they began.
+    """List the sessions by last use, with the number of messages and the first input.
 
     Example: newton sessions
     """
     async with open_newton(load_settings(agent)) as newton:
-        known = await newton.sessions("cli").list_sessions()
+        sessions = await newton.sessions("cli").list_sessions()
     if json:
-        formatting.print_json([_session_to_json(one) for one in known])
-        return
-    say("\n".join(map(_format_session, known)) or "There is no conversation yet. `newton chat` begins one.")
+        formatting.print_json(list(map(_session_to_json, sessions)))
+    else:
+        say("\n".join(map(_format_session, sessions)) or "No sessions yet. `newton chat` starts one.")
 
 
 async def show_log(session: SessionArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show every line of a conversation with its number, whole and as it was said.
+    """Show all messages of a session in full, with their positions.
 
     Example: newton sessions log planning
     """
     async with open_newton(load_settings(agent)) as newton:
-        lines = await newton.sessions("cli").read_log(checked(session, what="session"))
+        messages = await newton.sessions("cli").read_log(clean_ref(session, what="session"))
     if json:
-        formatting.print_json([_message_to_json(placed) for placed in lines])
+        formatting.print_json(list(map(_message_to_json, messages)))
         return
-    for placed in lines:
-        say(f"{placed.position:>5}  {placed.message.said_at:%Y-%m-%d %H:%M}  {_format_message(placed.message)}")
+    for stored in messages:
+        say(f"{stored.position:>5}  {stored.message.said_at:%Y-%m-%d %H:%M}  {_format_message(stored.message)}")
 
 
 async def show_view(
-    session: SessionArgument,
-    *,
-    tokens: MaxTokensOption = None,
-    agent: AgentOption = None,
-    json: JsonOption = False,
+    session: SessionArgument, *, tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
 ) -> None:
-    """Show a conversation as a model would be sent it now: lines, and accounts in the place of older ones.
+    """Show what a model would be sent of a session now: messages, and summaries in place of older ones.
 
-    It is only looked at: what is told shorter here is not kept. What Newton said itself, because no model answered, is
-    not sent. With --json its messages come as the chat protocol of OpenAI has them, and what
-    each of them costs.
+    Nothing is stored. Notices of Newton are not sent. With --json, the messages have the format of the OpenAI chat API
+    and are followed by their token counts.
 
     Example: newton sessions view planning --tokens 8000
     """
     async with open_newton(load_settings(agent)) as newton:
-        seen = await newton.sessions("cli").preview(checked(session, what="session"), max_tokens=tokens)
-    if json:
-        figures = {name: value for name, value in seen._asdict().items() if name != "view"}
-        sent = to_chat_messages(seen.view)
-        given = {
-            "messages": [to_openai_message(one) for one in sent],
-            "message_tokens": count_message_tokens(sent, count_tokens=newton.scope.count_tokens),
-        }
-        formatting.print_json({**figures, **given})
+        preview = await newton.sessions("cli").preview(clean_ref(session, what="session"), max_tokens=tokens)
+    if not json:
+        say("\n".join(_format_view(preview)))
         return
-    say("\n".join(_format_view(seen)))
+    messages = to_chat_messages(preview.view)
+    formatting.print_json(
+        {
+            "tokens": preview.tokens,
+            "log_tokens": preview.logged,
+            "max_tokens": preview.room,
+            "summarized": preview.shorter,
+            "omitted": preview.left_out,
+            "truncated": preview.cut,
+            "messages": list(map(to_openai_message, messages)),
+            "message_tokens": count_message_tokens(messages, count_tokens=newton.scope.count_tokens),
+        }
+    )
 
 
 async def compact_session(
     session: SessionArgument, *, tokens: MaxTokensOption = None, agent: AgentOption = None
 ) -> None:
-    """Make a conversation shorter now, where that is due. The log stays, and `newton sessions expand` takes it back.
+    """Compact a session now if a strategy applies. The log does not change; `newton sessions expand` undoes it.
 
     Example: newton sessions compact planning --tokens 8000
     """
     async with open_newton(load_settings(agent)) as newton:
-        doors = newton.sessions("cli", print_progress)
-        before, after = await doors.compact(checked(session, what="session"), max_tokens=tokens)
+        service = newton.sessions("cli", print_progress)
+        before, after = await service.compact(clean_ref(session, what="session"), max_tokens=tokens)
     if saved := before.tokens - after.tokens:
-        say(f"{session} is shown in {after.tokens:,} tokens from now on, {saved:,} fewer.")
+        say(f"The view of {session} has {after.tokens:,} tokens now, {saved:,} fewer.")
     else:
-        say(f"Nothing of {session} is due to be made shorter: it is shown in {after.tokens:,} tokens.")
+        say(f"No compaction of {session} is due: its view has {after.tokens:,} tokens.")
 
 
 async def list_compactions(session: SessionArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List what stands for older lines of a conversation: which lines, how it was made, and what it saved.
+    """List the compaction entries of a session: messages, strategy and saved tokens.
 
     Example: newton sessions compactions planning
     """
     async with open_newton(load_settings(agent)) as newton:
-        made = await newton.sessions("cli").list_entries(checked(session, what="session"))
+        entries = await newton.sessions("cli").list_entries(clean_ref(session, what="session"))
     if json:
-        formatting.print_json([_entry_to_json(one) for one in made])
-        return
-    say("\n".join(map(_format_entry, made, _nesting_depths(made))) or "Nothing of it was made shorter.")
+        formatting.print_json(list(map(_entry_to_json, entries)))
+    else:
+        say("\n".join(map(_format_entry, entries, _nesting_depths(entries))) or "No compaction entries.")
 
 
-async def expand_compaction(session: SessionArgument, entry: str, *, agent: AgentOption = None) -> None:
-    """Bring back what an entry stands for. The lines are shown again, and are not made shorter any more.
+async def expand_compaction(
+    session: SessionArgument,
+    compaction: Annotated[str, Parameter(help="End of its id, as `newton sessions compactions` prints it.")],
+    *,
+    agent: AgentOption = None,
+) -> None:
+    """Show the messages of a compaction entry again. They are not compacted any more.
 
     Example: newton sessions expand planning 3f9c2a71
-
-    Parameters
-    ----------
-    entry:
-        The end of its id, as `newton sessions compactions` shows it.
     """
     async with open_newton(load_settings(agent)) as newton:
-        dropped = await newton.sessions("cli").restore(checked(session, what="session"), entry)
-    if dropped:
-        say(f"{formatting.pluralize(dropped, 'entry', 'entries')} dropped. What stood there before is shown again.")
+        restored = await newton.sessions("cli").restore(clean_ref(session, what="session"), compaction)
+    if restored:
+        say(f"{formatting.pluralize(restored, 'entry', 'entries')} expanded. The messages are shown again.")
     else:
-        say("Nothing to drop: it was dropped before.")
+        say("Already expanded; nothing changed.")
 
 
 async def checkpoint_session(
     session: SessionArgument,
-    name: Annotated[
-        str | None, Parameter(help="What the place is called; without it, the checkpoints are listed.")
-    ] = None,
+    name: Annotated[str | None, Parameter(help="Name of the checkpoint; if omitted, all are listed.")] = None,
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Name the place where a conversation is, to branch off there later; or list the places that have names.
+    """Set a checkpoint at the end of a session, to branch from it later; or list the checkpoints.
 
     Example: newton sessions checkpoint planning before-redis
     """
-    ref = checked(session, what="session")
+    ref = clean_ref(session, what="session")
     async with open_newton(load_settings(agent)) as newton:
-        doors = newton.sessions("cli")
-        known = (
-            [await doors.create_checkpoint(ref, checked(name, what="checkpoint"))]
-            if name
-            else await doors.list_checkpoints(ref)
-        )
-    say(format_checkpoints(known, session))
+        service = newton.sessions("cli")
+        if name:
+            checkpoints = [await service.create_checkpoint(ref, clean_ref(name, what="checkpoint"))]
+        else:
+            checkpoints = await service.list_checkpoints(ref)
+    say(format_checkpoints(checkpoints, session))
 
 
 async def branch_session(
     session: SessionArgument,
-    new: Annotated[str, Parameter(help="What the new conversation is called.")],
+    branch: Annotated[str, Parameter(help="Name of the new session.")],
     *,
-    at: Annotated[str | None, Parameter(help="A checkpoint or the number of a line; without it, the end.")] = None,
+    at: Annotated[str | None, Parameter(help="Checkpoint or message position (default: the end).")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Begin a conversation that goes on from another, as it is shown there. The other stays as it is.
+    """Create a session that continues from another one, which does not change.
 
     Example: newton sessions branch planning planning-with-redis --at before-redis
     """
     async with open_newton(load_settings(agent)) as newton:
-        await newton.sessions("cli").create_branch(
-            checked(session, what="session"), checked(new, what="session"), at=at
-        )
-    say(f"{new} goes on from {session}. `newton chat --session {new}` talks there.")
+        refs = clean_ref(session, what="session"), clean_ref(branch, what="session")
+        await newton.sessions("cli").create_branch(*refs, at=at)
+    say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
 
 
 async def inject_messages(
     session: SessionArgument,
     *,
-    other: Annotated[str, Parameter("--from", help="The conversation that the lines are of.")],
-    first: Annotated[int, Parameter(help="The number of the first line.")],
-    last: Annotated[int, Parameter(help="The number of the last line.")],
+    other: Annotated[str, Parameter("--from", help="Session that contains the messages.")],
+    first: Annotated[int, Parameter(help="Position of the first message.")],
+    last: Annotated[int, Parameter(help="Position of the last message.")],
     agent: AgentOption = None,
 ) -> None:
-    """Show lines of one conversation in another, behind its last line. They stay where they are, and can be taken out
-    again with `newton sessions eject`.
+    """Show messages of one session in another, after its last message. `newton sessions eject` undoes it.
 
     Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
     """
     async with open_newton(load_settings(agent)) as newton:
-        made = await newton.sessions("cli").inject(
-            checked(session, what="session"), checked(other, what="session"), first=first, last=last
-        )
-    lines = made.last - made.first + 1
-    say(
-        f"{formatting.pluralize(lines, 'line')} of {other} "
-        f"{'is' if lines == 1 else 'are'} shown in {session} from now on."
-    )
-    say(f"`newton sessions eject {session} {short_id(made.injection_id)}` takes them out again.")
+        refs = clean_ref(session, what="session"), clean_ref(other, what="session")
+        injected = await newton.sessions("cli").inject(*refs, first=first, last=last)
+    many = formatting.pluralize(injected.last - injected.first + 1, "message")
+    say(f"Injected {many} of {other} into {session}.")
+    say(f"Undo: `newton sessions eject {session} {short_id(injected.injection_id)}`")
 
 
 async def eject_messages(
     session: SessionArgument,
     injection: Annotated[
-        str | None, Parameter(help="The end of the id of what was injected; without it, all of it is listed.")
+        str | None, Parameter(help="End of the id of an injection; if omitted, all are listed.")
     ] = None,
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Take lines of another conversation out again that were injected; or list what was.
+    """Remove injected messages from a session, or list the injections.
 
     Example: newton sessions eject planning 3f9c2a71
     """
-    ref = checked(session, what="session")
+    ref = clean_ref(session, what="session")
     async with open_newton(load_settings(agent)) as newton:
-        doors = newton.sessions("cli")
+        service = newton.sessions("cli")
         if injection is not None:
-            gone = await doors.eject(ref, injection)
-            say(f"Lines {gone.first}-{gone.last} of {gone.ref} are not shown in {session} any more.")
+            removed = await service.eject(ref, injection)
+            say(f"Removed messages {removed.first}-{removed.last} of {removed.ref} from {session}.")
         else:
-            say("\n".join(map(_format_injection, await doors.list_injections(ref))) or "Nothing was injected into it.")
+            say("\n".join(map(_format_injection, await service.list_injections(ref))) or "No injected messages.")
 
 
 async def show_compaction_stats(
-    session: Annotated[str | None, Parameter(help="Of which conversation; without it, of all.")] = None,
+    session: Annotated[str | None, Parameter(help="Name of a session; if omitted, all are counted.")] = None,
     *,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show how compactions went: how often each strategy ran, what it saved, how long it took.
+    """Show the runs, saved tokens and duration of each compaction strategy.
 
     Example: newton sessions stats
     """
     async with open_newton(load_settings(agent)) as newton:
-        tallies = await newton.sessions("cli").get_compaction_stats(session and checked(session, what="session"))
+        stats = await newton.sessions("cli").get_compaction_stats(session and clean_ref(session, what="session"))
     if json:
-        formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in tallies])
+        formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in stats])
         return
-    if not tallies:
-        say("Nothing was made shorter yet.")
-    for one in tallies:
-        failed = f", {one.failed} changed nothing" if one.failed else ""
-        say(
-            f"{one.strategy:<14}{formatting.pluralize(one.runs, 'run')} in "
-            f"{formatting.pluralize(one.sessions, 'conversation')}{failed}"
-            f"; {one.saved:,} tokens saved; {one.mean_ms:,.0f} ms each, {one.most_ms:,.0f} ms at most;"
-            f" last {one.last_at:%Y-%m-%d %H:%M}"
-        )
+    for one in stats:
+        failed = f", {one.failed} without effect" if one.failed else ""
+        runs, sessions = formatting.pluralize(one.runs, "run"), formatting.pluralize(one.sessions, "session")
+        duration = f"{one.mean_ms:,.0f} ms on average, {one.most_ms:,.0f} ms at most"
+        last = f"last {one.last_at:%Y-%m-%d %H:%M}"
+        say(f"{one.strategy:<14}{runs} in {sessions}{failed}; {one.saved:,} tokens saved; {duration}; {last}")
+    if not stats:
+        say("No compactions yet.")
 
 
 def print_progress(event: CompactionEvent) -> None:
-    """Tells of a compaction while it runs, where a person watches; elsewhere nothing."""
+    """Print the progress of a compaction in an interactive terminal."""
     if not formatting.is_interactive():
         return
     match event:
         case CompactionStarted():
-            formatting.print_status(
-                f"Making this conversation shorter: {event.current:,} tokens, {event.max:,} at most …"
-            )
+            formatting.print_status(f"Compacting the conversation: {event.current:,} of {event.max:,} tokens …")
         case CompactionProgressed():
-            formatting.print_status(f"Making this conversation shorter: {event.processed / event.total:.0%}")
+            formatting.print_status(f"Compacting the conversation: {event.processed / event.total:.0%}")
         case CompactionCompleted():
-            done = STRATEGY_MESSAGES.get(event.strategy, "older parts are told shorter")
-            full = " Nothing more can be made shorter." if event.exhausted else ""
+            effect = STRATEGY_MESSAGES.get(event.strategy, "older messages were summarized")
+            full = " Nothing more can be compacted." if event.exhausted else ""
             formatting.print_status("")
             formatting.print_notice(
-                f"(To save room, {done}: {event.saved:,} tokens less, {event.new_count:,} are shown now.{full})"
+                f"(Compacted: {effect}; {event.saved:,} tokens less, {event.new_count:,} now.{full})"
             )
         case CompactionFailed():
             formatting.print_status("")
-            formatting.print_notice(f"(Making this conversation shorter met with this: {event.error.rstrip('.')}.)")
+            formatting.print_notice(f"(Compaction failed: {event.error.rstrip('.')}.)")
 
 
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
-    """Checkpoints, a line each."""
-    return "\n".join(f"{one.name}: behind line {one.position} of {session}." for one in checkpoints) or (
-        f"{session} has no checkpoint."
-    )
+    """Format checkpoints, each on a line of its own."""
+    lines = [f"{one.name}: after message {one.position} of {session}." for one in checkpoints]
+    return "\n".join(lines) or f"{session} has no checkpoint."
 
 
 def _format_session(branch: BranchSummary) -> str:
-    leaves = f" (goes on from {branch.parent}, line {branch.parent_position})" if branch.parent else ""
-    began = f"  {formatting.truncate(branch.began, MAX_TITLE_CHARS)}" if branch.began else ""
-    return (
-        f"{branch.used_at:%Y-%m-%d %H:%M}  "
-        f"{formatting.pluralize(branch.lines, 'line'):>11}  {branch.ref}{leaves}{began}"
-    )
+    parent = f" (continues {branch.parent} from message {branch.parent_position})" if branch.parent else ""
+    first = f"  {formatting.truncate(branch.began, MAX_TITLE_CHARS)}" if branch.began else ""
+    many = formatting.pluralize(branch.lines, "message")
+    return f"{branch.used_at:%Y-%m-%d %H:%M}  {many:>14}  {branch.ref}{parent}{first}"
 
 
 def _session_to_json(branch: BranchSummary) -> dict[str, object]:
-    times = {"created_at": branch.created_at.isoformat(), "used_at": branch.used_at.isoformat()}
-    return {**branch._asdict(), "session_id": str(branch.session_id), **times}
+    return {
+        "session_id": str(branch.session_id),
+        "session": branch.ref,
+        "created_at": branch.created_at.isoformat(),
+        "parent_session": branch.parent,
+        "parent_position": branch.parent_position,
+        "messages": branch.lines,
+        "last_used_at": branch.used_at.isoformat(),
+        "first_input": branch.began,
+    }
 
 
 def _format_view(preview: ViewPreview) -> Iterator[str]:
     for item in preview.view:
-        lines = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
-        yield f"{lines:>9}  {item.tokens:>6,}  {_format_speaker(item)}{item.text}{_format_tool_calls(item)}"
-    yield (
-        f"\n{preview.tokens:,} tokens, of {preview.room:,} that there is room for; "
-        f"all its lines are {preview.logged:,}."
-    )
-    parts = [
-        ("told shorter", preview.shorter, "line"),
-        ("left out", preview.left_out, "line"),
-        ("cut", preview.cut, "message"),
-    ]
-    if told := [f"{formatting.pluralize(number, what)} {how}" for how, number, what in parts if number]:
-        yield f"For want of room: {', '.join(told)}."
+        positions = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
+        yield f"{positions:>9}  {item.tokens:>6,}  {_format_speaker(item)}{item.text}{_format_tool_calls(item)}"
+    yield f"\n{preview.tokens:,} of {preview.room:,} tokens; the full log has {preview.logged:,}."
+    counts = {"summarized": preview.shorter, "omitted": preview.left_out, "truncated": preview.cut}
+    if parts := [f"{formatting.pluralize(number, 'message')} {how}" for how, number in counts.items() if number]:
+        yield f"To fit: {', '.join(parts)}."
 
 
 def _format_injection(injection: InjectedRange) -> str:
-    return (
-        f"{short_id(injection.injection_id)}  lines {injection.first}-{injection.last} of "
-        f"{injection.ref}, behind line {injection.place}"
-        f"  {injection.tokens:,} tokens  {injection.at:%Y-%m-%d %H:%M}"
-    )
+    messages = f"messages {injection.first}-{injection.last} of {injection.ref}, after message {injection.place}"
+    injection_id, time = short_id(injection.injection_id), f"{injection.at:%Y-%m-%d %H:%M}"
+    return f"{injection_id}  {messages}  {injection.tokens:,} tokens  {time}"
 
 
 def _format_speaker(item: ViewMessage) -> str:
@@ -340,28 +324,28 @@ def _format_tool_calls(item: ViewMessage | Message) -> str:
 
 
 def _format_message(message: Message) -> str:
-    aside = "  (by Newton itself; sent to no model)" if message.is_notice else ""
-    return f"{message.speaker}: {message.content}{_format_tool_calls(message)}{aside}"
+    notice = "  (notice of Newton; not sent to a model)" if message.is_notice else ""
+    return f"{message.speaker}: {message.content}{_format_tool_calls(message)}{notice}"
 
 
 def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:
-    """For each entry how many that count cover it. They come by their place, the outer ones first."""
+    """Yield for each entry the number of active entries that contain it. Outer entries come first."""
     over: list[CompactionEntry] = []
-    for entry, dropped in entries:
+    for entry, restored_at in entries:
         over = [one for one in over if one.last >= entry.last]
         yield len(over)
-        if dropped is None:
+        if restored_at is None:
             over.append(entry)
 
 
 def _format_entry(status: EntryStatus, depth: int) -> str:
     entry, indent = status.entry, "   " * depth
-    dropped = f"  dropped {status.restored_at:%Y-%m-%d %H:%M}" if status.restored_at else ""
-    by = entry.model or "without a model"
+    expanded = f"  expanded {status.restored_at:%Y-%m-%d %H:%M}" if status.restored_at else ""
+    source = f"{entry.strategy} ({entry.model or 'no model'}, {entry.prompt})"
     text = one_line(entry.text)
     return (
-        f"{indent}{short_id(entry.entry_id)}  lines {entry.first}-{entry.last}  {entry.strategy} ({by}, {entry.prompt})"
-        f"  {entry.before:,} → {entry.tokens:,} tokens{dropped}\n"
+        f"{indent}{short_id(entry.entry_id)}  messages {entry.first}-{entry.last}  {source}"
+        f"  {entry.before:,} → {entry.tokens:,} tokens{expanded}\n"
         f"{indent}          {text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + ' …'}"
     )
 
@@ -369,32 +353,32 @@ def _format_entry(status: EntryStatus, depth: int) -> str:
 def _entry_to_json(status: EntryStatus) -> dict[str, object]:
     entry = status.entry
     return {
-        "entry_id": str(entry.entry_id),
+        "compaction_id": str(entry.entry_id),
         "kind": entry.kind,
-        "first": entry.first,
-        "last": entry.last,
+        "first_position": entry.first,
+        "last_position": entry.last,
         "text": entry.text,
         "tokens": entry.tokens,
-        "before": entry.before,
+        "tokens_before": entry.before,
         "strategy": entry.strategy,
         "prompt": entry.prompt,
         "model": entry.model,
-        "made_at": entry.made_at.isoformat(),
+        "created_at": entry.made_at.isoformat(),
         "restored_at": status.restored_at and status.restored_at.isoformat(),
     }
 
 
 def _message_to_json(stored: StoredMessage) -> dict[str, object]:
-    line = stored.message
+    message = stored.message
     return {
         "position": stored.position,
-        "ref": line.ref,
-        "role": line.role,
-        "name": line.name,
-        "content": line.content,
-        "calls": [call._asdict() for call in line.calls],
-        "answers": line.tool_call_id,
-        "aside": line.is_notice,
+        "ref": message.ref,
+        "role": message.role,
+        "name": message.name,
+        "content": message.content,
+        "calls": [call._asdict() for call in message.calls],
+        "answers": message.tool_call_id,
+        "is_notice": message.is_notice,
         "tokens": stored.tokens,
-        "at": line.said_at.isoformat(),
+        "at": message.said_at.isoformat(),
     }

@@ -1,4 +1,4 @@
-"""`newton tasks`: what a session is at, as a tree; and working on it."""
+"""`newton tasks`: the task stack of a session."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -18,17 +18,16 @@ from newton.runtime.cli.printing import say
 from newton.runtime.wiring import AgentServices
 
 SessionOption = Annotated[
-    str | None, Parameter("--session", help="Of which session; without it, where a task was pushed last.")
+    str | None, Parameter("--session", help="Name of the session (default: the session of the last pushed task).")
 ]
-TextArgument = Annotated[str, Parameter(help="A line, in quotation marks.")]
 
-NO_TASK_MESSAGE = 'There is no task yet. `newton tasks push "Ship the release"` begins one.'
+NO_TASK_MESSAGE = 'No tasks yet. Start one: `newton tasks push "Ship the release"`'
 STATUS_SYMBOLS: Mapping[TaskStatus, str] = {"active": "▸", "complete": "✓", "blocked": "‖", "failed": "✗"}
-MAX_RESULT_CHARS = 160  # characters of what came of a task
+MAX_NOTE_CHARS = 160
 
 
 async def list_tasks(*, session: SessionOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Draw the tasks of a session: ▸ active, ✓ complete, ‖ blocked, ✗ failed.
+    """Show the task tree of a session: ▸ active, ✓ complete, ‖ blocked, ✗ failed.
 
     Example: newton tasks --session planning
     """
@@ -41,119 +40,129 @@ async def list_tasks(*, session: SessionOption = None, agent: AgentOption = None
 
 
 async def show_path(*, session: SessionOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Say what is being done, from the root goal to the current task.
+    """Show the path from the root goal to the current task.
 
     Example: newton tasks path
     """
     async with open_newton(load_settings(agent)) as newton:
-        way = (await (await _open_tasks(newton, session)).tree()).path
+        path = (await (await _open_tasks(newton, session)).tree()).path
     if json:
-        formatting.print_json([task_to_json(task, is_current=task == way[-1]) for task in way])
+        formatting.print_json([task_to_json(task, is_current=task == path[-1]) for task in path])
     else:
-        say("\n".join(format_path(way)))
+        say("\n".join(format_path(path)))
 
 
 async def push_task(
-    goal: TextArgument,
+    goal: Annotated[str, Parameter(help="Goal of the task.")],
     *,
     session: SessionOption = None,
-    new: Annotated[bool, Parameter(negative=(), help="Begin the session that is named.")] = False,
+    new: Annotated[bool, Parameter(negative=(), help="Create the session given by --session.")] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Begin a task within the current one.
+    """Start a subtask of the current task.
 
     Example: newton tasks push "Find out why the build is slow" --session planning
     """
     async with open_newton(load_settings(agent)) as newton:
-        acts = await _open_tasks(newton, session, create=new)
-        task = await acts.push(goal)
-        name = await acts.get_session_ref()
-    say(f"Task {task.number} of {name}, {_format_level(task)}: {task.goal}")
+        tasks = await _open_tasks(newton, session, create=new)
+        task = await tasks.push(goal)
+        name = await tasks.get_session_ref()
+    level = f"level {task.depth + 1}" if task.depth else "root"
+    say(f"Task {task.number} of {name} ({level}): {task.goal}")
 
 
-async def pop_task(result: TextArgument = "", *, session: SessionOption = None, agent: AgentOption = None) -> None:
-    """End the current task with its result. What was said on the way leaves the view; the log keeps it.
+async def pop_task(
+    result: Annotated[str, Parameter(help="Result of the task.")] = "",
+    *,
+    session: SessionOption = None,
+    agent: AgentOption = None,
+) -> None:
+    """Finish the current task with its result. Its messages are replaced by one line in the view, not in the log.
 
     Example: newton tasks pop "The cache was off; it takes 40 s now"
     """
     async with open_newton(load_settings(agent)) as newton:
-        acts = await _open_tasks(newton, session)
-        task = await acts.pop(result)
-        way = (await acts.tree()).path
-    say("\n".join([f"Task {task.number} is complete: {task.goal}", *format_path(way)]))
+        tasks = await _open_tasks(newton, session)
+        task = await tasks.pop(result)
+        path = (await tasks.tree()).path
+    say("\n".join([f"Task {task.number} is complete: {task.goal}", *format_path(path)]))
 
 
-async def block_task(reason: TextArgument, *, session: SessionOption = None, agent: AgentOption = None) -> None:
-    """Set the current task aside, because it cannot go on for now.
+async def block_task(
+    reason: Annotated[str, Parameter(help="Reason.")], *, session: SessionOption = None, agent: AgentOption = None
+) -> None:
+    """Block the current task.
 
     Example: newton tasks block "Mira has the key and is away until Monday"
     """
     async with open_newton(load_settings(agent)) as newton:
-        acts = await _open_tasks(newton, session)
-        task = await acts.block(reason)
-        way = (await acts.tree()).path
-    say("\n".join([f"Task {task.number} waits; `newton tasks resume {task.number}` takes it up.", *format_path(way)]))
+        tasks = await _open_tasks(newton, session)
+        task = await tasks.block(reason)
+        path = (await tasks.tree()).path
+    say(
+        "\n".join(
+            [f"Task {task.number} is blocked; `newton tasks resume {task.number}` resumes it.", *format_path(path)]
+        )
+    )
 
 
 async def resume_task(
-    task: Annotated[str, Parameter(help="Its number, or the end of its id.")],
+    task: Annotated[str, Parameter(help="Number of the task, or the end of its id.")],
     *,
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Go on with a blocked task.
+    """Resume a blocked task.
 
     Example: newton tasks resume 4
     """
     async with open_newton(load_settings(agent)) as newton:
-        acts = await _open_tasks(newton, session)
-        await acts.resume(task)
-        way = (await acts.tree()).path
-    say("\n".join(format_path(way)))
+        tasks = await _open_tasks(newton, session)
+        await tasks.resume(task)
+        path = (await tasks.tree()).path
+    say("\n".join(format_path(path)))
 
 
 async def fail_task(
-    reason: TextArgument,
+    reason: Annotated[str, Parameter(help="Reason.")],
     *,
-    instead: Annotated[str | None, Parameter(help="Push this goal in its place.")] = None,
+    replacement_goal: Annotated[str | None, Parameter(help="Goal of a task that replaces it.")] = None,
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """End the current task as a dead end, which is kept; with --instead, try another way.
+    """Mark the current task as failed; with --replacement-goal, start another task in its place.
 
-    Example: newton tasks fail "the cache is cold each morning" --instead "Add an index"
+    Example: newton tasks fail "the cache is cold each morning" --replacement-goal "Add an index"
     """
     async with open_newton(load_settings(agent)) as newton:
-        acts = await _open_tasks(newton, session)
-        failed, _ = await acts.fail(reason, instead=instead)
-        way = (await acts.tree()).path
-    say("\n".join([f"Task {failed.number} is a dead end: {failed.goal}", *format_path(way)]))
+        tasks = await _open_tasks(newton, session)
+        failed, _ = await tasks.fail(reason, instead=replacement_goal)
+        path = (await tasks.tree()).path
+    say("\n".join([f"Task {failed.number} failed: {failed.goal}", *format_path(path)]))
 
 
 async def _open_tasks(newton: AgentServices, session: str | None, *, create: bool = False) -> TaskService:
-    """The stack of the session of that name. A name that nobody has used may be mistyped: it begins nothing unless that
-    is said."""
+    """Open the task stack of a session. An unknown name is an error unless `create`, because it may be mistyped."""
     name = check_session_name(session)
     if name is None:
         if create:
-            raise InputError("Which session is to begin is missing.", hint="Name it with --session.")
+            raise InputError("--new requires --session.", hint="Give the name of the new session.")
         return newton.tasks("cli")
     if create:
         return newton.tasks("cli").for_session(await newton.sessions("cli").begin(name))
     async with newton.scope.transaction() as tx:
         try:
-            return newton.tasks("cli").for_session(
-                await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
-            )
+            session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
+            return newton.tasks("cli").for_session(session_id)
         except NotFoundError as error:
-            hint = "`newton sessions` lists them; `newton tasks push GOAL --session NAME --new` begins one."
+            hint = "`newton sessions` lists them; `newton tasks push GOAL --session NAME --new` creates one."
             raise NotFoundError(error.what, hint=hint) from None
 
 
 async def run_task_command(commands: TaskCommands, text: str) -> str:
-    """What `/task …` in a conversation does, and says. Raises InputError."""
-    act, _, rest = text.partition(" ")
-    match act:
+    """Run the command `/task …` of a conversation and return its output. Raises InputError."""
+    action, _, rest = text.partition(" ")
+    match action:
         case "push":
             await commands.push(rest)
         case "pop":
@@ -168,30 +177,30 @@ async def run_task_command(commands: TaskCommands, text: str) -> str:
             pass
         case _:
             raise InputError(
-                f"/task {act} is nothing.", hint="There are /task push, pop, block, resume and fail, and /task alone."
+                f"Unknown command /task {action}.", hint="Use /task push, pop, block, resume or fail, or /task alone."
             )
     tree = await commands.tree()
-    return "\n".join(draw_tree(tree)) or "There is no task yet. /task push GOAL begins one."
+    return "\n".join(draw_tree(tree)) or "No tasks yet. /task push GOAL starts one."
 
 
 def draw_tree(tree: TaskTree) -> Iterator[str]:
-    """The tree, a line for each task and one for what came of it."""
+    """Draw the tree: a line for each task and a line for its note."""
     current = tree.current
     for root in tree.children(None):
         for task in (root, *tree.descendants(root.task_id)):
             indent = "   " * task.depth
             here = "  ← current" if task == current else ""
             failed = next((one for one in tree.tasks if one.task_id == task.instead_of), None)
-            instead = f" (instead of {failed.number})" if failed else ""
-            yield f"{indent}{STATUS_SYMBOLS[task.status]} {task.number}. {one_line(task.goal)}{instead}{here}"
+            replaces = f" (replaces {failed.number})" if failed else ""
+            yield f"{indent}{STATUS_SYMBOLS[task.status]} {task.number}. {one_line(task.goal)}{replaces}{here}"
             if task.words:
-                yield f"{indent}     {formatting.truncate(task.words, MAX_RESULT_CHARS)}"
+                yield f"{indent}     {formatting.truncate(task.words, MAX_NOTE_CHARS)}"
 
 
 def format_path(path: tuple[Task, ...]) -> list[str]:
-    """What is being done, the root goal first."""
+    """Format the path from the root goal to the current task."""
     if not path:
-        return ["No task is current. `newton tasks` shows what there is."]
+        return ["No current task. `newton tasks` lists all tasks."]
     return [
         f"{'   ' * task.depth}{task.number}. {one_line(task.goal)}{'  ← current' if task is path[-1] else ''}"
         for task in path
@@ -203,17 +212,14 @@ def task_to_json(task: Task, *, is_current: bool) -> dict[str, object]:
         "task_id": str(task.task_id),
         "number": task.number,
         "parent_id": task.parent_id and str(task.parent_id),
-        "instead_of": task.instead_of and str(task.instead_of),
+        "replaces_task_id": task.instead_of and str(task.instead_of),
         "depth": task.depth,
         "goal": task.goal,
         "status": task.status,
-        "current": is_current,
-        "words": task.words,
-        "lines": [task.first, task.last],
+        "is_current": is_current,
+        "note": task.words,
+        "first_position": task.first,
+        "last_position": task.last,
         "pushed_at": task.pushed_at.isoformat(),
         "changed_at": task.changed_at.isoformat(),
     }
-
-
-def _format_level(task: Task) -> str:
-    return f"on level {task.depth + 1}" if task.depth else "a root"

@@ -1,4 +1,4 @@
-"""`newton decide`: what speaks for and against a choice, then its record."""
+"""`newton decide`: preview and record a decision."""
 
 import sys
 from collections.abc import Iterator
@@ -22,101 +22,103 @@ from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_
 from newton.runtime.cli.printing import say, visible
 
 REASON_KINDS: tuple[str, ...] = get_args(ReasonKind)
-REASON_HELP = f"Why, as KIND:TEXT; may be given often. Kinds: {', '.join(REASON_KINDS)}."
+REASON_HELP = f"Reason as KIND:TEXT; repeatable. Kinds: {', '.join(REASON_KINDS)}."
 
 
 async def record_decision(
-    description: str | None = None,
+    description: Annotated[str | None, Parameter(help="What was decided, in one line.")] = None,
     *,
-    confidence: Annotated[float | None, Parameter(help="How sure you are that it will succeed, from 0 to 1.")] = None,
+    confidence: Annotated[float | None, Parameter(help="Probability of success, from 0 to 1.")] = None,
     reason: Annotated[list[str] | None, Parameter(negative=(), help=REASON_HELP)] = None,
-    alternative: Annotated[list[str] | None, Parameter(negative=(), help="What else was considered.")] = None,
-    stakes: Annotated[Stakes | None, Parameter(help="How much hangs on it; medium, if the frame says nothing.")] = None,
-    category: Annotated[str | None, Parameter(help="What it is about, such as architecture.")] = None,
-    tag: Annotated[list[str] | None, Parameter(negative=(), help="A word to find it by.")] = None,
-    context: Annotated[str | None, Parameter(help="The situation in which it is made.")] = None,
-    expect: Annotated[str | None, Parameter(help="What should come of it.")] = None,
-    look_again: Annotated[
-        datetime | None, StartTime, Parameter(help="When that should be known, such as 2026-12-01 or 'next month'.")
+    alternative: Annotated[list[str] | None, Parameter(negative=(), help="Alternative considered; repeatable.")] = None,
+    stakes: Annotated[Stakes | None, Parameter(help="Impact of the decision; default: the frame's, or medium.")] = None,
+    category: Annotated[
+        str | None, Parameter(help="Category, such as architecture; default: the frame's, or process.")
     ] = None,
-    reviewed_by: Annotated[str | None, Parameter(help="Who else has looked at it before.")] = None,
-    supersedes: Annotated[list[str] | None, Parameter(negative=(), help="The decision whose place it takes.")] = None,
-    frame: Annotated[str | None, Parameter(help="Take stakes and category from this frame.")] = None,
-    ref: Annotated[str | None, Parameter(help="Your own id of it: under the same one it is recorded once.")] = None,
-    dry_run: Annotated[bool, Parameter(negative=(), help="Only look; record nothing.")] = False,
+    tag: Annotated[list[str] | None, Parameter(negative=(), help="Tag; repeatable.")] = None,
+    context: Annotated[str | None, Parameter(help="Situation of the decision.")] = None,
+    expected: Annotated[str | None, Parameter(help="Expected outcome.")] = None,
+    review_due: Annotated[
+        datetime | None, StartTime, Parameter(help="When to review the outcome, such as 2026-12-01 or 'next month'.")
+    ] = None,
+    reviewed_by: Annotated[str | None, Parameter(help="Person who reviewed the draft.")] = None,
+    supersedes: Annotated[
+        list[str] | None, Parameter(negative=(), help="Id of a decision that it supersedes; repeatable.")
+    ] = None,
+    frame: Annotated[str | None, Parameter(help="Frame that provides default stakes and category.")] = None,
+    ref: Annotated[
+        str | None, Parameter(help="Idempotency key: a decision with the same ref is recorded once.")
+    ] = None,
+    dry_run: Annotated[bool, Parameter(negative=(), help="Preview only; record nothing.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Record a decision before it is carried out. Similar decisions, censors, guardrails and the base rate come first.
+    """Record a decision before it is carried out, and show similar decisions, censors, guardrails and the base rate.
 
-    In a terminal, without --confidence, it asks step by step.
+    Without --confidence, a terminal prompts for each field.
 
     Example: newton decide "Use Redis for the cache" --confidence 0.8 --reason "analysis:reads outnumber writes"
-
-    Parameters
-    ----------
-    description:
-        What was chosen, in a line.
     """
-    chosen = load_settings(agent)
+    settings = load_settings(agent)
     if (description is None or confidence is None) and not sys.stdin.isatty():
         missing = "description" if description is None else "confidence"
         raise InputError(f"The {missing} is missing.", hint='newton decide "WHAT" --confidence 0.8 --reason KIND:TEXT')
-    async with open_newton(chosen) as newton:
-        usual = get_frame(newton.frames, frame) if frame else None
-        choice = DecisionDraft(
+    async with open_newton(settings) as newton:
+        defaults = get_frame(newton.frames, frame) if frame else None
+        draft = DecisionDraft(
             description=description or _ask("What is decided? "),
             confidence=0.5 if confidence is None else confidence,
             at=newton.scope.now(),
             context=context,
             alternatives=tuple(alternative or ()),
-            reasons=tuple(parse_reason(given) for given in reason or ()),
+            reasons=tuple(map(parse_reason, reason or ())),
             tags=tuple(tag or ()),
-            category=category or (usual.category if usual else "process"),
-            stakes=stakes or (usual.default_stakes if usual else "medium"),
-            frame=usual.name if usual else None,
-            expected=expect,
-            look_again_at=look_again,
+            category=category or (defaults.category if defaults else "process"),
+            stakes=stakes or (defaults.default_stakes if defaults else "medium"),
+            frame=defaults.name if defaults else None,
+            expected=expected,
+            look_again_at=review_due,
             reviewed_by=reviewed_by,
             ref=ref,
         )
-        deciding = newton.decisions("cli")
+        service = newton.decisions("cli")
         if confidence is None:
-            choice = await _ask_step_by_step(deciding, choice)
+            draft = await _prompt_for_fields(service, draft)
         if dry_run:
-            return _print_preview(await deciding.preview(choice), json=json)
-        decided = await deciding.decide(choice, supersedes=supersedes or ())
+            return _print_preview(await service.preview(draft), json=json)
+        result = await service.decide(draft, supersedes=supersedes or ())
         await newton.maintenance("cli").process_pending()
-    _print_result(decided, json=json)
+    _print_result(result, json=json)
     return 0
 
 
 def parse_reason(argument: str) -> DecisionReason:
-    """Raises InputError for what is not KIND:TEXT."""
+    """Parse KIND:TEXT. Raises InputError."""
     kind, colon, text = argument.partition(":")
     if not colon or kind.strip() not in REASON_KINDS or not text.strip():
         hint = did_you_mean(kind.strip(), REASON_KINDS) or f"Write KIND:TEXT; kinds: {', '.join(REASON_KINDS)}."
-        raise InputError(f"{argument!r} is no reason.", hint=hint)
+        raise InputError(f"{argument!r} is not a reason.", hint=hint)
     return DecisionReason(cast("ReasonKind", kind.strip()), text.strip())
 
 
 def format_preview(preview: DecisionPreview) -> Iterator[str]:
-    """What is to be seen before a choice is made."""
-    stands, category = preview.track_record, preview.draft.category
+    """Format similar decisions, the base rate, and the censors and guardrails that apply."""
+    record, category = preview.track_record, preview.draft.category
     if preview.precedents:
         yield "Similar decisions:"
-        yield from (f"  {short_id(found.memory_id)}  {found.summary}" for found in preview.precedents)
+        yield from (f"  {short_id(precedent.memory_id)}  {precedent.summary}" for precedent in preview.precedents)
     else:
-        yield "Nothing similar was decided before."
-    if stands.category_success_rate is None:
-        yield f"No decision in {category} was judged yet."
+        yield "No similar decisions."
+    if record.category_success_rate is None:
+        yield f"No decision in {category} has been reviewed yet."
     else:
-        many = f"{stands.category_judged} judged" if stands.category_judged > 1 else "the one judged"
-        yield f"Of {many} in {category}, {stands.category_success_rate:.0%} succeeded."
-    if stands.overdue:
-        yield f"{stands.overdue} decisions wait for their outcome: `newton decisions list --due`."
+        many = formatting.pluralize(record.category_judged, "reviewed decision")
+        yield f"Base rate: {record.category_success_rate:.0%} of {many} in {category} succeeded."
+    if record.overdue:
+        many = formatting.pluralize(record.overdue, "decision")
+        yield f"{many} overdue for review: `newton decisions list --due`."
     yield from (f"Censor: {censor.context_line}" for censor in preview.censor_check.matches)
-    yield from (f"Guardrail: {ruling.message}" for ruling in preview.guardrail_results if ruling.message)
+    yield from (f"Guardrail: {result.message}" for result in preview.guardrail_results if result.message)
 
 
 def _print_preview(preview: DecisionPreview, *, json: bool) -> int:
@@ -130,81 +132,79 @@ def _print_preview(preview: DecisionPreview, *, json: bool) -> int:
 def _print_result(result: DecisionResult, *, json: bool) -> None:
     if json:
         formatting.print_json(
-            {"decision_id": str(result.decision_id), "new": result.is_new, **_preview_to_json(result.preview)}
+            {"decision_id": str(result.decision_id), "is_new": result.is_new, **_preview_to_json(result.preview)}
         )
         return
     say("\n".join([*format_preview(result.preview), _format_quality(result.preview)]))
-    say(f"Recorded as {short_id(result.decision_id)}." if result.is_new else "Recorded already; nothing changed.")
+    say(f"Recorded as {short_id(result.decision_id)}." if result.is_new else "Already recorded; nothing changed.")
     formatting.print_missing_sources(result.preview.missing)
 
 
 def _format_quality(preview: DecisionPreview) -> str:
-    lacking = [name for name, given in preview.quality.items() if given < QUALITY_PARTS[name][0]]
-    return f"Quality {total_score(preview.quality):.2f}" + (
-        f"; it would gain by: {', '.join(lacking)}." if lacking else "."
-    )
+    lacking = [name for name, score in preview.quality.items() if score < QUALITY_PARTS[name][0]]
+    return f"Quality {total_score(preview.quality):.2f}" + (f"; to improve: {', '.join(lacking)}." if lacking else ".")
 
 
 def _preview_to_json(preview: DecisionPreview) -> dict[str, object]:
-    stands = preview.track_record
+    record = preview.track_record
     return {
-        "quality": {"score": total_score(preview.quality), "parts": preview.quality},
+        "quality": total_score(preview.quality),
+        "quality_parts": preview.quality,
         "precedents": [
             {
-                "decision_id": str(found.memory_id),
-                "text": found.summary,
-                "outcome": found.outcome,
-                "cosine": round(found.similarity, 6),
+                "decision_id": str(precedent.memory_id),
+                "text": precedent.summary,
+                "outcome": precedent.outcome,
+                "cosine": round(precedent.similarity, 6),
             }
-            for found in preview.precedents
+            for precedent in preview.precedents
         ],
         "base_rate": {
             "category": preview.draft.category,
-            "judged": stands.category_judged,
-            "success_rate": stands.category_success_rate,
+            "reviewed": record.category_judged,
+            "success_rate": record.category_success_rate,
         },
         "censors": [
-            {"memory_id": str(c.memory_id), "blocks": c.is_blocking, "line": c.context_line}
+            {"memory_id": str(c.memory_id), "blocks": c.is_blocking, "text": c.context_line}
             for c in preview.censor_check.matches
         ],
         "guardrails": [
-            {"name": ruling.rule.name, "verdict": ruling.verdict, "words": ruling.message}
-            for ruling in preview.guardrail_results
+            {"name": result.rule.name, "verdict": result.verdict, "message": result.message}
+            for result in preview.guardrail_results
         ],
         "missing": preview.missing,
     }
 
 
-async def _ask_step_by_step(service: DecisionService, draft: DecisionDraft) -> DecisionDraft:
-    """Step by step: what is known of such decisions comes before the reasons, and confidence last."""
+async def _prompt_for_fields(service: DecisionService, draft: DecisionDraft) -> DecisionDraft:
+    """Prompt for the missing fields. The preview comes before the reasons, and the confidence last."""
     draft = replace(
         draft,
-        category=_ask(f"What is it about? [{draft.category}] ", draft.category),
+        category=_ask(f"Category? [{draft.category}] ", draft.category),
         stakes=cast("Stakes", _ask(f"Stakes: {', '.join(get_args(Stakes))}? [{draft.stakes}] ", draft.stakes)),
-        context=draft.context or _ask("In which situation? ", "") or None,
+        context=draft.context or _ask("Situation? ", "") or None,
     )
     say("\n".join(format_preview(await service.preview(draft))))
     draft = replace(
         draft,
-        alternatives=draft.alternatives or tuple(_ask_repeatedly("What else was considered? (an empty line ends) ")),
+        alternatives=draft.alternatives
+        or tuple(_ask_repeatedly("Alternative considered? (an empty line ends the list) ")),
         reasons=draft.reasons
-        or tuple(map(parse_reason, _ask_repeatedly(f"Why? KIND:TEXT, of {', '.join(REASON_KINDS)}: "))),
-        expected=draft.expected or _ask("What should come of it? ", "") or None,
-        look_again_at=draft.look_again_at or _ask_date("When should that be known, as 2026-12-01? "),
+        or tuple(map(parse_reason, _ask_repeatedly(f"Reason as KIND:TEXT? Kinds: {', '.join(REASON_KINDS)}: "))),
+        expected=draft.expected or _ask("Expected outcome? ", "") or None,
+        look_again_at=draft.look_again_at or _ask_date("When to review the outcome, such as 2026-12-01? "),
     )
-    draft = replace(draft, confidence=_ask_number("How sure are you that it will succeed, from 0 to 1? "))
-    ruled = await service.preview(draft)
-    say(
-        "\n".join(f"Guardrail: {ruling.message}" for ruling in ruled.guardrail_results if ruling.message)
-        or _format_quality(ruled)
-    )
+    draft = replace(draft, confidence=_ask_number("Confidence: the probability of success, from 0 to 1? "))
+    preview = await service.preview(draft)
+    messages = [f"Guardrail: {result.message}" for result in preview.guardrail_results if result.message]
+    say("\n".join(messages) or _format_quality(preview))
     if _ask("Record it? [Y/n] ", "y").lower() not in {"y", "yes"}:
-        raise InputError("Nothing was recorded.", hint="Call `newton decide` again when it is clear.")
+        raise InputError("Nothing was recorded.", hint="Run `newton decide` again to record a decision.")
     return draft
 
 
 def _ask(question: str, default: str | None = None) -> str:
-    """What was answered; asked again until something was, unless there is an answer otherwise."""
+    """Return the answer, or the default for an empty one; without a default, ask again."""
     while not (answer := input(visible(question)).strip()) and default is None:
         pass
     return answer or default or ""
@@ -220,7 +220,7 @@ def _ask_date(question: str) -> datetime | None:
         try:
             return parse_time(answer, now=SystemClock().now())
         except InputError as error:
-            say(f"{error.what} {error.hint} Or write nothing.")
+            say(f"{error.what} {error.hint} Leave it empty to skip it.")
     return None
 
 
@@ -229,4 +229,4 @@ def _ask_number(question: str) -> float:
         try:
             return float(_ask(question))
         except ValueError:
-            say("That is no number; write it as 0.8.")
+            say("That is not a number. Write it as 0.8.")

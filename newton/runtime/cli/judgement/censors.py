@@ -1,4 +1,4 @@
-"""`newton censors`: what must not be done."""
+"""`newton censors`: prohibitions that warn or block."""
 
 from typing import Annotated
 
@@ -12,127 +12,120 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-CensorArgument = Annotated[str, Parameter(help="Its id, or the end of it as `newton censors list` shows it.")]
+CensorArgument = Annotated[str, Parameter(help="Id of the censor, or its end as `newton censors list` prints it.")]
 
 
 async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the censors with their records, those out of force last.
+    """List the censors with their track records, retired ones last.
 
     Example: newton censors list
     """
     async with open_newton(load_settings(agent)) as newton:
-        known = await newton.censors("cli").list_censors()
+        censors = await newton.censors("cli").list_censors()
     if json:
-        formatting.print_json([_censor_to_json(censor) for censor in known])
+        formatting.print_json([_censor_to_json(censor) for censor in censors])
         return
-    for censor in known:
+    for censor in censors:
         say(_format_censor(censor))
-    if not known:
-        say('Nothing is forbidden. `newton censors add "push to main" --reason "releases go through review"`')
+    if not censors:
+        say('No censors yet. Add one: `newton censors add "push to main" --reason "releases go through review"`')
 
 
 async def add_censor(
-    trigger: str,
+    trigger: Annotated[str, Parameter(help="Phrase, RE2 regular expression, or description of what is forbidden.")],
     *,
-    reason: Annotated[str, Parameter(help="Why it must not be done.")],
-    sense: Annotated[
-        MatchMode, Parameter(help="How the trigger is met: as words, as a pattern, or by its meaning.")
+    reason: Annotated[str, Parameter(help="Why it is forbidden.")],
+    match_mode: Annotated[
+        MatchMode, Parameter(help="Match the trigger as a phrase, as a regular expression, or by meaning.")
     ] = "phrase",
-    action: Annotated[CensorAction, Parameter(help="What happens when it is met.")] = "warn",
-    domain: Annotated[str | None, Parameter(help="Where it counts, such as 'operations'.")] = None,
-    threshold: Annotated[
-        int, Parameter(help="After so many times in earnest a warning becomes a block.")
-    ] = DEFAULT_THRESHOLD,
+    action: Annotated[CensorAction, Parameter(help="Action on a match.")] = "warn",
+    domain: Annotated[str | None, Parameter(help="Domain that it applies to, such as 'operations'.")] = None,
+    threshold: Annotated[int, Parameter(help="Number of matches after which a warning becomes a block.")] = (
+        DEFAULT_THRESHOLD
+    ),
     agent: AgentOption = None,
 ) -> None:
-    """Forbid something. A warning is shown to the model; a block stops the turn.
+    """Add a censor. A warning is shown to the model; a block stops the turn.
 
     Example: newton censors add "push to main" --reason "releases go through review" --action block
-
-    Parameters
-    ----------
-    trigger:
-        The words, the regular expression (RE2), or what it is about.
     """
     rule = CensorRule(
         trigger=clean_text(trigger, what="trigger"),
         reason=clean_text(reason, what="reason"),
-        match_mode=sense,
+        match_mode=match_mode,
         action=action,
         domain=domain,
         threshold=threshold,
     )
     async with open_newton(load_settings(agent)) as newton:
-        new = await newton.censors("cli").add(rule)
+        is_new = await newton.censors("cli").add(rule)
         await newton.maintenance("cli").process_pending()
-    say("In force." if new else "In force already; nothing changed.")
+    say("Added." if is_new else "Already active; nothing changed.")
 
 
 async def check_text(
-    text: str,
+    text: Annotated[str, Parameter(help="Text to check.")],
     *,
-    place: Annotated[CensorStage, Parameter(help="What the text is.")] = "action",
-    dry_run: Annotated[bool, Parameter(negative=(), help="Do not count it.")] = False,
+    stage: Annotated[CensorStage, Parameter(help="Stage of a turn that the text belongs to.")] = "action",
+    dry_run: Annotated[bool, Parameter(negative=(), help="Do not count the match.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ask the censors about a text before it is done or said. Exits with 1 when it is blocked.
+    """Check a text against the censors. The exit status is 1 if it is blocked.
 
     Example: newton censors check "push to main without review"
     """
     async with open_newton(load_settings(agent)) as newton:
-        ruling = await newton.action_gate("cli").check(clean_text(text), place, dry_run=dry_run)
-    met = [
-        {"memory_id": str(c.memory_id), "blocks": c.is_blocking, "trigger": c.trigger, "reason": c.reason}
-        for c in ruling.matches
-    ]
+        check = await newton.action_gate("cli").check(clean_text(text), stage, dry_run=dry_run)
     if json:
-        formatting.print_json({"blocked": ruling.blocks, "met": met, "unread": ruling.unchecked})
+        matches = [
+            {"memory_id": str(c.memory_id), "blocks": c.is_blocking, "trigger": c.trigger, "reason": c.reason}
+            for c in check.matches
+        ]
+        formatting.print_json({"blocked": check.blocks, "matches": matches, "unchecked": check.unchecked})
     else:
-        say(
-            "\n".join(f"{short_id(c.memory_id)}  {c.context_line}" for c in ruling.matches)
-            or "Nothing speaks against it."
-        )
-        if ruling.unchecked:
-            formatting.print_notice(f"(Censors that go by meaning were not asked: {ruling.unchecked})")
-    return int(ruling.blocks)
+        lines = [f"{short_id(c.memory_id)}  {c.context_line}" for c in check.matches]
+        say("\n".join(lines) or "No censor matches.")
+        if check.unchecked:
+            formatting.print_notice(f"(Censors that match by meaning were not checked: {check.unchecked})")
+    return int(check.blocks)
 
 
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Say that a censor was met wrongly the last time. One that is wrong too often is retired.
+    """Report the last match of a censor as a false positive. A censor with too many of them is retired.
 
     Example: newton censors false-positive 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.censors("cli").report_false_positive(censor)
-    say("Noted.")
+    say("Recorded.")
 
 
 async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Put a proposed censor in force. What an agent or a model proposes waits for this.
+    """Approve a censor proposed by an agent or a model. It is inactive until then.
 
     Example: newton censors approve 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        waited = await newton.censors("cli").approve(censor)
-    say("In force." if waited else "It was not waiting; nothing changed.")
+        was_pending = await newton.censors("cli").approve(censor)
+    say("Approved." if was_pending else "It needs no approval; nothing changed.")
 
 
 async def retire_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Take a censor out of force.
+    """Retire a censor: it no longer matches.
 
     Example: newton censors retire 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.censors("cli").retire(censor)
-    say("Out of force.")
+    say("Retired.")
 
 
 def _format_censor(censor: CensorSummary) -> str:
-    wrongly = f", {censor.false_positives} wrongly" if censor.false_positives else ""
+    false = f", {formatting.pluralize(censor.false_positives, 'false positive')}" if censor.false_positives else ""
     state = "PROPOSED" if censor.quarantined else censor.state
-    where = f"in {censor.domain}, " if censor.domain else ""
-    record = f"({where}met {censor.activations} times{wrongly})"
+    domain = f"{censor.domain}; " if censor.domain else ""
+    record = f"({domain}{formatting.pluralize(censor.activations, 'match', 'matches')}{false})"
     action = "block" if censor.state == "ESCALATED" else censor.action
     return f"{short_id(censor.memory_id)}  {state:<9} {action:<5} {censor.trigger} — {censor.reason} {record}"
 
@@ -142,7 +135,7 @@ def _censor_to_json(censor: CensorSummary) -> dict[str, object]:
         "memory_id": str(censor.memory_id),
         "state": censor.state,
         "proposed": censor.quarantined,
-        "sense": censor.match_mode,
+        "match_mode": censor.match_mode,
         "trigger": censor.trigger,
         "action": censor.action,
         "reason": censor.reason,

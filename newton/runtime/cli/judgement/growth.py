@@ -1,4 +1,4 @@
-"""`newton growth`: how the agent has grown, beside the period before."""
+"""`newton growth`: development of the agent compared with the period before."""
 
 from datetime import datetime
 from pathlib import Path
@@ -12,37 +12,40 @@ from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.reports import growth as shown
+from newton.runtime.reports import growth as growth_report
 
 
 async def report_growth(
     *,
-    weeks: Annotated[int | None, Parameter(help="How many weeks; 1, if nothing is given.")] = None,
+    weeks: Annotated[int | None, Parameter(help="Length of the period in weeks (default: 1).")] = None,
     since: Annotated[
-        datetime | None, StartTime, Parameter(help="From then on instead: a day, or words such as 'last month'.")
+        datetime | None,
+        StartTime,
+        Parameter(help="Start of the period instead: a day, a time or words such as 'last month'."),
     ] = None,
-    html: Annotated[Path | None, Parameter(help="Write the report as a page to this file.")] = None,
+    html: Annotated[Path | None, Parameter(help="Write the report as an HTML page to this file.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Report how the agent has grown: decisions and mistakes made again, censors, procedures, facts.
+    """Report how the agent developed: decisions, repeated mistakes, censors, procedures, facts.
 
-    Each figure stands beside the same figure of the period before, with what it is computed from.
+    Each metric is shown with its value in the period before and its sample size.
 
     Example: newton growth --weeks 4 --html growth.html
     """
     if weeks is not None and since is not None:
-        raise InputError("Both --weeks and --since are given.", hint="Give one of them.")
-    chosen = load_settings(agent)
-    async with open_newton(chosen) as newton:
-        growing = newton.growth()
-        found = await (
-            growing.report_weeks(1 if weeks is None else weeks) if since is None else growing.report_since(since)
-        )
-    said = assess(found)
+        raise InputError("--weeks and --since exclude each other.", hint="Give one of them.")
+    settings = load_settings(agent)
+    async with open_newton(settings) as newton:
+        service = newton.growth()
+        if since is None:
+            report = await service.report_weeks(1 if weeks is None else weeks)
+        else:
+            report = await service.report_since(since)
+    assessment = assess(report)
     if html is not None:
-        formatting.write_page(html, shown.render_html(found, said, agent=chosen.agent))
+        formatting.write_page(html, growth_report.render_html(report, assessment, agent=settings.agent))
     if json:
-        formatting.print_json(shown.report_to_json(found, said))
+        formatting.print_json(growth_report.report_to_json(report, assessment))
     elif html is None:
-        say(shown.render_markdown(found, said, agent=chosen.agent))
+        say(growth_report.render_markdown(report, assessment, agent=settings.agent))

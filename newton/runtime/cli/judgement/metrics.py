@@ -1,4 +1,4 @@
-"""`newton metrics`: how well contexts serve, beside what is aimed at."""
+"""`newton metrics`: quality of the contexts compared with targets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
@@ -11,71 +11,70 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-# What helps when a target is missed, on which side.
+# Advice by metric and by the side on which it misses its target.
 ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
-    ("context relevance", "low"): "What has a quarter of the best one's evidence is loaded (lines: half of its"
-    " relevance), so that few answers are lost. A profile of your own (NEWTON_PROFILES_DIR) with a higher `floor` and"
-    " `near` raises this figure, and loses some; less room does not.",
-    ("budget utilisation", "low"): "Inputs are allotted more than memory has to say about them: lower"
-    " NEWTON_CONTEXT_TOKENS, or tell more (`newton remember`, `newton ingest`).",
-    ("budget utilisation", "high"): "Contexts are full, and something is left out: raise NEWTON_CONTEXT_TOKENS.",
-    ("refresh rate", "high"): "Contexts change at most turns: give one conversation to one topic (`/frame` holds a"
-    " frame), and begin another with `newton chat`.",
-    ("recall precision", "low"): "Replies leave most items alone: forget or retract what is of no use, or give less"
-    " room (NEWTON_CONTEXT_TOKENS).",
-    ("cold start, p95", "high"): "Contexts are slow to make: `newton bench context` tells which part, `newton doctor`"
-    " what is wrong; NEWTON_SOURCE_TIMEOUT_SECONDS is the deadline of each source.",
-    ("facts confirmed", "low"): "Few facts were told again: `newton confirm` what is so, and `newton jobs run"
-    " lifecycle` joins what says the same in other words.",
+    ("context relevance", "low"): "A memory enters a context with a quarter of the best evidence (a message: half"
+    " of the best relevance), so that few answers are lost. A custom profile (NEWTON_PROFILES_DIR) with a higher"
+    " `floor` and `near` raises this metric, but loses some answers; a smaller budget does not help.",
+    ("budget utilisation", "low"): "The memory has too little to fill the budgets: lower NEWTON_CONTEXT_TOKENS,"
+    " or store more (`newton remember`, `newton ingest`).",
+    ("budget utilisation", "high"): "Contexts are full and omit memories: raise NEWTON_CONTEXT_TOKENS.",
+    ("refresh rate", "high"): "Contexts are rebuilt at most turns: keep one topic per conversation (`/frame NAME`"
+    " fixes the frame), and start another with `newton chat`.",
+    ("recall precision", "low"): "Replies use few of the items: forget or retract useless memories, or lower"
+    " NEWTON_CONTEXT_TOKENS.",
+    ("cold start, p95", "high"): "Contexts are built slowly: `newton bench context` measures each stage, `newton"
+    " doctor` finds problems; NEWTON_SOURCE_TIMEOUT_SECONDS is the timeout of each source.",
+    ("facts confirmed", "low"): "Few facts were confirmed: `newton confirm` confirms a fact, and `newton jobs run"
+    " lifecycle` merges facts of the same meaning.",
 }
 
 
 async def show_metrics(
     *,
-    days: Annotated[int, Parameter(help="How many days, up to now.")] = 7,
+    days: Annotated[int, Parameter(help="Length of the period in days.")] = 7,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show how well contexts served in the last days: relevance, budget, refreshes, what replies used of them, speed.
+    """Show quality metrics of the contexts: relevance, budget use, refreshes, share of items used in replies, speed.
 
-    Each figure stands beside its target and the number of things it is computed from.
+    Each metric is shown with its target and its sample size.
 
     Example: newton metrics --days 30
     """
     async with open_newton(load_settings(agent)) as newton:
-        found = await newton.metrics().report(days)
+        report = await newton.metrics().report(days)
     if json:
-        formatting.print_json(metrics_to_json(found))
+        formatting.print_json(metrics_to_json(report))
     else:
-        say("\n".join(format_metrics(found)))
+        say("\n".join(format_metrics(report)))
 
 
 def format_metrics(report: QualityReport) -> Iterator[str]:
-    """As a person reads it."""
+    """Format the report as text."""
     period = report.period
     yield f"{period.since:%Y-%m-%d} to {period.until:%Y-%m-%d} · {formatting.pluralize(len(period.turns), 'turn')}\n"
-    yield f"{'figure':<23}{'value':>8}  {'target':<10}{'verdict':<9}from"
-    for figure in report.metrics:
+    yield f"{'metric':<23}{'value':>8}  {'target':<10}{'verdict':<9}sample"
+    for metric in report.metrics:
         yield (
-            f"{figure.name:<23}{_format_value(figure):>8}  {_format_target(figure):<10}{figure.verdict or '':<9}"
-            f"{figure.n:,} {figure.sample_unit}"
+            f"{metric.name:<23}{_format_value(metric):>8}  {_format_target(metric):<10}{metric.verdict or '':<9}"
+            f"{metric.n:,} {metric.sample_unit}"
         )
-    for what, groups in (("frame", report.frames), ("profile", report.profiles), ("day", report.days)):
-        yield from _format_table(what, groups, report)
-    advice = [f"{figure.name}: {said}" for figure in report.metrics if (said := _find_advice(figure))]
-    if advice:
-        yield "\nWhat may help"
-        yield from (f"- {one}" for one in advice)
+    for grouping, groups in (("frame", report.frames), ("profile", report.profiles), ("day", report.days)):
+        yield from _format_table(grouping, groups, report)
+    if advice := [f"- {metric.name}: {text}" for metric in report.metrics if (text := _find_advice(metric))]:
+        yield "\nAdvice"
+        yield from advice
 
 
 def metrics_to_json(report: QualityReport) -> dict[str, object]:
-    """As a program reads it."""
+    """Return the report as JSON values."""
     period = report.period
     return {
         "since": period.since.isoformat(),
         "until": period.until.isoformat(),
         "turns": len(period.turns),
-        "figures": [_metric_to_json(figure) | {"advice": _find_advice(figure)} for figure in report.metrics],
+        "metrics": [_metric_to_json(metric) | {"advice": _find_advice(metric)} for metric in report.metrics],
         "frames": [_group_to_json(group) for group in report.frames],
         "profiles": [_group_to_json(group) for group in report.profiles],
         "days": [_group_to_json(group) for group in report.days],
@@ -89,16 +88,17 @@ def _format_table(grouping: str, groups: Sequence[MetricGroup], report: QualityR
     by_day = grouping == "day"
     head = f"\n{f'by {grouping}':<23}{'turns':>8}{'relevance':>12}{'budget':>10}{'used':>10}{'refreshed':>12}"
     yield head + (f"{'memories':>11}" if by_day else "")
-    made = {str(day): sum(kinds.values()) for day, kinds in report.period.memories_by_day.items()}
+    memories = {str(day): sum(kinds.values()) for day, kinds in report.period.memories_by_day.items()}
     for group in groups:
         relevance, utilisation = _format_value(group.relevance), _format_value(group.utilisation)
         row = f"{group.name:<23}{group.turns:>8}{relevance:>12}{utilisation:>10}"
         row += f"{_format_value(group.precision):>10}{_format_value(group.refresh):>12}"
-        yield row + (f"{made.get(group.name, 0):>11}" if by_day else "")
+        yield row + (f"{memories.get(group.name, 0):>11}" if by_day else "")
 
 
 def _format_value(metric: QualityMetric) -> str:
-    """
+    """Format the value with its unit.
+
     >>> _format_value(QualityMetric(name="", value=0.456, n=1, sample_unit=""))
     '46 %'
     >>> _format_value(QualityMetric(name="", value=12.3, n=1, sample_unit="", unit="ms"))
@@ -137,12 +137,12 @@ def _metric_to_json(metric: QualityMetric) -> dict[str, object]:
         "value": None if metric.value is None else round(metric.value, 4),
         "unit": metric.unit,
         "target": metric.target._asdict() if metric.target else None,
-        "n": metric.n,
-        "of": metric.sample_unit,
+        "sample_size": metric.n,
+        "sample_unit": metric.sample_unit,
         "verdict": metric.verdict,
     }
 
 
 def _group_to_json(group: MetricGroup) -> dict[str, object]:
-    figures = (group.relevance, group.utilisation, group.precision, group.refresh)
-    return {"name": group.name, "turns": group.turns, "figures": [_metric_to_json(figure) for figure in figures]}
+    metrics = (group.relevance, group.utilisation, group.precision, group.refresh)
+    return {"name": group.name, "turns": group.turns, "metrics": list(map(_metric_to_json, metrics))}

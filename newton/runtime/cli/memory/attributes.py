@@ -1,5 +1,10 @@
-"""`newton attributes`: which of them have one value at a time."""
+"""`newton attributes`: the cardinality of fact attributes."""
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.errors import InputError
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
@@ -7,38 +12,34 @@ from newton.runtime.cli.printing import say
 
 
 async def list_attributes(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the attributes that facts tell of. A newer value of a single one supersedes the older.
+    """List the attributes of facts. A newer value of a single-valued attribute supersedes the older one.
 
     Example: newton attributes list
     """
     async with open_newton(load_settings(agent)) as newton:
-        known = await newton.curation("cli").list_attributes()
+        attributes = await newton.curation("cli").list_attributes()
     if json:
-        formatting.print_json(known)
+        formatting.print_json(attributes)
         return
-    for name, single in known.items():
-        say(f"{'one value' if single else 'many     '}  {name}")
-    if not known:
-        say('No fact has one yet. `newton remember "Ana lives in Oslo" --subject Ana --attribute "lives in"`')
+    for name, single_valued in attributes.items():
+        say(f"{'single' if single_valued else 'multi '}  {name}")
+    if not attributes:
+        say('No attributes yet. Add one: `newton remember "Ana lives in Oslo" --subject Ana --attribute "lives in"`')
 
 
-async def set_single_valued(attribute: str, *, agent: AgentOption = None) -> None:
-    """Say that an attribute has one value at a time, from now on.
+async def set_cardinality(
+    name: Annotated[str, Parameter(help="Name of the attribute, such as 'lives in'.")],
+    *,
+    single: Annotated[bool, Parameter(negative=(), help="One current value: a newer value supersedes it.")] = False,
+    multi: Annotated[bool, Parameter(negative=(), help="Any number of current values.")] = False,
+    agent: AgentOption = None,
+) -> None:
+    """Declare an attribute single-valued or multi-valued. Stored facts do not change.
 
-    Example: newton attributes single "favourite team"
+    Example: newton attributes set "favourite team" --single
     """
-    await _set_cardinality(attribute, agent=agent, single=True)
-
-
-async def set_multi_valued(attribute: str, *, agent: AgentOption = None) -> None:
-    """Say that an attribute may have many values at a time, from now on.
-
-    Example: newton attributes many "email"
-    """
-    await _set_cardinality(attribute, agent=agent, single=False)
-
-
-async def _set_cardinality(attribute: str, *, agent: str | None, single: bool) -> None:
+    if single == multi:
+        raise InputError("The cardinality is missing or ambiguous.", hint="Give --single or --multi.")
     async with open_newton(load_settings(agent)) as newton:
-        await newton.curation("cli").set_cardinality(attribute, single_valued=single)
-    say("Noted. Facts that are there stay as they were told.")
+        await newton.curation("cli").set_cardinality(name, single_valued=single)
+    say(f"{name} is {'single' if single else 'multi'}-valued. Stored facts did not change.")

@@ -1,4 +1,4 @@
-"""`newton show`, `history`, `confirm`, `supersede`, `retract` and `forget`: what a person may do to one memory."""
+"""`newton show`, `history`, `confirm`, `supersede`, `retract` and `forget`: inspect and change single memories."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,43 +11,49 @@ from newton.errors import InputError
 from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.bootstrap import open_newton
-from newton.runtime.cli import formatting as shown
-from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, ask_confirmation, load_settings
+from newton.runtime.cli import formatting
+from newton.runtime.cli.options import (
+    AgentOption,
+    JsonOption,
+    ReasonOption,
+    StartTime,
+    YesOption,
+    load_settings,
+    require_yes,
+)
 from newton.runtime.cli.printing import say
 
-MemoryArgument = Annotated[str, Parameter(help="Its id, or the end of it as `newton recall` shows it.")]
+MemoryArgument = Annotated[str, Parameter(help="Memory id, or its end as `newton recall` prints it.")]
 
 
 async def show_memory(memory: MemoryArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show one memory in full: its words, where it comes from, and what it is to others.
+    """Show one memory in full: text, state, source and links.
 
     Example: newton show 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        record, _, told = await newton.curation("cli").get(memory)
+        record, _, fact = await newton.curation("cli").get(memory)
     if json:
-        shown.print_json(_record_to_json(record) | told)
-        return
-    say(_format_record(record, told))
+        formatting.print_json(_record_to_json(record) | {"fact": fact})
+    else:
+        say(_format_record(record, fact))
 
 
 async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show every change of a memory's state: when, why, and by what.
+    """Show all state changes of a memory with their time, reason and origin.
 
     Example: newton history 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
         record, changes, _ = await newton.curation("cli").get(memory)
     if json:
-        shown.print_json([asdict(change) | {"at": change.at.isoformat()} for change in changes])
+        formatting.print_json([_change_to_json(change) for change in changes])
         return
-    say(
-        f"{record.created_at:%Y-%m-%d %H:%M}  {record.kind} "
-        f"{short_id(record.memory_id)} written through {record.origin}"
-    )
+    name = f"{record.kind} {short_id(record.memory_id)}"
+    say(f"{record.created_at:%Y-%m-%d %H:%M}  {name} created by {record.origin}")
     for change in changes:
-        say(_format_transition(change))
-    say(f"it is {record.state}{' and quarantined' if record.quarantined else ''} now")
+        say(_format_change(change))
+    say(f"current state: {record.state}{', quarantined' if record.quarantined else ''}")
 
 
 async def confirm_fact(
@@ -56,37 +62,30 @@ async def confirm_fact(
     core: Annotated[bool, Parameter(negative=(), help="Mark it as a core fact.")] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Say that a fact is so. Three independent confirmations make it a core fact, and so does --core.
+    """Confirm that a fact is true. Three independent confirmations, or --core, make it a core fact.
 
     Example: newton confirm 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        curation, began = newton.curation("cli"), newton.scope.now()
+        curation, started_at = newton.curation("cli"), newton.scope.now()
         counted = await curation.confirm(memory)
         if core:
             await curation.mark_core(memory)
-        changed = await curation.list_changes(began)
-    said = "Confirmed." if counted else "Confirmed already today; nothing changed."
-    say(("Marked as a core fact." if core else said) + shown.format_transitions(changed))
+        changes = await curation.list_changes(started_at)
+    result = "Confirmed." if counted else "Already confirmed today; nothing changed."
+    say(("Marked as a core fact." if core else result) + formatting.format_transitions(changes))
 
 
 async def supersede_fact(
     memory: MemoryArgument,
-    content: str,
+    content: Annotated[str, Parameter(help="The new statement.")],
     *,
-    at: Annotated[
-        datetime | None, StartTime, Parameter(help="When it became true: a day, a time with zone, words.")
-    ] = None,
+    at: Annotated[datetime | None, StartTime, Parameter(help="Start of validity: a day, a time or words.")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Put a new statement in the place of a fact that was true until now.
+    """Replace a fact that was true until now by a newer one.
 
     Example: newton supersede 3f9c2a71 "Ana lives in Bergen"
-
-    Parameters
-    ----------
-    content:
-        What is true instead.
     """
     async with open_newton(load_settings(agent)) as newton:
         new = await newton.curation("cli").supersede(memory, content, at=at)
@@ -95,62 +94,64 @@ async def supersede_fact(
 
 
 async def retract_fact(memory: MemoryArgument, *, agent: AgentOption = None) -> None:
-    """Say that a fact was never true. What it had superseded holds again.
+    """Mark a fact as never true. The fact that it superseded becomes current again.
 
     Example: newton retract 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        curation, began = newton.curation("cli"), newton.scope.now()
+        curation, started_at = newton.curation("cli"), newton.scope.now()
         await curation.retract(memory)
-        changed = await curation.list_changes(began)
-    say("Retracted." + shown.format_transitions(changed))
+        changes = await curation.list_changes(started_at)
+    say("Retracted." + formatting.format_transitions(changes))
 
 
 async def forget_memories(
-    memories: list[str],
+    memories: Annotated[list[str], Parameter(help="Memory ids, or their ends as `newton recall` prints them.")],
     /,
     *,
-    derived: Annotated[bool, Parameter(negative=(), help="Also what was made from them.")] = False,
-    reason: Annotated[str, Parameter(help="Why; it is kept beside the id.")] = "asked for",
-    yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
+    include_derived: Annotated[bool, Parameter(negative=(), help="Also delete memories derived from them.")] = False,
+    reason: ReasonOption = "requested",
+    yes: YesOption = False,
     agent: AgentOption = None,
 ) -> None:
-    """Forget memories for good: their words go, a note of when and why stays. There is no way back.
+    """Permanently delete memories. Only the id, the time and the reason are kept.
 
     Example: newton forget 3f9c2a71 --reason "it is about somebody else"
-
-    Parameters
-    ----------
-    memories:
-        Their ids, or the ends of them as `newton recall` shows them.
     """
     if not memories:
-        raise InputError("No memory is named.", hint="`newton recall` shows ids.")
-    if not yes and not ask_confirmation(f"Forget {len(memories)} for good?"):
-        raise InputError("Nothing was forgotten.", hint="Answer with y, or give --yes.")
+        raise InputError("No memory id is given.", hint="`newton recall` prints ids.")
+    require_yes(f"Permanently delete {formatting.pluralize(len(memories), 'memory', 'memories')}?", yes=yes)
     async with open_newton(load_settings(agent)) as newton:
-        gone = await newton.curation("cli").forget(memories, include_derived=derived, reason=reason)
-    say(f"Forgotten: {', '.join(short_id(memory_id) for memory_id in gone)}.")
+        deleted = await newton.curation("cli").forget(memories, include_derived=include_derived, reason=reason)
+    say(f"Forgotten: {', '.join(map(short_id, deleted))}.")
 
 
-def _format_transition(transition: TransitionRecord) -> str:
-    states = (
-        transition.from_state
-        if transition.from_state == transition.to_state
-        else f"{transition.from_state} → {transition.to_state}"
-    )
-    return f"{transition.at:%Y-%m-%d %H:%M}  {states}  {transition.event}: {transition.reason} ({transition.origin})"
+def _format_change(change: TransitionRecord) -> str:
+    is_same = change.from_state == change.to_state
+    states = change.to_state if is_same else f"{change.from_state} → {change.to_state}"
+    return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.reason} ({change.origin})"
 
 
-def _format_record(record: MemoryDetail, details: Mapping[str, str]) -> str:
-    sure = "" if record.confidence is None else f" · {record.confidence:.0%} sure"
-    state = f"{record.state}{' · quarantined' if record.quarantined else ''}{sure}"
+def _change_to_json(change: TransitionRecord) -> dict[str, object]:
+    return {
+        "changed_at": change.at.isoformat(),
+        "from_state": change.from_state,
+        "to_state": change.to_state,
+        "event": change.event,
+        "reason": change.reason,
+        "origin": change.origin,
+    }
+
+
+def _format_record(record: MemoryDetail, fact: Mapping[str, str]) -> str:
+    confidence = "" if record.confidence is None else f" · confidence {record.confidence:.0%}"
+    state = f"{record.state}{' · quarantined' if record.quarantined else ''}{confidence}"
     lines = [
         f"{record.kind} {record.memory_id}",
-        f"  {state} · confirmed {record.confirmations} times",
-        f"  since {record.occurred_at:%Y-%m-%d %H:%M}, on the word of the {record.trust}",
-        f"  written {record.created_at:%Y-%m-%d %H:%M} through {record.origin}",
-        *(f"  {name}: {value}" for name, value in details.items()),
+        f"  {state} · {formatting.pluralize(record.confirmations, 'confirmation')}",
+        f"  since {record.occurred_at:%Y-%m-%d %H:%M} · trust {record.trust}",
+        f"  created {record.created_at:%Y-%m-%d %H:%M} by {record.origin}",
+        *(f"  {name}: {value}" for name, value in fact.items()),
         *([f"  importance {10 * record.importance:g} of 10"] if record.importance is not None else []),
         "",
         record.full_text,
@@ -161,10 +162,11 @@ def _format_record(record: MemoryDetail, details: Mapping[str, str]) -> str:
 
 
 def _record_to_json(record: MemoryDetail) -> dict[str, object]:
-    given: dict[str, object] = asdict(record)
-    for name in ("occurred_at", "created_at", "confirmed_at"):
-        at = getattr(record, name)
-        given[name] = at.isoformat() if at else None
-    given["memory_id"] = str(record.memory_id)
-    given["relatives"] = [r._asdict() | {"other_id": str(r.other_id)} for r in record.relatives]
-    return given
+    fields: dict[str, object] = asdict(record)
+    del fields["relatives"]
+    times = {name: at and at.isoformat() for name, at in fields.items() if isinstance(at, datetime)}
+    links = [
+        {"type": r.link, "memory_id": str(r.other_id), "kind": r.kind, "state": r.state, "micro": r.micro}
+        for r in record.relatives
+    ]
+    return {**fields, **times, "memory_id": str(record.memory_id), "links": links}

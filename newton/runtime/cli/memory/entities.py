@@ -1,4 +1,4 @@
-"""`newton entities`: who and what there is, and how it belongs together."""
+"""`newton entities`: known entities and their relations."""
 
 from typing import Annotated
 
@@ -9,49 +9,47 @@ from newton.heart.entities.entity_store import MAX_DEPTH
 from newton.memory.lookup import short_id
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 
 
 async def show_entities(
-    name: str | None = None,
+    name: Annotated[str | None, Parameter(help="Name of an entity; if omitted, all are listed.")] = None,
     *,
-    depth: Annotated[int, Parameter(help="How many steps to go along relations.")] = 1,
-    limit: Annotated[int, Parameter(help="The most to show.")] = 20,
+    depth: Annotated[int, Parameter(help="Maximum number of relations between NAME and an entity.")] = 1,
+    limit: LimitOption = 20,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List who and what is named most, or show what belongs to one of them. They are found by name, without a model.
+    """List the most mentioned entities, or the relations of one. Entities are found by name, without a model.
 
     Example: newton entities "Ana Berg" --depth 2
-
-    Parameters
-    ----------
-    name:
-        The name of one.
     """
     if not 1 <= depth <= MAX_DEPTH or limit < 1:
-        raise InputError("That reaches nothing.", hint=f"Give a depth from 1 to {MAX_DEPTH} and a limit of 1 or more.")
+        raise InputError(
+            "The depth or the limit is out of range.", hint=f"Give a depth from 1 to {MAX_DEPTH} and a limit from 1."
+        )
     async with open_newton(load_settings(agent)) as newton:
-        people = newton.entities("cli")
+        service = newton.entities("cli")
         if name is None:
-            known = await people.list_entities(limit=limit)
-            lines = [
+            entities = await service.list_entities(limit=limit)
+            items = [
                 {"memory_id": str(e.memory_id), "name": e.name, "mentions": e.mentions, "salience": round(salience, 3)}
-                for e, salience in known
+                for e, salience in entities
             ]
-            told = [
-                f"{short_id(e.memory_id)}  {salience:.2f}  {e.name} ({e.mentions} mentions)" for e, salience in known
+            lines = [
+                f"{short_id(e.memory_id)}  {salience:.2f}  {e.name} ({formatting.pluralize(e.mentions, 'mention')})"
+                for e, salience in entities
             ]
         else:
-            reached = (await people.find_related_entities(name, depth=depth))[:limit]
-            lines = [r.relation._asdict() | {"depth": r.depth} for r in reached]
-            told = [
-                f"{r.relation.weight:.2f}  {r.relation.source} {r.relation.type} {r.relation.target}" for r in reached
-            ]
+            related = (await service.find_related_entities(name, depth=depth))[:limit]
+            items = [r.relation._asdict() | {"depth": r.depth} for r in related]
+            lines = [f"{r.weight:.2f}  {r.source} {r.type} {r.target}" for r in (one.relation for one in related)]
     if json:
         formatting.print_json(
-            [{key: v if isinstance(v, int | float) else str(v) for key, v in line.items()} for line in lines]
+            [{key: v if isinstance(v, int | float) else str(v) for key, v in item.items()} for item in items]
         )
         return
-    say("\n".join(told) or "Nothing is known of that yet. `newton jobs run lifecycle` reads what is there for names.")
+    say(
+        "\n".join(lines) or "No entities or relations yet. `newton jobs run lifecycle` extracts them from stored texts."
+    )

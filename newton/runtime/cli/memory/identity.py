@@ -1,4 +1,4 @@
-"""`newton identity`: who the agent is and what a person wants always; its versions, and what waits for a yes."""
+"""`newton identity`: the identity lines of the agent, their versions, and proposed lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -7,187 +7,184 @@ from uuid import UUID
 from cyclopts import Parameter
 
 from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.sections import (
-    IdentitySection,
-    compute_identity_tokens,
-    select_identity_lines,
-)
+from newton.cognition.assembly.sections import IdentitySection, compute_identity_tokens, select_identity_lines
 from newton.errors import InputError
 from newton.heart.identity.identity_store import IdentityVersion, TenetRecord, find_conflicts
 from newton.heart.identity.tenets import IdentityPart, Tenet, diff_tenets
 from newton.memory.lookup import short_id
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
-from newton.runtime.cli.options import AgentOption, BudgetOption, JsonOption, ask_confirmation, load_settings
+from newton.runtime.cli.options import (
+    AgentOption,
+    JsonOption,
+    ReasonOption,
+    TokensOption,
+    YesOption,
+    load_settings,
+    require_yes,
+)
 from newton.runtime.cli.printing import say
 
-LineArgument = Annotated[str, Parameter(help="Its id, or the end of it as `newton identity` shows it.")]
-ReasonOption = Annotated[str | None, Parameter(help="Why; it is kept with the version.")]
+LineArgument = Annotated[str, Parameter(help="Id of the line, or its end as `newton identity` prints it.")]
+TextArgument = Annotated[str, Parameter(help="Text of the line.")]
+VersionReasonOption = Annotated[str | None, Parameter("--reason", help="Reason, stored with the version.")]
 
-NO_LINES_MESSAGE = 'Nothing holds always yet. `newton identity add instruction "Answer in metric units"`'
+NO_LINES_MESSAGE = 'The identity is empty. Add a line: `newton identity add instruction "Answer in metric units"`'
 ERASED_TEXT = "[erased]"
 
 
-async def show_identity(*, tokens: BudgetOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show what stands first in every context, and which lines of it a context has no room for.
+async def show_identity(*, tokens: TokensOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
+    """Show the identity, which comes first in every context, and the lines that do not fit into a context.
 
     Example: newton identity
     """
-    chosen = load_settings(agent)
-    total = chosen.context_tokens if tokens is None else tokens
+    settings = load_settings(agent)
+    total = settings.context_tokens if tokens is None else tokens
     if total < 1:
-        raise InputError(f"A budget of {total} tokens holds nothing.", hint="Give 1 or more.")
-    async with open_newton(chosen) as newton:
-        bearing = newton.identity("cli")
-        identity, waiting = await bearing.get(), await bearing.list_proposals()
-        most = compute_identity_tokens(allocate_budget(total).layers, newton.context_builder.header_tokens)
-    shown = select_identity_lines(identity, max_tokens=most)
+        raise InputError(f"A context of {total} tokens is impossible.", hint="Give 1 or more.")
+    async with open_newton(settings) as newton:
+        service = newton.identity("cli")
+        identity, proposals = await service.get(), await service.list_proposals()
+        max_tokens = compute_identity_tokens(allocate_budget(total).layers, newton.context_builder.header_tokens)
+    section = select_identity_lines(identity, max_tokens=max_tokens)
     if json:
-        formatting.print_json(_identity_to_json(shown, most))
+        formatting.print_json(_identity_to_json(section, max_tokens))
         return
-    say("\n".join(_format_identity(shown, most, total)) if identity.tenets else NO_LINES_MESSAGE)
-    if waiting:
-        waits = "waits" if len(waiting) == 1 else "wait"
-        formatting.print_notice(
-            f"\n{formatting.pluralize(len(waiting), 'line')} {waits} for your yes: `newton identity proposals`"
-        )
+    say("\n".join(_format_identity(section, max_tokens, total)) if identity.tenets else NO_LINES_MESSAGE)
+    if proposals:
+        many = formatting.pluralize(len(proposals), "proposal")
+        formatting.print_notice(f"\n{many} pending: `newton identity proposals`")
 
 
 async def add_line(
-    part: IdentityPart,
-    text: str,
+    section: Annotated[IdentityPart, Parameter(help="Section of the identity.")],
+    text: TextArgument,
     *,
-    reason: ReasonOption = None,
-    beside: Annotated[bool, Parameter(negative=(), help="Also beside a line that goes against it.")] = False,
+    reason: VersionReasonOption = None,
+    allow_conflict: Annotated[
+        bool, Parameter(negative=(), help="Add the line even if it contradicts an existing one.")
+    ] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Add a line to what stands first in every context.
+    """Add a line to the identity.
 
     Example: newton identity add boundary "Never give legal advice"
-
-    Parameters
-    ----------
-    part:
-        What it is: what the agent must never do, what it is told to do, how it works, what it holds dear, what you
-        prefer, or how it is.
-    words:
-        One line.
     """
     async with open_newton(load_settings(agent)) as newton:
-        new = await newton.identity("cli").add(part, text, reason=reason, allow_conflict=beside)
-    say("It stands." if new else "It stands already; nothing changed.")
+        is_new = await newton.identity("cli").add(section, text, reason=reason, allow_conflict=allow_conflict)
+    say("Added." if is_new else "Already there; nothing changed.")
 
 
 async def change_line(
     line: LineArgument,
-    text: str,
+    text: TextArgument,
     *,
-    part: Annotated[IdentityPart | None, Parameter(help="Put it in this part.")] = None,
-    reason: ReasonOption = None,
+    section: Annotated[IdentityPart | None, Parameter(help="Move the line to this section.")] = None,
+    reason: VersionReasonOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Put other words in the place of a line.
+    """Change the text of a line.
 
     Example: newton identity change 3f9c2a71 "Never give legal or tax advice"
     """
     async with open_newton(load_settings(agent)) as newton:
-        changed = await newton.identity("cli").change(line, text, part=part, reason=reason)
-    say("Changed." if changed else "These are its words already; nothing changed.")
+        changed = await newton.identity("cli").change(line, text, part=section, reason=reason)
+    say("Changed." if changed else "The line has this text already; nothing changed.")
 
 
-async def remove_line(line: LineArgument, *, reason: ReasonOption = None, agent: AgentOption = None) -> None:
-    """Take a line out. The versions that had it keep it, so a roll-back brings it back.
+async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None, agent: AgentOption = None) -> None:
+    """Remove a line. Earlier versions keep it, so a rollback restores it.
 
     Example: newton identity remove 3f9c2a71 --reason "we moved to imperial units"
     """
     async with open_newton(load_settings(agent)) as newton:
         tenet = await newton.identity("cli").remove(line, reason=reason)
-    say(f"Taken out: {tenet.text}")
+    say(f"Removed: {tenet.text}")
 
 
 async def show_versions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show every version: when, by whom, why, and what it changed.
+    """Show all versions with their time, author, reason and changes.
 
     Example: newton identity history
     """
     async with open_newton(load_settings(agent)) as newton:
-        versions, written = await newton.identity("cli").history()
-    words = {one.tenet_id: one for one in written}
+        versions, records = await newton.identity("cli").history()
+    lines_by_id = {record.tenet_id: record for record in records}
     steps = list(zip([(), *(version.standing for version in versions)], versions, strict=False))
     if json:
-        formatting.print_json([_version_to_json(version, before, words) for before, version in steps])
+        formatting.print_json([_version_to_json(version, before, lines_by_id) for before, version in steps])
         return
     for before, version in steps:
-        say("\n".join(_format_version(version, before, words)))
+        say("\n".join(_format_version(version, before, lines_by_id)))
     if not versions:
         say(NO_LINES_MESSAGE)
 
 
-async def roll_back(version: int, *, reason: ReasonOption = None, agent: AgentOption = None) -> None:
-    """Make the identity what it was in an earlier version. That is a version too, so it can be undone.
+async def roll_back(
+    version: Annotated[int, Parameter(help="Number of the version, as `newton identity history` prints it.")],
+    *,
+    reason: VersionReasonOption = None,
+    agent: AgentOption = None,
+) -> None:
+    """Restore an earlier version. This creates a new version, so it can be undone.
 
     Example: newton identity rollback 3
     """
     async with open_newton(load_settings(agent)) as newton:
         changed = await newton.identity("cli").roll_back(version, reason=reason)
-    say(f"As in version {version} again." if changed else f"It is as in version {version}; nothing changed.")
+    say(f"Restored version {version}." if changed else f"The identity equals version {version}; nothing changed.")
 
 
 async def list_proposals(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List what waits for your yes: what you seemed to want from now on, and what the agent wishes for itself.
+    """List proposed lines that wait for approval: instructions found in conversations, and proposals of the agent.
 
     Example: newton identity proposals
     """
     async with open_newton(load_settings(agent)) as newton:
-        bearing = newton.identity("cli")
-        waiting, now = await bearing.list_proposals(), await bearing.get()
+        service = newton.identity("cli")
+        proposals, identity = await service.list_proposals(), await service.get()
+    conflicts = [find_conflicts(identity, proposal.words or "") for proposal in proposals]
     if json:
-        formatting.print_json([_proposal_to_json(one, find_conflicts(now, one.words or "")) for one in waiting])
+        formatting.print_json(list(map(_proposal_to_json, proposals, conflicts)))
         return
-    for one in waiting:
-        by = "you" if one.trust == "user" else f"the {one.trust}"
-        words = f"{one.words}{formatting.format_replaced_lines(find_conflicts(now, one.words or ''))}"
-        say(f"{short_id(one.tenet_id)}  {one.part:<11}  {words}  ({one.at:%Y-%m-%d}, {one.origin}, said by {by})")
-    if not waiting:
-        say("Nothing waits for your yes.")
+    for one, conflicting in zip(proposals, conflicts, strict=True):
+        text = f"{one.words}{formatting.format_conflicts(conflicting)}"
+        say(f"{short_id(one.tenet_id)}  {one.part:<11}  {text}  ({one.at:%Y-%m-%d}, {one.origin}, by {one.trust})")
+    if not proposals:
+        say("No proposals.")
 
 
 async def accept_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
-    """Say yes to a proposal: from now on it stands, in the place of what goes against it.
+    """Add a proposed line to the identity. It replaces the lines that contradict it.
 
     Example: newton identity accept 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
-        tenet, standing = await newton.identity("cli").accept(proposal)
-    say(f"It stands: {tenet.text}{formatting.format_replaced_lines(standing)}")
+        tenet, replaced = await newton.identity("cli").accept(proposal)
+    say(f"Added: {tenet.text}{formatting.format_conflicts(replaced)}")
 
 
 async def reject_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
-    """Say no to a proposal.
+    """Reject a proposed line.
 
     Example: newton identity reject 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
         tenet = await newton.identity("cli").reject(proposal)
-    say(f"Dropped: {tenet.text}")
+    say(f"Rejected: {tenet.text}")
 
 
 async def erase_line(
-    line: LineArgument,
-    *,
-    reason: Annotated[str, Parameter(help="Why; it is kept.")],
-    yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
-    agent: AgentOption = None,
+    line: LineArgument, *, reason: ReasonOption, yes: YesOption = False, agent: AgentOption = None
 ) -> None:
-    """Take the words of a line or a proposal away for good, in every version. That there was one stays known.
+    """Permanently erase the text of a line or a proposal in every version. Its id and history remain.
 
-    Example: newton identity erase 3f9c2a71 --reason "it names somebody who asked for it"
+    Example: newton identity erase 3f9c2a71 --reason "it names a person"
     """
-    if not yes and not ask_confirmation("Erase its words for good?"):
-        raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
+    require_yes("Permanently erase the text of this line?", yes=yes)
     async with open_newton(load_settings(agent)) as newton:
         await newton.identity("cli").erase(line, reason=reason)
-    say("Erased. What was said in a conversation stays there; `newton forget` takes that away.")
+    say("Erased. Messages that contain the text remain; `newton forget` deletes them.")
 
 
 def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> list[str]:
@@ -199,22 +196,19 @@ def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> l
         part = tenet.part
         lines.append(f"  {short_id(tenet.tenet_id)}  {tenet.text}{'  (no room)' if tenet in section.omitted else ''}")
     if section.omitted:
-        lines.append(
-            f"\n{formatting.pluralize(len(section.omitted), 'line')} had no room: shorten or remove what stands above."
-        )
+        many = formatting.pluralize(len(section.omitted), "line")
+        lines.append(f"\n{many} do not fit: shorten or remove lines above.")
     return lines
 
 
-def _format_version(
-    version: IdentityVersion, before: Sequence[UUID], lines_by_id: Mapping[UUID, TenetRecord]
-) -> list[str]:
-    what = f"rolled back to {version.restored}" if version.restored else version.change
-    why = f": {version.reason}" if version.reason else ""
-    changed = diff_tenets(before, version.standing)
+def _format_version(version: IdentityVersion, before: Sequence[UUID], lines: Mapping[UUID, TenetRecord]) -> list[str]:
+    change = f"rolled back to {version.restored}" if version.restored else version.change
+    reason = f": {version.reason}" if version.reason else ""
+    diff = diff_tenets(before, version.standing)
     return [
-        f"{version.version:>4}  {version.at:%Y-%m-%d %H:%M}  {what} ({version.trust}, {version.origin}){why}",
-        *(f"      - {_format_line(lines_by_id[one])}" for one in changed.removed),
-        *(f"      + {_format_line(lines_by_id[one])}" for one in changed.added),
+        f"{version.version:>4}  {version.at:%Y-%m-%d %H:%M}  {change} ({version.trust}, {version.origin}){reason}",
+        *(f"      - {_format_line(lines[one])}" for one in diff.removed),
+        *(f"      + {_format_line(lines[one])}" for one in diff.added),
     ]
 
 
@@ -228,47 +222,41 @@ def _identity_to_json(section: IdentitySection, max_tokens: int) -> dict[str, ob
         "budget": max_tokens,
         "tokens": sum(tenet.tokens for tenet in section.shown),
         "lines": [
-            _line_to_json(tenet) | {"shown": tenet in section.shown} for tenet in (*section.shown, *section.omitted)
+            _line_to_json(tenet) | {"tokens": tenet.tokens, "shown": tenet in section.shown}
+            for tenet in (*section.shown, *section.omitted)
         ],
     }
 
 
-def _line_to_json(tenet: Tenet) -> dict[str, object]:
-    return {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.text, "tokens": tenet.tokens}
+def _line_to_json(line: Tenet | TenetRecord) -> dict[str, object]:
+    text = line.text if isinstance(line, Tenet) else line.words
+    return {"line_id": str(line.tenet_id), "section": line.part, "text": text}
 
 
 def _version_to_json(
-    version: IdentityVersion, before: Sequence[UUID], lines_by_id: Mapping[UUID, TenetRecord]
+    version: IdentityVersion, before: Sequence[UUID], lines: Mapping[UUID, TenetRecord]
 ) -> dict[str, object]:
-    changed = diff_tenets(before, version.standing)
+    diff = diff_tenets(before, version.standing)
     return {
         "version": version.version,
-        "at": version.at.isoformat(),
+        "created_at": version.at.isoformat(),
         "origin": version.origin,
         "trust": version.trust,
         "change": version.change,
-        "restored": version.restored,
-        "because": version.reason,
-        "came": [
-            {"tenet_id": str(one), "part": lines_by_id[one].part, "words": lines_by_id[one].words}
-            for one in changed.added
-        ],
-        "went": [
-            {"tenet_id": str(one), "part": lines_by_id[one].part, "words": lines_by_id[one].words}
-            for one in changed.removed
-        ],
+        "restored_version": version.restored,
+        "reason": version.reason,
+        "added": [_line_to_json(lines[one]) for one in diff.added],
+        "removed": [_line_to_json(lines[one]) for one in diff.removed],
     }
 
 
 def _proposal_to_json(proposal: TenetRecord, conflicting: Sequence[Tenet]) -> dict[str, object]:
     return {
-        "tenet_id": str(proposal.tenet_id),
-        "part": proposal.part,
-        "words": proposal.words,
-        "at": proposal.at.isoformat(),
+        **_line_to_json(proposal),
+        "created_at": proposal.at.isoformat(),
         "origin": proposal.origin,
         "trust": proposal.trust,
         "session_id": proposal.session_id and str(proposal.session_id),
         "position": proposal.position,
-        "instead_of": [{"tenet_id": str(tenet.tenet_id), "words": tenet.text} for tenet in conflicting],
+        "conflicts_with": [{"line_id": str(tenet.tenet_id), "text": tenet.text} for tenet in conflicting],
     }

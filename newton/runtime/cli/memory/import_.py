@@ -3,7 +3,9 @@
 import stat
 import sys
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -16,15 +18,17 @@ from newton.runtime.cli.printing import say
 from newton.runtime.transfer.agent_archive import MAX_HEADER_BYTES, is_archive, verify_archive
 from newton.runtime.transfer.importer import ImportReport
 
-MAX_SHOWN_REFUSALS = 20
+MAX_SHOWN_REJECTIONS = 20
 CHUNK_BYTES = 1024 * 1024
 
 
-async def import_file(file: Path, *, agent: AgentOption = None, json: JsonOption = False) -> int:
-    """Import a file of NDJSON, one object a line. Importing it again changes nothing.
+async def import_file(
+    file: Annotated[Path, Parameter(help="NDJSON file.")], *, agent: AgentOption = None, json: JsonOption = False
+) -> int:
+    """Import an NDJSON file with one object per line. Importing it again changes nothing.
 
-    Each line is of one of these types. "ref" is your own id of it, and only a document needs one. "at" is when it was
-    said, became so or happened, with a zone; only where it is shown here it is needed.
+    Each line has one of the types below. "ref" is an id of your own, required only for documents. "at" is the time of a
+    message, a fact or an event, with a time zone; it is required where the example has it.
 
       {"type":"message","session":"s1","ref":"m1","role":"user","name":"Ana","content":"…","at":"2026-03-01T09:00:00Z"}
 
@@ -35,8 +39,8 @@ async def import_file(file: Path, *, agent: AgentOption = None, json: JsonOption
       (also "ended_at":"…" and "importance")
 
       {"type":"decision","ref":"d1","description":"…","confidence":0.8,"reasons":[{"kind":"analysis","text":"…"}],"at":"…"}
-      (also "stakes", "category", "alternatives", "tags", "context", "frame", "expected", "look_again_at", and once it
-      is known "outcome":"success", "lesson" and "reviewed_at")
+      (also "stakes", "category", "alternatives", "tags", "context", "frame", "expected", "look_again_at", and for a
+      reviewed decision "outcome":"success", "lesson" and "reviewed_at")
 
       {"type":"procedure","name":"deploy-safely","description":"…","triggers":["deploy"],"goals":["…"],"steps":["…"]}
       (also "domain" and "details")
@@ -52,15 +56,9 @@ async def import_file(file: Path, *, agent: AgentOption = None, json: JsonOption
 
       {"type":"document","ref":"handbook","title":"…","format":"markdown","content":"# …"}
 
-    What `newton export` wrote is taken in as a whole, into an agent that has not begun yet: the one that it names, or
-    --agent.
+    A file written by `newton export` is restored as a whole into a new agent: the one named in the file, or --agent.
 
-    A line that cannot be taken is reported with its number, the others go in, and the exit status is 2.
-
-    Parameters
-    ----------
-    file:
-        The file to import.
+    An invalid line is reported with its number. The other lines are imported, and the exit status is 2.
     """
     lines = _count_lines(file)
     if lines is not None and _is_agent_export(file):
@@ -68,16 +66,16 @@ async def import_file(file: Path, *, agent: AgentOption = None, json: JsonOption
     async with open_newton(load_settings(agent)) as newton:
         with progress_bar() as progress:
             task = progress.add_task("importing", total=lines)
-            report = await newton.importer().run(file, progress=lambda done: progress.advance(task, done))
+            report = await newton.importer().run(file, progress=lambda count: progress.advance(task, count))
     if json:
         formatting.print_json(
             {
                 "new": report.new,
-                "known": report.unchanged,
+                "unchanged": report.unchanged,
                 "episodes": report.episodes,
                 "embedded": report.embedded,
-                "refused": [{"line": r.line, "reason": r.reason} for r in report.rejections],
-                "embedder_down": report.embedder_error,
+                "rejected": [{"line": r.line, "reason": r.reason} for r in report.rejections],
+                "embedder_error": report.embedder_error,
             }
         )
     else:
@@ -86,58 +84,57 @@ async def import_file(file: Path, *, agent: AgentOption = None, json: JsonOption
 
 
 def _count_lines(file: Path) -> int | None:
-    """How many lines are to come; None when only reading tells, for what comes through a pipe comes once."""
+    """Return the number of lines, or None for a pipe, which can be read only once."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             return None
-        with file.open("rb") as opened_file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: opened_file.read(CHUNK_BYTES), b""))
+        with file.open("rb") as stream:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
 
 
 def _is_agent_export(file: Path) -> bool:
-    with file.open("rb") as opened_file:
-        return is_archive(opened_file.readline(MAX_HEADER_BYTES))
+    with file.open("rb") as stream:
+        return is_archive(stream.readline(MAX_HEADER_BYTES))
 
 
 async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool) -> int:
-    """An agent as it was exported."""
-    with file.open("rb") as whole:
-        named = agent or verify_archive(whole).agent
-        async with open_newton(load_settings(named), skip_procedure_sync=True) as newton:
+    """Restore an exported agent."""
+    with file.open("rb") as archive:
+        name = agent or verify_archive(archive).agent
+        async with open_newton(load_settings(name), skip_procedure_sync=True) as newton:
             with progress_bar() as progress:
                 task = progress.add_task("importing", total=lines)
-                header = await newton.archive().restore(whole, progress=lambda done: progress.advance(task, done))
-            drained = (
-                await EmbeddingOutbox(newton.scope.db, newton.scope.embedder, newton.scope.agent_id).drain()
-                if newton.scope.embedder
-                else None
-            )
+                header = await newton.archive().restore(archive, progress=lambda count: progress.advance(task, count))
+            embedded, scope = 0, newton.scope
+            if scope.embedder:
+                embedded = (await EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id).drain()).embedded
     memories = header.counts.get("memory.memories", 0)
     if json:
-        formatting.print_json({"agent": named, "memories": memories, "embedded": drained.embedded if drained else 0})
+        formatting.print_json({"agent": name, "memories": memories, "embedded": embedded})
     else:
-        say(f"The agent {named} has {memories} memories, as on {header.at:%Y-%m-%d %H:%M}.")
+        say(f"Restored the agent {name} with {memories} memories, exported {header.at:%Y-%m-%d %H:%M}.")
     return 0
 
 
 def progress_bar() -> Progress:
+    """Return a progress bar on standard error, hidden unless it is a terminal."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 
 
 def _print_report(report: ImportReport) -> None:
-    made = f", {report.episodes} episodes made from sessions" if report.episodes else ""
-    say(f"{report.new} new, {report.unchanged} known already{made}.")
+    episodes = f", {formatting.pluralize(report.episodes, 'episode')} created from sessions" if report.episodes else ""
+    say(f"{report.new} new, {report.unchanged} unchanged{episodes}.")
     if report.embedder_error:
         formatting.print_notice(
-            f"(No vectors yet, {report.embedder_error}; all is found by its words. Import again to make them.)"
+            f"(Not embedded: {report.embedder_error}. Search works by words only. Import again to embed.)"
         )
-    for refusal in report.rejections[:MAX_SHOWN_REFUSALS]:
-        formatting.print_notice(f"line {refusal.line}: {refusal.reason}")
-    if len(report.rejections) > MAX_SHOWN_REFUSALS:
-        formatting.print_notice(f"… and {len(report.rejections) - MAX_SHOWN_REFUSALS} more; --json lists them all.")
+    for rejection in report.rejections[:MAX_SHOWN_REJECTIONS]:
+        formatting.print_notice(f"line {rejection.line}: {rejection.reason}")
+    if len(report.rejections) > MAX_SHOWN_REJECTIONS:
+        formatting.print_notice(f"… and {len(report.rejections) - MAX_SHOWN_REJECTIONS} more; --json lists them all.")
     if report.rejections:
-        many = f"{len(report.rejections)} lines were" if len(report.rejections) > 1 else "1 line was"
-        formatting.print_notice(f"{many} refused; mend that and import the file again.")
+        many = formatting.pluralize(len(report.rejections), "line")
+        formatting.print_notice(f"{many} rejected. Correct the file and import it again.")

@@ -9,47 +9,48 @@ from newton.agent.services.memories import FactDraft
 from newton.cognition.assembly.scored_candidate import format_list_line
 from newton.errors import InputError
 from newton.memory.lookup import short_id
-from newton.memory.memory import RECALLABLE_KINDS, Kind, past_reason
+from newton.memory.memory import RECALLABLE_KINDS, past_reason
 from newton.memory.search_types import RetrievedMemory
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
-from newton.runtime.cli.options import AgentOption, EndTime, JsonOption, StartTime, load_settings
+from newton.runtime.cli.options import (
+    AgentOption,
+    EndTime,
+    JsonOption,
+    KindsOption,
+    LimitOption,
+    StartTime,
+    load_settings,
+)
 from newton.runtime.cli.printing import say
 
 
 async def remember(
-    content: str,
+    content: Annotated[str, Parameter(help="Text to store.")],
     *,
-    fact: Annotated[bool, Parameter(negative=(), help="It is a fact; so is what says nothing else.")] = False,
-    episode: Annotated[str | None, Parameter(help="It is something lived through, with this title.")] = None,
-    subject: Annotated[str | None, Parameter(help="Whom or what the fact is about.")] = None,
-    attribute: Annotated[str | None, Parameter(help="What of the subject it tells, such as 'lives in'.")] = None,
-    confidence: Annotated[float | None, Parameter(help="How sure it is, from 0 to 1.")] = None,
-    importance: Annotated[float | None, Parameter(help="How much it matters, from 0 to 10.")] = None,
-    at: Annotated[
-        datetime | None, StartTime, Parameter(help="When it became true: a day, a time with zone, words.")
-    ] = None,
-    until: Annotated[datetime | None, EndTime, Parameter(help="When it ends, if that is known.")] = None,
+    fact: Annotated[bool, Parameter(negative=(), help="Store it as a fact (the default).")] = False,
+    episode: Annotated[str | None, Parameter(help="Store it as an episode with this title.")] = None,
+    subject: Annotated[str | None, Parameter(help="Person or thing that the fact is about.")] = None,
+    attribute: Annotated[str | None, Parameter(help="Attribute of the subject, such as 'lives in'.")] = None,
+    confidence: Annotated[float | None, Parameter(help="Confidence from 0 to 1.")] = None,
+    importance: Annotated[float | None, Parameter(help="Importance from 0 to 10.")] = None,
+    at: Annotated[datetime | None, StartTime, Parameter(help="Start of validity: a day, a time or words.")] = None,
+    until: Annotated[datetime | None, EndTime, Parameter(help="End of validity, if known.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remember a fact, or an episode with --episode TITLE. Saying a fact again confirms it.
+    """Store a fact, or an episode with --episode TITLE. Repeating a fact confirms it.
 
     Example: newton remember --fact "We chose Postgres with pgvector over ChromaDB"
-
-    Parameters
-    ----------
-    content:
-        What is to be remembered.
     """
     if fact and episode is not None:
-        raise InputError("It cannot be a fact and an episode.", hint="Give --fact or --episode, not both.")
+        raise InputError("--fact and --episode exclude each other.", hint="Give one of them.")
     async with open_newton(load_settings(agent)) as newton:
-        verbs, began = newton.memories("cli"), newton.scope.now()
+        service, started_at = newton.memories("cli"), newton.scope.now()
         if episode is not None:
-            kept = await verbs.remember_episode(content, title=episode, occurred_at=at)
+            result = await service.remember_episode(content, title=episode, occurred_at=at)
         else:
-            kept = await verbs.remember(
+            result = await service.remember(
                 FactDraft(
                     content=content,
                     subject=subject,
@@ -60,64 +61,58 @@ async def remember(
                     until=until,
                 )
             )
-        settled = await newton.maintenance("cli").process_pending()
-        changed = await newton.curation("cli").list_changes(began)
+        processed = await newton.maintenance("cli").process_pending()
+        changes = await newton.curation("cli").list_changes(started_at)
     if json:
         formatting.print_json(
             {
-                "result": kept.status,
-                "memory_id": str(kept.memory_id),
-                "changed": [
-                    {"memory_id": str(step.memory_id), "event": step.event, "state": step.to_state, "micro": micro}
-                    for step, micro in changed
-                ],
-                "embedder_down": settled.stopped_by,
+                "status": result.status,
+                "memory_id": str(result.memory_id),
+                "changes": [formatting.transition_to_json(step) | {"micro": micro} for step, micro in changes],
+                "embedder_error": processed.stopped_by,
             }
         )
         return
-    say(formatting.format_remember_result(kept, changed))
-    if settled.stopped_by:
-        formatting.print_notice(f"(No vector yet, {settled.stopped_by}; it is found by its words until there is one.)")
+    say(formatting.format_remember_result(result, changes))
+    if processed.stopped_by:
+        formatting.print_notice(
+            f"(Not embedded: {processed.stopped_by}. Until it is, search finds it by its words only.)"
+        )
 
 
 async def recall(
-    question: str,
+    query: Annotated[str, Parameter(help="Text to search for.")],
     *,
-    kind: Annotated[
-        list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
-    ] = None,
-    limit: Annotated[int, Parameter(help="The most memories to show.")] = 10,
-    quarantined: Annotated[bool, Parameter(negative=(), help="Also what tools and the web said.")] = False,
+    kind: KindsOption = None,
+    limit: LimitOption = 10,
+    include_quarantined: Annotated[
+        bool, Parameter(negative=(), help="Also search text from tools and the web that is not confirmed.")
+    ] = False,
     as_of: Annotated[
-        datetime | None, StartTime, Parameter(help="What Newton knew at that time; not what was true then.")
+        datetime | None, StartTime, Parameter(help="Search the memories that were stored at this time.")
     ] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the memories most likely meant, best first, each with its evidence: what its meaning and its words say for
-    it, 0 for nothing and about 1 for plain. In JSON, `relevance` is the part of the best one's.
+    """Search the memories by meaning and words. Each result has an evidence score: 0 is no match, about 1 a clear one.
+
+    In JSON, `relevance` is the score divided by the best score.
 
     Example: newton recall "database decision" --kind fact --limit 5
-
-    Parameters
-    ----------
-    question:
-        What to look for.
     """
     async with open_newton(load_settings(agent)) as newton:
-        found = await newton.memories("cli").recall(
-            question, kinds=kind or RECALLABLE_KINDS, limit=limit, include_quarantined=quarantined, as_of=as_of
+        result = await newton.memories("cli").recall(
+            query, kinds=kind or RECALLABLE_KINDS, limit=limit, include_quarantined=include_quarantined, as_of=as_of
         )
     if json:
-        formatting.print_json({"found": [_memory_to_json(f) for f in found.memories], "missing": dict(found.missing)})
+        formatting.print_json({"items": [_memory_to_json(m) for m in result.memories], "missing": dict(result.missing)})
         return
-    for f in found.memories:
-        gone = past_reason(f.kind, f.state)
-        shown = format_list_line(f, f.summary)
-        say(f"{short_id(f.memory_id)}  {f.evidence_score:.2f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
-    if not found.memories:
-        say(f"No {' and no '.join(kind)} in memory is like that." if kind else "Nothing like that is in memory.")
-    formatting.print_missing_sources(found.missing)
+    for m in result.memories:
+        note = f"  ({reason})" if (reason := past_reason(m.kind, m.state)) else ""
+        say(f"{short_id(m.memory_id)}  {m.evidence_score:.2f}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
+    if not result.memories:
+        say(f"No matching {' or '.join(kind)}." if kind else "No matching memory.")
+    formatting.print_missing_sources(result.missing)
 
 
 def _memory_to_json(memory: RetrievedMemory) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`newton procedures`: how things are done, and how well that went."""
+"""`newton procedures`: procedures and their track records."""
 
 from typing import Annotated, Literal
 
@@ -11,29 +11,30 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-ProcedureName = Annotated[str, Parameter(help="The procedure's name.")]
+ProcedureName = Annotated[str, Parameter(help="Name of the procedure.")]
+Result = Literal["success", "failure", "neutral"]
 
 
 async def list_procedures(
     *,
-    versions: Annotated[bool, Parameter(negative=(), help="Also the versions before the last.")] = False,
+    versions: Annotated[bool, Parameter(negative=(), help="Also list earlier versions.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the procedures with their records.
+    """List the procedures with their track records.
 
-    A record is the share of successes among the judged uses, and what so few leave certain (Wilson's bound, 95 %).
+    A track record is the success rate of the evaluated uses and its lower bound (Wilson score, 95 %).
 
     Example: newton procedures list
     """
     async with open_newton(load_settings(agent)) as newton:
-        known = await newton.procedures("cli").list_procedures()
-    last = {procedure.name: procedure for procedure in known}
-    listed = known if versions else list(last.values())
+        procedures = await newton.procedures("cli").list_procedures()
+    if not versions:
+        procedures = list({procedure.name: procedure for procedure in procedures}.values())
     if json:
-        formatting.print_json([_procedure_to_json(procedure) for procedure in listed])
+        formatting.print_json([_procedure_to_json(procedure) for procedure in procedures])
         return
-    for procedure in listed:
+    for procedure in procedures:
         say(_format_procedure(procedure))
 
 
@@ -46,7 +47,7 @@ async def show_procedure(name: ProcedureName, *, agent: AgentOption = None) -> N
         procedure = await newton.procedures("cli").get(name)
     say(_format_procedure(procedure))
     say("\n".join(f"  goal   {goal}" for goal in procedure.goals))
-    say("\n".join(f"  {place:>4}.  {step}" for place, step in enumerate(procedure.core, 1)))
+    say("\n".join(f"  {position:>4}.  {step}" for position, step in enumerate(procedure.core, 1)))
     if procedure.details.strip():
         say(f"\n{procedure.details.strip()}")
 
@@ -54,38 +55,36 @@ async def show_procedure(name: ProcedureName, *, agent: AgentOption = None) -> N
 async def record_use(
     name: ProcedureName,
     *,
-    result: Annotated[Literal["success", "failure", "neutral"] | None, Parameter(help="How it went, if known.")] = None,
+    result: Annotated[Result | None, Parameter(help="Outcome, if known.")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Say that a procedure was followed, and how it went. After five uses its record decides how it is offered.
+    """Record a use of a procedure and its outcome. After five uses, the success rate sets its state.
 
     Example: newton procedures record-use debugging --result success
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.procedures("cli").record_use(name, result)
-    say("Noted.")
+    say("Recorded.")
 
 
 async def record_outcome(
-    name: ProcedureName, result: Literal["success", "failure", "neutral"], *, agent: AgentOption = None
+    name: ProcedureName, result: Annotated[Result, Parameter(help="Outcome of the use.")], *, agent: AgentOption = None
 ) -> None:
-    """Say how the last use of a procedure went that was not judged yet.
+    """Record the outcome of the last use of a procedure that has none.
 
     Example: newton procedures record-outcome debugging failure
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.procedures("cli").record_outcome(name, result)
-    say("Noted.")
+    say("Recorded.")
 
 
 def _format_procedure(procedure: ProcedureVersion) -> str:
-    trials = procedure.successes + procedure.failures
-    record = (
-        f"{procedure.effectiveness:.0%} of {trials}, at least {procedure.lower_bound:.0%}" if trials else "no record"
-    )
+    record, uses = "no record", procedure.successes + procedure.failures
+    if uses:
+        record = f"{procedure.effectiveness:.0%} of {uses} succeeded, lower bound {procedure.lower_bound:.0%}"
     name = f"{procedure.name} v{procedure.version} ({procedure.domain})"
-    head = f"{short_id(procedure.memory_id)}  {procedure.state:<11} {name} · {record}"
-    return f"{head}\n          {procedure.description}"
+    return f"{short_id(procedure.memory_id)}  {procedure.state:<11} {name} · {record}\n{'':10}{procedure.description}"
 
 
 def _procedure_to_json(procedure: ProcedureVersion) -> dict[str, object]:
@@ -99,6 +98,6 @@ def _procedure_to_json(procedure: ProcedureVersion) -> dict[str, object]:
         "activations": procedure.activations,
         "successes": procedure.successes,
         "failures": procedure.failures,
-        "effectiveness": procedure.effectiveness,
-        "assured": procedure.lower_bound,
+        "success_rate": procedure.effectiveness,
+        "success_rate_lower_bound": procedure.lower_bound,
     }

@@ -1,4 +1,4 @@
-"""`newton agents`: whose minds there are."""
+"""`newton agents`: the agents of a database."""
 
 from typing import Annotated
 
@@ -12,37 +12,34 @@ from newton.runtime.jobs.claims import list_agent_queues
 
 
 async def list_agents(*, json: JsonOption = False) -> None:
-    """List the agents of this database: since when there are, and what waits for them or was given up.
+    """List the agents of this database with their queued and dead job runs.
 
     Example: newton agents list --json
     """
     async with open_newton(load_settings()) as newton:
-        known = await list_agent_queues(newton.scope.db)
+        agents = await list_agent_queues(newton.scope.db)
+    for one in () if json else agents:
+        dead = f" · {formatting.pluralize(one.dead, 'dead run')}" if one.dead else ""
+        say(f"{one.name}  since {one.created_at:%Y-%m-%d} · {formatting.pluralize(one.live, 'queued run')}{dead}")
     if json:
-        formatting.print_json(
-            [
-                {"name": one.name, "created_at": one.created_at.isoformat(), "live": one.live, "dead": one.dead}
-                for one in known
-            ]
-        )
-        return
-    for one in known:
-        given_up = f" · {formatting.pluralize(one.dead, 'run')} given up" if one.dead else ""
-        say(f"{one.name}  since {one.created_at:%Y-%m-%d} · {formatting.pluralize(one.live, 'job')} waiting{given_up}")
+        runs = [{"queued_runs": one.live, "dead_runs": one.dead} for one in agents]
+        names = [{"name": one.name, "created_at": one.created_at.isoformat()} for one in agents]
+        formatting.print_json([name | counts for name, counts in zip(names, runs, strict=True)])
 
 
 async def create_agent(
-    name: Annotated[str, Parameter(help="What it is called: `--agent NAME` in commands, X-Newton-Agent over HTTP.")],
+    name: Annotated[str, Parameter(help="Name of the agent: `--agent NAME` in commands, X-Newton-Agent in HTTP.")],
     *,
     json: JsonOption = False,
 ) -> None:
-    """Begin an agent, whom programs that speak to `newton serve` may name from then on.
+    """Create an agent that API clients can select.
 
     Example: newton agents create work
     """
     async with open_newton(load_settings(name)) as newton:
-        said = {"name": newton.settings.agent, "agent_id": str(newton.scope.agent_id)}
+        created = {"name": newton.settings.agent, "agent_id": str(newton.scope.agent_id)}
     if json:
-        formatting.print_json(said)
+        formatting.print_json(created)
     else:
-        say(f"There is an agent {said['name']}. `newton tokens create TOKEN --agent {said['name']}` lets others in.")
+        name = created["name"]
+        say(f"Created the agent {name}. `newton tokens create TOKEN --agent {name}` creates a token for it.")

@@ -15,64 +15,65 @@ from newton.runtime.cli.printing import say
 
 
 async def create_backup(
-    folder: Annotated[Path, Parameter(help="Where to; it must not be there yet.")], *, json: JsonOption = False
+    folder: Annotated[Path, Parameter(help="New folder for the backup.")], *, json: JsonOption = False
 ) -> None:
-    """Copy everything, of every agent, into a folder, while others may write.
+    """Back up all agents to a folder. Newton can be in use meanwhile.
 
-    Of the embedded server it is a base backup with its log, of an external database a dump. Each file is verified and
-    its hash noted. The backup is not encrypted.
+    The embedded server is copied as a base backup with its log, an external database as a dump. Each file is verified
+    and its hash recorded. The backup is not encrypted.
 
     Example: newton backup /backups/2026-11-21
     """
-    made = await backups.create_backup(load_settings(), folder, now=SystemClock().now())
+    manifest = await backups.create_backup(load_settings(), folder, now=SystemClock().now())
     if json:
-        formatting.print_json(made.model_dump(mode="json", exclude={"files"}))
+        formatting.print_json(manifest.model_dump(mode="json", exclude={"files"}))
     else:
-        say(f"{folder} has {_format_row_counts(made.rows)}. `newton restore {folder}` brings them back.")
+        say(f"Backed up {_format_row_counts(manifest.rows)}. Restore: `newton restore {folder}`")
 
 
 async def restore_backup(
-    folder: Annotated[Path, Parameter(help="The folder of a backup.")],
+    folder: Annotated[Path, Parameter(help="Folder of the backup.")],
     *,
-    replace: Annotated[bool, Parameter(negative=(), help="Put it in the place of data that is there.")] = False,
+    replace: Annotated[bool, Parameter(negative=(), help="Replace existing data.")] = False,
     keep_tokens: Annotated[
-        bool, Parameter(negative=(), help="Let its tokens open, those too that were revoked since it was made.")
+        bool, Parameter(negative=(), help="Keep the tokens of the backup valid, also those revoked after it was made.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Put a backup in the place of the data, after all of it was verified. Stop `newton serve` before.
+    """Verify a backup and restore it. Stop `newton serve` first.
 
-    The tokens in it are revoked: it does not know which of them were revoked since.
+    The tokens in it are revoked, because some may have been revoked after it was made.
 
     Example: newton restore /backups/2026-11-21
     """
-    done = await backups.restore(
+    result = await backups.restore(
         load_settings(), folder, schema=data_folder("schema"), replace=replace, keep_tokens=keep_tokens
     )
     if json:
-        aside = str(done.previous_data) if done.previous_data else None
         formatting.print_json(
             {
-                "made_at": done.manifest.made_at.isoformat(),
-                "rows": dict(done.rows),
-                "revoked": done.revoked,
-                "replaced": aside,
+                "created_at": result.manifest.made_at.isoformat(),
+                "rows": dict(result.rows),
+                "revoked_tokens": result.revoked,
+                "previous_data": str(result.previous_data) if result.previous_data else None,
             }
         )
         return
-    say(f"Restored as of {done.manifest.made_at:%Y-%m-%d %H:%M}: {_format_row_counts(done.rows)}.")
-    if done.revoked:
+    say(f"Restored as of {result.manifest.made_at:%Y-%m-%d %H:%M}: {_format_row_counts(result.rows)}.")
+    if result.revoked:
         formatting.print_notice(
-            f"{formatting.pluralize(done.revoked, 'token')} of then were revoked, for some may have been since."
-            " `newton tokens create NAME` makes others."
+            f"Revoked {formatting.pluralize(result.revoked, 'token')} of the backup, because some may have been revoked"
+            " after it was made. `newton tokens create NAME` creates a new one."
         )
-    formatting.print_notice("What was forgotten or erased since it was made is back: forget or erase it again.")
-    if done.previous_data:
-        say(f"What was there lies in {done.previous_data}; delete it when all is well (`newton doctor --verify`).")
+    formatting.print_notice(
+        "Memories forgotten or erased after the backup are restored too: forget or erase them again."
+    )
+    if result.previous_data:
+        say(f"The previous data is in {result.previous_data}. Check with `newton doctor --verify`, then delete it.")
 
 
 def _format_row_counts(rows: Mapping[str, int]) -> str:
-    if not rows:  # as of a database that an older Newton made
-        return "everything, uncounted"
+    if not rows:  # the manifest of an older version has no counts
+        return "all data"
     memories, agents = rows.get("memory.memories", 0), rows.get("runtime.agents", 0)
-    return f"{memories} memories of {agents} agents"
+    return f"{formatting.pluralize(memories, 'memory', 'memories')} of {formatting.pluralize(agents, 'agent')}"

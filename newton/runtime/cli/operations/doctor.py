@@ -1,4 +1,4 @@
-"""`newton doctor`: what works, what does not, and what to do."""
+"""`newton doctor`: check the installation and print remedies."""
 
 import platform
 from collections.abc import AsyncGenerator
@@ -14,6 +14,7 @@ from newton import __version__
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
 from newton.db import health
+from newton.db.health import ServerInfo
 from newton.db.pool import Tx
 from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
@@ -34,47 +35,47 @@ STATE_SYMBOLS = {"ok": "✓", "note": "·", "wrong": "✗"}
 
 @dataclass(frozen=True, slots=True)
 class HealthFinding:
-    """One thing looked at: is it right, what was seen, and what to do about it."""
+    """The result of one check and its remedy."""
 
     state: Literal["ok", "note", "wrong"]
-    what: str
-    todo: str = ""
+    detail: str
+    hint: str = ""
 
 
-VerifyOption = Annotated[bool, Parameter(negative=(), help="Also walk the whole ledger of decisions.")]
-
-
-async def run_doctor(*, verify: VerifyOption = False, agent: AgentOption = None, json: JsonOption = False) -> int:
-    """Look at every part and say what works, what does not, and what to do. Exits with 1 when something is wrong.
+async def run_doctor(
+    *,
+    verify: Annotated[bool, Parameter(negative=(), help="Also verify the hash chain of the decision ledger.")] = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Check every part of the installation and print remedies. The exit status is 1 if a check fails.
 
     Example: newton doctor --json
     """
-    chosen = load_settings(agent)
-    findings = [finding async for finding in _run_checks(chosen, verify=verify)]
+    settings = load_settings(agent)
+    findings = [finding async for finding in _run_checks(settings, verify=verify)]
+    values = {name: "-" if value is None else str(value) for name, value in dict(settings).items()}
     if json:
-        formatting.print_json({"findings": [asdict(f) for f in findings], "settings": _settings_to_json(chosen)})
+        formatting.print_json({"findings": [asdict(f) for f in findings], "settings": values})
     else:
         for f in findings:
-            say(f"{STATE_SYMBOLS[f.state]} {f.what}" + (f"\n    {f.todo}" if f.todo else ""))
+            say(f"{STATE_SYMBOLS[f.state]} {f.detail}" + (f"\n    {f.hint}" if f.hint else ""))
         say("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
-        plain = _settings_to_json(chosen)
-        width = max(map(len, plain)) + 2
-        say("\n".join(f"  {name:<{width}}{value}" for name, value in plain.items()))
+        width = max(map(len, values)) + 2
+        say("\n".join(f"  {name:<{width}}{value}" for name, value in values.items()))
     return 1 if any(f.state == "wrong" for f in findings) else 0
 
 
-def _settings_to_json(chosen: Settings) -> dict[str, str]:
-    return {name: "-" if value is None else str(value) for name, value in dict(chosen).items()}
-
-
-async def _run_checks(chosen: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
+async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
     yield HealthFinding("ok", f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
     try:
-        async with open_newton(chosen) as newton:
+        async with open_newton(settings) as newton:
             yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
-            yield await _check_database(newton)
-            yield await _check_encoding(newton)
-            yield await _check_isolation(newton)
+            async with newton.scope.transaction() as tx:
+                server = await health.read_server_info(tx)
+            yield _check_database(server, newton.settings)
+            yield _check_encoding(server)
+            yield _check_isolation(server)
             yield await _count_memories(newton)
             yield await _check_embedder(newton)
             yield await _check_backlog(newton)
@@ -82,104 +83,92 @@ async def _run_checks(chosen: Settings, *, verify: bool) -> AsyncGenerator[Healt
                 yield await _verify_ledger(newton)
     except NewtonError as error:
         yield HealthFinding("wrong", error.what, error.hint)
-    yield await _check_daemon(chosen.home)
-    yield await _check_chat_model(chosen)
+    yield await _check_daemon(settings.home)
+    yield await _check_chat_model(settings)
 
 
-async def _check_database(newton: AgentServices) -> HealthFinding:
-    async with newton.scope.transaction() as tx:
-        server = await health.read_server_info(tx)
-    where = (
-        "external"
-        if newton.settings.database_url
-        else f"embedded, data under {_embedded_data_folder(newton.settings.home)}"
-    )
-    what = f"PostgreSQL {server.version} with pgvector {server.pgvector} ({where})"
+def _check_database(server: ServerInfo, settings: Settings) -> HealthFinding:
+    location = "external" if settings.database_url else f"embedded, data in {_embedded_data_folder(settings.home)}"
+    name = f"PostgreSQL {server.version} with pgvector {server.pgvector} ({location})"
     if not server.durable:
-        return HealthFinding(
-            "wrong", f"{what} may lose what was written.", "Turn fsync, full_page_writes and commits on."
-        )
-    return HealthFinding("ok", what)
+        hint = "Turn on fsync, full_page_writes and synchronous_commit."
+        return HealthFinding("wrong", f"{name} can lose committed data.", hint)
+    return HealthFinding("ok", name)
 
 
 def _embedded_data_folder(home: Path) -> str:
-    """Where the embedded server's files are; of root they lie elsewhere, and the home names the place."""
+    """Return the data folder of the embedded server; for root it is elsewhere and named in a file."""
     pointer = home / "server.place"
     return pointer.read_text(encoding="utf-8").strip() if pointer.is_file() else str(home)
 
 
-async def _check_encoding(newton: AgentServices) -> HealthFinding:
-    async with newton.scope.transaction() as tx:
-        server = await health.read_server_info(tx)
-    if not server.utf8:
-        what = "the database's locale knows only ASCII: words beside typographic quotes or with accents are not found."
-        make = "create database NAME template template0 encoding 'UTF8' locale 'C.UTF-8'"
-        return HealthFinding("wrong", what, f"Make another with `{make}`, name it in DATABASE_URL, and import again.")
-    return HealthFinding("ok", "words of every script are found")
+def _check_encoding(server: ServerInfo) -> HealthFinding:
+    if server.utf8:
+        return HealthFinding("ok", "text search supports all scripts")
+    problem = "the database locale supports only ASCII: words with accents or typographic quotes are not found."
+    sql = "create database NAME template template0 encoding 'UTF8' locale 'C.UTF-8'"
+    return HealthFinding("wrong", problem, f"Run `{sql}`, set DATABASE_URL to the new database, and import again.")
 
 
-async def _check_isolation(newton: AgentServices) -> HealthFinding:
-    async with newton.scope.transaction() as tx:
-        server = await health.read_server_info(tx)
-    if not server.rls_enforced or server.isolated < server.tables:
-        what = f"{server.tables - server.isolated} of {server.tables} tables are open across agents."
-        return HealthFinding("wrong", what, "Restore the schema; do not grant newton_app more than the migrations do.")
-    return HealthFinding("ok", f"row level security is forced on all {server.tables} tables")
+def _check_isolation(server: ServerInfo) -> HealthFinding:
+    if server.rls_enforced and server.isolated == server.tables:
+        return HealthFinding("ok", f"row-level security is forced on all {server.tables} tables")
+    problem = f"{server.tables - server.isolated} of {server.tables} tables are not isolated by agent."
+    return HealthFinding("wrong", problem, "Restore the schema; do not grant newton_app more than the migrations do.")
 
 
 async def _count_memories(newton: AgentServices) -> HealthFinding:
     async with newton.scope.transaction() as tx:
         counts = await store.count_by_kind(tx, agent_id=newton.scope.agent_id)
-    told = ", ".join(f"{number} of kind {kind}" for kind, number in counts.items()) or "none yet"
-    return HealthFinding("ok", f"memories of agent {newton.settings.agent}: {told}")
+    text = ", ".join(f"{number} of kind {kind}" for kind, number in counts.items()) or "none yet"
+    return HealthFinding("ok", f"memories of agent {newton.settings.agent}: {text}")
 
 
 async def _verify_ledger(newton: AgentServices) -> HealthFinding:
     try:
-        noted = newton.chain_heads.load(newton.scope.agent_id)
-        found = await newton.decisions("cli").verify_chain()
+        stored_head = newton.chain_heads.load(newton.scope.agent_id)
+        head = await newton.decisions("cli").verify_chain()
     except ConfigError as error:
         return HealthFinding("wrong", error.what, error.hint)
-    if isinstance(found, BrokenLink):
-        todo = "Restore the database from a backup; what was decided since can be told again."
-        return HealthFinding("wrong", f"the ledger of decisions is broken at record {found.seq}: {found.reason}", todo)
-    if noted is None and found.seq:
-        todo = f"If it was made here, somebody deleted {newton.chain_heads.path(newton.scope.agent_id)}."
-        return HealthFinding(
-            "note", f"all {found.seq} records of the ledger follow each other; no end was noted here", todo
+    if isinstance(head, BrokenLink):
+        hint = "Restore the database from a backup, then record later decisions again."
+        return HealthFinding("wrong", f"the decision ledger is broken at record {head.seq}: {head.reason}", hint)
+    records = formatting.pluralize(head.seq, "record")
+    if stored_head is None and head.seq:
+        hint = (
+            f"If the ledger was created on this machine, {newton.chain_heads.path(newton.scope.agent_id)} was deleted."
         )
-    return HealthFinding("ok", f"all {found.seq} records of the ledger of decisions are as they were written")
+        return HealthFinding("note", f"the hash chain of {records} is valid, but no chain head is stored here", hint)
+    return HealthFinding("ok", f"the decision ledger is unchanged ({records})")
 
 
 async def _check_embedder(newton: AgentServices) -> HealthFinding:
     if newton.scope.embedder is None:
-        return HealthFinding(
-            "note", "no embedding model: memories are found by words alone", "Set NEWTON_EMBEDDING_PROVIDER=local."
-        )
+        hint = "Set NEWTON_EMBEDDING_PROVIDER=local."
+        return HealthFinding("note", "no embedding model: memories are searched by words only", hint)
     started = monotonic_ms()
     try:
         await newton.scope.embedder.embed(["How are you?"])
     except ProviderError as error:
-        return HealthFinding("wrong", error.what, f"{error.hint} Until then memories are found by words alone.")
-    return HealthFinding(
-        "ok", f"embeddings by {newton.scope.embedder.identity}, {monotonic_ms() - started:.0f} ms for a question"
-    )
+        return HealthFinding("wrong", error.what, f"{error.hint} Until then memories are searched by words only.")
+    duration = f"{monotonic_ms() - started:.0f} ms for a short text"
+    return HealthFinding("ok", f"embedding model {newton.scope.embedder.identity}, {duration}")
 
 
 async def _check_backlog(newton: AgentServices) -> HealthFinding:
     async with newton.scope.transaction() as tx:
         backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
-        strangers = await _count_other_model_vectors(tx, newton)
+        outdated = await _count_other_model_vectors(tx, newton)
     if backlog.given_up:
-        what = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
-        return HealthFinding("wrong", what, "They are found by their words alone.")
+        problem = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
+        return HealthFinding("wrong", problem, "They are found by their words only.")
     if backlog.waiting:
-        what = f"{backlog.waiting} memories wait for their vectors and are found by words until then"
-        return HealthFinding("note", what, "`newton serve` makes them, and so does `newton chat` or the next import.")
-    if strangers:
-        what = f"{strangers} memories are found by the vectors of another model than that of your settings"
-        return HealthFinding("note", what, "`newton reembed` has that of your settings take over.")
-    return HealthFinding("ok", "every memory has its vector")
+        problem = f"{backlog.waiting} memories are not embedded yet and are found by their words only"
+        return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed them.")
+    if outdated:
+        problem = f"{outdated} memories have vectors of another model than the configured one"
+        return HealthFinding("note", problem, "`newton reembed` embeds them with the configured model.")
+    return HealthFinding("ok", "all memories are embedded")
 
 
 async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
@@ -191,34 +180,34 @@ async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
 
 
 async def _check_daemon(home: Path) -> HealthFinding:
-    """Whatever certificate it shows: nothing secret is asked or sent."""
-    noted = daemon_address.read_address(home)
-    if noted is None:
-        return HealthFinding("note", "no daemon serves from this data folder", "`newton serve` starts one.")
-    what = f"the daemon at {noted.url} (Newton {noted.version})"
+    """Check the daemon. Certificates are not verified, because nothing secret is sent."""
+    address = daemon_address.read_address(home)
+    if address is None:
+        return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts one.")
+    name = f"the daemon at {address.url} (Newton {address.version})"
     try:
         async with httpx2.AsyncClient(timeout=DAEMON_TIMEOUT_SECONDS, verify=False, trust_env=False) as client:
-            ready = (await client.get(f"{noted.url}/health/ready")).status_code == HTTPStatus.OK
+            ready = (await client.get(f"{address.url}/health/ready")).status_code == HTTPStatus.OK
     except httpx2.TransportError:
         return HealthFinding(
-            "note", f"{what} does not answer", "It was killed, or hangs; `newton serve` starts another."
+            "note", f"{name} does not answer", "It was killed or hangs. `newton serve` starts a new one."
         )
     if not ready:
-        return HealthFinding("wrong", f"{what} is not ready", "Its database is away; its log says since when.")
-    if noted.version != __version__:
-        return HealthFinding("note", f"{what} is ready, but this is {__version__}", "Start it anew.")
-    return HealthFinding("ok", f"{what} is ready")
+        return HealthFinding("wrong", f"{name} is not ready", "It cannot reach its database; see its log.")
+    if address.version != __version__:
+        return HealthFinding("note", f"{name} is ready, but this is Newton {__version__}", "Restart the daemon.")
+    return HealthFinding("ok", f"{name} is ready")
 
 
-async def _check_chat_model(chosen: Settings) -> HealthFinding:
+async def _check_chat_model(settings: Settings) -> HealthFinding:
     try:
-        model = build_chat_model(chosen)
+        model = build_chat_model(settings)
         if model is None:
-            todo = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own."
-            return HealthFinding("note", "no chat model: answers quote memory", todo)
+            hint = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server."
+            return HealthFinding("note", "no chat model: answers quote memory", hint)
         started = monotonic_ms()
         async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=8):
             pass
     except ProviderError as error:
         return HealthFinding("wrong", error.what, error.hint)
-    return HealthFinding("ok", f"{chosen.openai_model} answered in {monotonic_ms() - started:.0f} ms")
+    return HealthFinding("ok", f"{settings.openai_model} answered in {monotonic_ms() - started:.0f} ms")

@@ -1,7 +1,6 @@
-"""`newton jobs`: what is done by itself, how it went, and doing it now."""
+"""`newton jobs`: scheduled jobs and their runs."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -16,8 +15,7 @@ from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import JobOutcome, JobRun
-from newton.runtime.jobs.registry import build_runner
-from newton.runtime.jobs.registry import get_job as known
+from newton.runtime.jobs.registry import build_runner, get_job
 from newton.runtime.jobs.status import JobStatus, list_job_statuses, request_run
 from newton.runtime.jobs.worker import JobWorker
 
@@ -25,73 +23,74 @@ MAX_SHOWN_TRANSITIONS = 40
 
 
 async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the jobs: schedule, last run, how long it took, what it did and why, and when the next is due.
+    """List the jobs with their schedule, last run and next run.
 
-    `newton serve` does them; without it each is done when you ask: `newton jobs run NAME`.
+    `newton serve` runs them on schedule; `newton jobs run NAME` runs one now.
 
     Example: newton jobs --agent ana
     """
     async with open_newton(load_settings(agent)) as newton:
-        found = await list_job_statuses(newton)
+        statuses = await list_job_statuses(newton)
     if json:
-        formatting.print_json([_status_to_json(one) for one in found])
+        formatting.print_json(list(map(_status_to_json, statuses)))
         return
-    for one in found:
-        say(
-            f"{one.job.name:<20} {one.job.schedule.description:<24} next "
-            f"{one.next_at:%Y-%m-%d %H:%M} · {_format_last_run(one.last_run)}"
-        )
+    for one in statuses:
+        due = f"next {one.next_at:%Y-%m-%d %H:%M}"
+        say(f"{one.job.name:<20} {one.job.schedule.description:<24} {due} · {_format_last_run(one.last_run)}")
 
 
 def _status_to_json(status: JobStatus) -> dict[str, object]:
-    told = {
-        **status.last_run_fields,
-        "last_at": status.last_run.started_at.isoformat() if status.last_run and status.last_run.started_at else None,
+    last = status.last_run
+    return {
+        "name": status.job.name,
+        "schedule": status.job.schedule.description,
+        "next_run_at": status.next_at.isoformat(),
+        "state": last and last.state,
+        "last_started_at": last.started_at.isoformat() if last and last.started_at else None,
+        "duration_seconds": last.duration.total_seconds() if last and last.duration else None,
+        "result": last and last.result,
+        "reason": last and last.reason,
+        "error": last and last.error,
     }
-    schedule = status.job.schedule.description
-    return {"name": status.job.name, "schedule": schedule, "next_at": status.next_at.isoformat(), **told}
 
 
 def _format_last_run(last: JobRun | None) -> str:
     if last is None:
         return "not run yet"
     if last.state == "queued":
-        return f"waits, after {formatting.pluralize(last.attempts, 'attempt')}: {last.error}" if last.error else "waits"
+        attempts = formatting.pluralize(last.attempts, "attempt")
+        return f"queued, after {attempts}: {last.error}" if last.error else "queued"
     if last.state == "running" or last.started_at is None or last.duration is None:
-        return "at work"
-    said = f"given up: {last.error}" if last.state == "dead" else last.reason
-    return f"{last.started_at:%Y-%m-%d %H:%M}, {last.duration.total_seconds():.1f} s: {said}"
+        return "running"
+    result = f"dead: {last.error}" if last.state == "dead" else last.reason
+    return f"{last.started_at:%Y-%m-%d %H:%M}, {last.duration.total_seconds():.1f} s: {result}"
 
 
 async def run_job(
-    job: str,
+    job: Annotated[str, Parameter(help="Name of the job.")],
     *,
-    dry_run: Annotated[bool, Parameter(negative=(), help="Only show what is due; of lifecycle alone.")] = False,
+    dry_run: Annotated[bool, Parameter(negative=(), help="Only list the due changes; only for lifecycle.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a job now. Twice is like once.
+    """Run a job now. It is safe to repeat.
 
-    `lifecycle` is all of the daily upkeep: it moves every memory to the state that its record asks for, and lets go of
-    old contexts. The others are those that `newton jobs` lists.
+    `lifecycle` runs all daily maintenance: it updates memory states and deletes expired contexts. `newton jobs` lists
+    the other jobs.
 
     Example: newton jobs run lifecycle --dry-run
-
-    Parameters
-    ----------
-    job:
-        Which one.
     """
     if job != "lifecycle" and dry_run:
-        raise InputError(f"{known(job).name} has no --dry-run.", hint="`newton jobs run lifecycle --dry-run` has.")
-    chosen = load_settings(agent)
+        raise InputError(
+            f"{get_job(job).name} does not support --dry-run.", hint="Only `newton jobs run lifecycle` does."
+        )
+    settings = load_settings(agent)
     if job != "lifecycle":
-        known(job)
-    async with open_newton(chosen) as newton:
+        get_job(job)
+    async with open_newton(settings) as newton:
         if job == "lifecycle":
-            _print_lifecycle_report(
-                await newton.maintenance("job lifecycle").run_lifecycle(dry_run=dry_run), dry_run=dry_run, json=json
-            )
+            report = await newton.maintenance("job lifecycle").run_lifecycle(dry_run=dry_run)
+            _print_lifecycle_report(report, dry_run=dry_run, json=json)
             return
         worker = JobWorker(newton.scope.db, build_runner(AgentRegistry(newton)))
         outcome = await worker.run_once(agent_id=newton.scope.agent_id, job_id=await request_run(newton, job))
@@ -100,32 +99,21 @@ async def run_job(
 
 def _print_outcome(outcome: JobOutcome, *, json: bool) -> None:
     if json:
-        formatting.print_json({"because": outcome.reason, "did": outcome.result})
+        formatting.print_json({"reason": outcome.reason, "result": outcome.result})
         return
-    did = ", ".join(
+    result = ", ".join(
         f"{name.replace('_', ' ')}: {value if isinstance(value, str | int | float) else ', '.join(value)}"
         for name, value in (outcome.result or {}).items()
     )
-    say(f"{'Done' if did else 'Nothing to do'}: {outcome.reason}.")
-    if did:
-        say(did)
+    say(f"{'Done' if result else 'Nothing to do'}: {outcome.reason}.")
+    if result:
+        say(result)
 
 
 def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: bool) -> None:
     steps = report.steps
     if json:
-        formatting.print_json(
-            [
-                {
-                    "memory_id": str(s.memory_id),
-                    "event": s.event,
-                    "from": s.from_state,
-                    "to": s.to_state,
-                    "because": s.reason,
-                }
-                for s in steps
-            ]
-        )
+        formatting.print_json(list(map(formatting.transition_to_json, steps)))
         return
     for step in steps[:MAX_SHOWN_TRANSITIONS]:
         say(f"{short_id(step.memory_id)}  {step.from_state:<11} → {step.to_state:<11} {step.event}: {step.reason}")
@@ -139,43 +127,36 @@ def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: boo
 
 
 async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the runs that were given up after eight attempts, and that no later run has made up for.
+    """List runs that failed eight times, unless a later run succeeded.
 
     Example: newton jobs dead --agent ana
     """
     async with open_newton(load_settings(agent)) as newton, newton.scope.transaction() as tx:
-        found = await queue.list_dead(tx, agent_id=newton.scope.agent_id)
-    _print_dead_runs(found, json=json)
-
-
-def _print_dead_runs(runs: Sequence[JobRun], *, json: bool) -> None:
+        runs = await queue.list_dead(tx, agent_id=newton.scope.agent_id)
     if json:
-        told = [{"name": one.name, "slot": one.slot.isoformat(), "error": one.error} for one in runs]
-        formatting.print_json(told)
+        formatting.print_json([{"name": one.name, "slot": one.slot.isoformat(), "error": one.error} for one in runs])
         return
     for one in runs:
-        say(
-            f"{one.name:<20} due {one.slot:%Y-%m-%d %H:%M}, "
-            f"{formatting.pluralize(one.attempts, 'attempt')}: {one.error}"
-        )
+        attempts = formatting.pluralize(one.attempts, "attempt")
+        say(f"{one.name:<20} due {one.slot:%Y-%m-%d %H:%M}, {attempts}: {one.error}")
     if not runs:
-        say("Nothing was given up.")
+        say("No dead runs.")
 
 
 async def retry_dead_runs(
-    job: Annotated[str | None, Parameter(help="Which one; all, if none is named.")] = None,
+    job: Annotated[str | None, Parameter(help="Name of the job; if omitted, all are retried.")] = None,
     *,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Have what was given up tried again: of each job the last run, for one does what many have left.
+    """Queue the last dead run of each job again.
 
     Example: newton jobs retry verify
     """
-    name = known(job).name if job else None
+    name = get_job(job).name if job else None
     async with open_newton(load_settings(agent)) as newton, newton.scope.transaction() as tx:
         names = await queue.retry_dead(tx, name, agent_id=newton.scope.agent_id)
     if json:
         formatting.print_json(names)
     else:
-        say(f"Queued again: {', '.join(names) or 'nothing'}. `newton serve` does it, or `newton jobs run NAME`.")
+        say(f"Queued: {', '.join(names) or 'nothing'}. `newton serve` runs it, or `newton jobs run NAME`.")

@@ -1,4 +1,4 @@
-"""`newton mcp`: the memory for a program that speaks MCP."""
+"""`newton mcp`: MCP over standard input and output."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,7 +12,7 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(frozen=True, slots=True)
 class LocalMcpCaller:
-    """Whoever starts the process may do everything."""
+    """The caller that started the process; it has all scopes."""
 
     newton: AgentServices
 
@@ -21,10 +21,10 @@ class LocalMcpCaller:
 
 
 async def serve_mcp(*, agent: AgentOption = None) -> None:
-    """Speak MCP over standard input and output; a program such as an editor starts it.
+    """Serve MCP over standard input and output, for a client that starts it as a subprocess.
 
     Example: newton mcp --agent work
     """
-    configure("plain")  # standard output is the client's alone
+    configure("plain")  # standard output is reserved for the protocol
     async with open_newton(load_settings(agent), long_running=True) as newton:
         await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton))

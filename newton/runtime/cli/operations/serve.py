@@ -9,32 +9,31 @@ from cyclopts import Parameter
 from newton.errors import NewtonError
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, load_settings
-from newton.runtime.daemon import ListenOptions
-from newton.runtime.daemon import serve as served
+from newton.runtime.daemon import ListenOptions, serve
 from newton.runtime.error_status import EXIT_OK, get_error_status
 from newton.runtime.logs import LogFormat, configure, log_message
 
 
 def serve_http(
     *,
-    host: str = "127.0.0.1",
-    port: int = 8700,
-    tls_cert: Annotated[Path | None, Parameter(help="A certificate, to be spoken to from elsewhere.")] = None,
-    tls_key: Annotated[Path | None, Parameter(help="Its key.")] = None,
+    host: Annotated[str, Parameter(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="Port to listen on.")] = 8700,
+    tls_cert: Annotated[Path | None, Parameter(help="TLS certificate, required for other than local clients.")] = None,
+    tls_key: Annotated[Path | None, Parameter(help="Private key of the certificate.")] = None,
     behind_proxy: Annotated[
-        bool, Parameter(negative=(), help="A proxy before Newton speaks TLS and says who calls.")
+        bool, Parameter(negative=(), help="Trust a reverse proxy that terminates TLS and forwards the client address.")
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        Parameter(negative=(), help="Another name under which it may be called, and its pages call it."),
+        Parameter(negative=(), help="Accept requests for this host name, and from web pages on it; repeatable."),
     ] = None,
-    log_format: Annotated[LogFormat, Parameter(help="How the log on standard error is written.")] = "plain",
+    log_format: Annotated[LogFormat, Parameter(help="Format of the log on standard error.")] = "plain",
     traces: Annotated[
-        bool, Parameter(negative=(), help="Send OpenTelemetry traces to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+        bool, Parameter(negative=(), help="Export OpenTelemetry traces to OTEL_EXPORTER_OTLP_ENDPOINT.")
     ] = False,
     agent: AgentOption = None,
 ) -> int:
-    """Serve HTTP until it is told to stop.
+    """Run the daemon until SIGTERM or Ctrl-C: HTTP, MCP, the OpenAI protocol and scheduled jobs.
 
     Example: newton serve --port 8700
     """
@@ -47,10 +46,10 @@ def serve_http(
         behind_proxy=behind_proxy,
         allowed_hosts=tuple(allow_host or ()),
     )
-    said = log_message if log_format == "json" else formatting.print_notice
+    on_message = log_message if log_format == "json" else formatting.print_notice
     try:
-        # a fifth less of the processor for each request than the loop of the standard library
-        uvloop.run(served(load_settings(agent), listen, on_message=said, export_spans=traces))
+        # uvloop needs a fifth less CPU time per request than the standard event loop
+        uvloop.run(serve(load_settings(agent), listen, on_message=on_message, export_spans=traces))
     except NewtonError as error:
         if log_format == "plain":
             raise

@@ -1,4 +1,4 @@
-"""`newton tokens`: who may speak to the daemon for an agent."""
+"""`newton tokens`: tokens of the daemon's API."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -14,56 +14,61 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-SHORT_ID_LENGTH = (
-    8  # characters of an id: its beginning is the time it was made, and tells tokens of one day apart poorly
-)
+SHORT_ID_LENGTH = 8  # the end of an id; its beginning is a timestamp, similar for all tokens of a day
 
 
 async def create_token(
-    name: Annotated[str, Parameter(help="What it is for, such as the machine or the program.")],
+    name: Annotated[str, Parameter(help="Name of the token, such as the client or machine that uses it.")],
     *,
     scope: Annotated[
-        TokenScope, Parameter(help="read asks; write remembers, decides and talks too; admin also forgets and erases.")
+        TokenScope,
+        Parameter(help="Scope: read only queries; write also stores, decides and chats; admin also deletes."),
     ] = "write",
-    days: Annotated[int | None, Parameter(help="Ends after so many days; without it, only when it is revoked.")] = None,
+    days: Annotated[int | None, Parameter(help="Days until it expires (default: never).")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make a token for programs that speak to `newton serve`. It is shown this once and kept nowhere.
+    """Create a token for clients of `newton serve`. It is printed once; only its hash is stored.
 
     Example: newton tokens create laptop --scope read --days 30
     """
-    chosen, name = load_settings(agent), hygiene.clean_name(name, what="name")
-    async with open_newton(chosen) as newton:
+    settings, name = load_settings(agent), hygiene.clean_name(name, what="name")
+    async with open_newton(settings) as newton:
         now = newton.scope.now()
-        ends = None if days is None else now + timedelta(days=days)
+        expires_at = None if days is None else now + timedelta(days=days)
         async with newton.scope.transaction() as tx:
             text = await tokens.create_token(
-                tx, agent_id=newton.scope.agent_id, name=name, scope=scope, now=now, expires_at=ends
+                tx, agent_id=newton.scope.agent_id, name=name, scope=scope, now=now, expires_at=expires_at
             )
     if json:
         formatting.print_json(
-            {"token": text, "name": name, "scope": scope, "agent": chosen.agent, "expires_at": _to_json_value(ends)}
+            {
+                "token": text,
+                "name": name,
+                "scope": scope,
+                "agent": settings.agent,
+                "expires_at": _to_json_value(expires_at),
+            }
         )
     else:
         say(text)
-        formatting.print_notice(f"It speaks for {chosen.agent} and may {scope}. Keep it: it is not shown again.")
+        formatting.print_notice(f"Agent {settings.agent}, scope {scope}. Store the token: it is not shown again.")
 
 
 async def list_tokens(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the tokens of an agent, those that have ended too.
+    """List the tokens of an agent, also the expired and revoked ones.
 
     Example: newton tokens list
     """
     async with open_newton(load_settings(agent)) as newton:
         now = newton.scope.now()
         async with newton.scope.transaction() as tx:
-            known = await tokens.list_tokens(tx, agent_id=newton.scope.agent_id)
+            listed = await tokens.list_tokens(tx, agent_id=newton.scope.agent_id)
     if json:
-        formatting.print_json([_token_to_json(one) for one in known])
-    elif not known:
-        say("No tokens. `newton tokens create NAME` makes one.")
-    for one in () if json else known:
+        formatting.print_json(list(map(_token_to_json, listed)))
+    elif not listed:
+        say("No tokens. `newton tokens create NAME` creates one.")
+    for one in () if json else listed:
         used = f"used {one.used_at:%Y-%m-%d %H:%M}" if one.used_at else "never used"
         say(
             f"{one.token_id.hex[-SHORT_ID_LENGTH:]}  {one.name:<20} {one.scope:<6} {_format_state(one, now):<22} {used}"
@@ -71,29 +76,29 @@ async def list_tokens(*, agent: AgentOption = None, json: JsonOption = False) ->
 
 
 async def revoke_token(
-    token: Annotated[str, Parameter(help="Its name, or the end of its id.")],
+    token: Annotated[str, Parameter(help="Name of the token, or the end of its id.")],
     *,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """End a token at once.
+    """Revoke a token immediately.
 
     Example: newton tokens revoke laptop
     """
     async with open_newton(load_settings(agent)) as newton, newton.scope.transaction() as tx:
-        ended = await tokens.revoke_token(tx, token, agent_id=newton.scope.agent_id, now=newton.scope.now())
+        revoked = await tokens.revoke_token(tx, token, agent_id=newton.scope.agent_id, now=newton.scope.now())
     if json:
-        formatting.print_json(_token_to_json(ended))
+        formatting.print_json(_token_to_json(revoked))
     else:
-        say(f"{ended.name} speaks for nobody any more.")
+        say(f"Revoked {revoked.name}.")
 
 
 def _format_state(token: AgentToken, now: datetime) -> str:
     if token.revoked_at:
         return f"revoked {token.revoked_at:%Y-%m-%d}"
     if token.expires_at is None:
-        return "in use"
-    return f"{'until' if token.expires_at > now else 'ended'} {token.expires_at:%Y-%m-%d}"
+        return "valid"
+    return f"{'until' if token.expires_at > now else 'expired'} {token.expires_at:%Y-%m-%d}"
 
 
 def _token_to_json(token: AgentToken) -> dict[str, object]:

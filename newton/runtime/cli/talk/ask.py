@@ -1,4 +1,4 @@
-"""`newton ask` and `newton context`: one turn, and the context alone."""
+"""`newton ask` and `newton context`: run one turn, or only build its context."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -12,7 +12,6 @@ from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
-from newton.memory.memory import Kind
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
@@ -23,6 +22,7 @@ from newton.runtime.cli.options import (
     EndTime,
     FrameOption,
     JsonOption,
+    KindsOption,
     ProfileOption,
     StartTime,
     check_session_name,
@@ -33,17 +33,17 @@ from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
 
 
 async def ask(
-    question: str,
+    input: Annotated[str, Parameter(help="Question or instruction.")],
     *,
-    session: str | None = None,
+    session: Annotated[str | None, Parameter(help="Session to continue (default: a new one).")] = None,
     frame: FrameOption = None,
     debug: Annotated[
         bool,
         Parameter(
             negative=(),
-            help="Say on standard error what of memory was injected, as comment lines of an event stream: passages"
-            " (RAG_DEBUG), the web (SEARCH_DEBUG), all else (MEMORY_DEBUG), each item with its layer, tokens, score and"
-            " first words. `newton why ID` tells more of an item.",
+            help="Print the items of the context on standard error, as comment lines of an event stream:"
+            " passages (RAG_DEBUG), web results (SEARCH_DEBUG), other memories (MEMORY_DEBUG), each with layer, tokens,"
+            " score and first words. `newton why ID` explains an item.",
         ),
     ] = False,
     agent: AgentOption = None,
@@ -51,28 +51,21 @@ async def ask(
     token_file: TokenFileOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ask one question and get one answer. It is remembered.
+    """Ask one question. The question and the answer are stored.
 
-    Exits with 1 when the model that is set did not answer to the end; what memory says is printed all the same.
+    If the configured model fails, the answer quotes memory and the exit status is 1.
 
     Example: newton ask "What did we decide about the database?"
 
     Example: newton ask "What did we decide about the database?" --daemon http://127.0.0.1:8700
-
-    Parameters
-    ----------
-    question:
-        What you want to know.
-    session:
-        Go on with the conversation of this name; without it the question begins a new one.
     """
-    chosen, session, question = load_settings(agent), check_session_name(session), clean_text(question, what="question")
-    async with open_chat_backend(chosen, daemon, token_file, is_agent_explicit=agent is not None) as partner:
+    settings, session, text = load_settings(agent), check_session_name(session), clean_text(input, what="input")
+    async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
-            await partner.resolve_frame(frame)
-        taken = partner.run_turn(session or str(new_id()), question, frame=frame, include_context=json or debug)
-        answer = await (_collect_answer(taken) if json else _print_answer(taken))
-        await partner.process_pending()
+            await backend.resolve_frame(frame)
+        turn = backend.run_turn(session or str(new_id()), text, frame=frame, include_context=json or debug)
+        answer = await (_collect_answer(turn) if json else _print_answer(turn))
+        await backend.process_pending()
     for line in answer.debug_lines if debug else ():
         formatting.print_notice(line)
     if json:
@@ -81,7 +74,7 @@ async def ask(
 
 
 async def show_context(
-    question: str,
+    input: Annotated[str, Parameter(help="Input that the context is built for.")],
     *,
     tokens: Annotated[
         int | None,
@@ -95,44 +88,41 @@ async def show_context(
     as_of: Annotated[
         datetime | None,
         StartTime,
-        Parameter(help="The context as it would have been then: a day, a time with zone, words."),
+        Parameter(help="Build the context as of this time: a day, a time with its zone, or words."),
     ] = None,
     since: Annotated[
-        datetime | None, StartTime, Parameter(help="Only what happened or was said from then on, such as 'last week'.")
+        datetime | None, StartTime, Parameter(help="Only memories from this time on, such as 'last week'.")
     ] = None,
-    until: Annotated[datetime | None, EndTime, Parameter(help="Only what happened or was said up to its end.")] = None,
-    kind: Annotated[
-        list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
+    until: Annotated[datetime | None, EndTime, Parameter(help="Only memories up to the end of this time.")] = None,
+    kind: KindsOption = None,
+    event_type: Annotated[
+        list[str] | None, Parameter(negative=(), help="Of events, only this type; repeatable.")
     ] = None,
-    event_type: Annotated[list[str] | None, Parameter(negative=(), help="Of events only these types.")] = None,
-    entity_type: Annotated[list[str] | None, Parameter(negative=(), help="Of entities only these types.")] = None,
+    entity_type: Annotated[
+        list[str] | None, Parameter(negative=(), help="Of entities, only this type; repeatable.")
+    ] = None,
     exclude: Annotated[
-        list[str] | None, Parameter(negative=(), help="Not this memory; the end of its id does.")
+        list[str] | None, Parameter(negative=(), help="Id of a memory to leave out, or its end; repeatable.")
     ] = None,
-    additional: Annotated[str | None, Parameter("--with", help="Words of yours that stand in it too.")] = None,
+    additional: Annotated[str | None, Parameter(help="Additional text for the context.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the context that a model would be given for an input. The bundle is kept, the input is not remembered.
+    """Show the context for an input. It is stored as a bundle; the input is not stored in the memory.
 
     Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
-
-    Parameters
-    ----------
-    question:
-        The input.
     """
-    chosen, question = load_settings(agent), clean_text(question, what="question")
-    async with open_newton(chosen) as newton:
+    settings, text = load_settings(agent), clean_text(input, what="input")
+    async with open_newton(settings) as newton:
         _ensure_past(as_of, newton.scope.now())
         bundle = await newton.context_builder.build(
             ContextBuildRequest(
                 agent_id=newton.scope.agent_id,
-                input=question,
-                tokens=chosen.context_tokens if tokens is None else tokens,
+                input=text,
+                tokens=settings.context_tokens if tokens is None else tokens,
                 adaptive_budget=tokens is None,
                 frame=frame,
-                profile=profile or chosen.profile,
+                profile=profile or settings.profile,
                 as_of=as_of,
                 filters=ContextFilters(
                     since=since,
@@ -145,7 +135,7 @@ async def show_context(
                 additional=additional and clean_text(additional, what="text"),
             )
         )
-        if as_of is None:  # a look at the past is no use of what it shows
+        if as_of is None:  # a context of the past is not an access
             await newton.memories("cli").record_access([item.memory_id for item in bundle.items])
     if json:
         formatting.print_json(bundle.as_json())
@@ -160,12 +150,12 @@ async def show_context(
 
 def _ensure_past(moment: datetime | None, now: datetime) -> None:
     if moment is not None and moment > now:
-        raise InputError(f"{moment:%Y-%m-%d %H:%M} has not been yet.", hint="Leave --as-of out for the present.")
+        raise InputError(f"{moment:%Y-%m-%d %H:%M} is in the future.", hint="Omit --as-of for the present.")
 
 
 async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     answer: TurnView | None = None
-    async with aclosing(stream) as pieces:  # what was said is kept when nobody reads it any more, too
+    async with aclosing(stream) as pieces:  # closing it stores the partial reply if output fails
         async for piece in pieces:
             if isinstance(piece, TurnView):
                 answer = piece
@@ -174,14 +164,12 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     assert answer is not None
     say()
     formatting.print_missing_sources(answer.context_summary.missing)
-    if not answer.from_memory:  # what quotes says so itself
+    if not answer.from_memory:  # a quoting answer contains it
         formatting.print_unknown_times(answer.context_summary.empty_time_ranges)
     formatting.print_hidden_identity_lines(answer.context_summary.identity.omitted)
-    for wish in answer.proposals:
-        formatting.print_notice(
-            f"(Always? {formatting.format_proposal(wish)}. `newton identity accept "
-            f"{short_id(wish.line_id)}` keeps it for good.)"
-        )
+    for proposal in answer.proposals:
+        command = f"`newton identity accept {short_id(proposal.line_id)}`"
+        formatting.print_notice(f"(Always? {formatting.format_proposal(proposal)}. {command} adds it to the identity.)")
     if answer.warning:
         formatting.print_notice(f"({answer.warning})")
     return answer
@@ -195,19 +183,19 @@ async def _collect_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
 
 def _answer_to_json(answer: TurnView) -> dict[str, object]:
     return {
-        "answer": answer.text,
+        "text": answer.text,
         "degraded": answer.degraded,
         "from_memory": answer.from_memory,
         "failed": answer.failed,
         "context_source": answer.context_source,
         "context_reason": answer.context_reason,
-        "proposals": [wish.model_dump(mode="json") for wish in answer.proposals],
+        "proposals": [proposal.model_dump(mode="json") for proposal in answer.proposals],
         "context": answer.context,
     }
 
 
 def _exit_status(answer: TurnView, *, json: bool) -> int:
-    """The exit status. A model that failed is said where it never mixes with the answer."""
+    """Return the exit status. With JSON output, print the error of a failed model on standard error."""
     if not answer.failed:
         return EXIT_OK
     if json:

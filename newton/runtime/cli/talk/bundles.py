@@ -1,4 +1,4 @@
-"""`newton bundles`, `why`, `replay` and `diff`: what contexts were given, why, and whether they would be again."""
+"""`newton bundles`, `why`, `replay` and `diff`: list, explain, rebuild and compare stored contexts."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,86 +13,82 @@ from newton.memory.lookup import short_id
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.view_models import to_explanation_view
 from newton.runtime.cli import formatting
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
 
 MAX_LIMIT = 1_000
-MAX_INPUT_CHARS = 60  # characters of an input that a list shows
+MAX_INPUT_CHARS = 60
 
 BundleArgument = Annotated[
-    str, Parameter(help="`latest`, `previous`, its id, or the end of it as `newton bundles` shows it.")
+    str, Parameter(help="`latest`, `previous`, a bundle id, or its end as `newton bundles` prints it.")
 ]
 
 
-async def list_bundles(
-    *,
-    limit: Annotated[int, Parameter(help="The most to show.")] = 20,
-    agent: AgentOption = None,
-    json: JsonOption = False,
-) -> None:
-    """List the contexts that were made, the last first.
+async def list_bundles(*, limit: LimitOption = 20, agent: AgentOption = None, json: JsonOption = False) -> None:
+    """List the stored contexts, newest first.
 
     Example: newton bundles --limit 5
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"{limit} bundles cannot be shown.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
     async with open_newton(load_settings(agent)) as newton:
-        listed = await newton.bundles().list_recent(limit)
+        bundles = await newton.bundles().list_recent(limit)
     if json:
-        formatting.print_json([_bundle_to_json(one) for one in listed])
+        formatting.print_json(list(map(_bundle_to_json, bundles)))
         return
-    for one in listed:
-        moment = f" as of {one.as_of:%Y-%m-%d %H:%M}" if one.as_of else ""
+    for one in bundles:
+        as_of = f" as of {one.as_of:%Y-%m-%d %H:%M}" if one.as_of else ""
         say(
-            f"{short_id(one.bundle_id)}  {one.created_at:%Y-%m-%d %H:%M}{moment}  {one.session or '-'}  {one.frame}"
+            f"{short_id(one.bundle_id)}  {one.created_at:%Y-%m-%d %H:%M}{as_of}  {one.session or '-'}  {one.frame}"
             f"  {one.tokens}/{one.budget}  {formatting.truncate(one.input, MAX_INPUT_CHARS)}"
         )
-    if not listed:
-        say('There is no context yet: `newton context "…"` makes one.')
+    if not bundles:
+        say('No contexts yet. Build one: `newton context "…"`')
 
 
 async def explain_bundle(
-    bundle: BundleArgument = LATEST, item: str | None = None, /, *, agent: AgentOption = None, json: JsonOption = False
+    bundle: BundleArgument = LATEST,
+    item: Annotated[
+        str | None,
+        Parameter(help="Its number in the context, id (or 6 letters of either end), ref, or words of its text."),
+    ] = None,
+    /,
+    *,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
-    """Explain a context, whoever made it and whenever; or one memory of it, whether it is in or was left out.
+    """Explain a stored context, or why one memory is in it or not.
 
     Example: newton why latest 3
-
-    Parameters
-    ----------
-    item:
-        Its number in the context, its id or six letters of its beginning or end, its ref, or words of its text.
     """
     async with open_newton(load_settings(agent)) as newton:
-        account = await newton.bundles().explain(bundle)
-    picked = None if item is None else account.find_item(item)
+        explanation = await newton.bundles().explain(bundle)
+    candidate = None if item is None else explanation.find_item(item)
     if json:
-        formatting.print_json(picked.as_json() if picked else account.as_json())
+        formatting.print_json((candidate or explanation).as_json())
+    elif candidate:
+        say(formatting.format_candidate_explanation(to_explanation_view(explanation, candidate)))
     else:
-        say(
-            formatting.format_candidate_explanation(to_explanation_view(account, picked))
-            if picked
-            else formatting.format_bundle_explanation(account)
-        )
+        say(formatting.format_bundle_explanation(explanation))
 
 
 async def replay_bundle(
     bundle: BundleArgument = LATEST, /, *, agent: AgentOption = None, json: JsonOption = False
 ) -> int:
-    """Make a context once more from what is stored of it, and compare. Exits with 1 when it comes out otherwise.
+    """Rebuild a context from its stored input and compare the two. The exit status is 1 if they differ.
 
-    Its memories are told in the words of then. What has changed since, and does not matter to it, is said beside.
+    The memories have the text of that time. Later changes that do not affect the context are listed as notices.
 
     Example: newton replay latest
     """
     async with open_newton(load_settings(agent)) as newton:
-        replayed = await newton.bundles().replay(bundle)
+        result = await newton.bundles().replay(bundle)
     if json:
-        formatting.print_json(_replay_to_json(replayed))
+        formatting.print_json(_replay_to_json(result))
     else:
-        _print_replay(replayed)
-    return EXIT_OK if replayed.identical else EXIT_FAILED
+        _print_replay(result)
+    return EXIT_OK if result.identical else EXIT_FAILED
 
 
 async def diff_bundles(
@@ -103,33 +99,30 @@ async def diff_bundles(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what two contexts do not have in common, and why. One alone is compared with the latest, and the latest
-    alone with the one before it.
+    """Compare two contexts and explain the differences. The default for both is the latest; compared with itself, it is
+    compared with the previous one.
 
     Example: newton diff 3f9c2a71
     """
     if one == other == LATEST:
         one = PREVIOUS
     async with open_newton(load_settings(agent)) as newton:
-        compared = await newton.bundles().diff(one, other)
+        diff = await newton.bundles().diff(one, other)
     if json:
-        formatting.print_json(compared.as_json())
+        formatting.print_json(diff.as_json())
     else:
-        say(_format_comparison(compared))
+        say(_format_diff(diff))
 
 
 def _print_replay(result: ReplayResult) -> None:
     for difference in result.differences:
         say(f"{difference.what}: {difference.why}")
-    say(f"{_format_heading(result)}: {'identical' if result.identical else 'not the same'}")
-    for remark in result.since:
-        formatting.print_notice(f"(Since then {remark}.)")
-
-
-def _format_heading(result: ReplayResult) -> str:
     items, tokens = formatting.pluralize(result.items, "item"), formatting.pluralize(result.tokens, "token")
-    said = formatting.truncate(result.input, MAX_INPUT_CHARS)
-    return f'{short_id(result.bundle_id)} of {result.created_at:%Y-%m-%d %H:%M}, {tokens}, {items}, "{said}"'
+    name = f"{short_id(result.bundle_id)} of {result.created_at:%Y-%m-%d %H:%M}"
+    text = formatting.truncate(result.input, MAX_INPUT_CHARS)
+    say(f'{name}, {tokens}, {items}, "{text}": {"identical" if result.identical else "different"}')
+    for change in result.since:
+        formatting.print_notice(f"(Since then {change}.)")
 
 
 def _replay_to_json(result: ReplayResult) -> dict[str, object]:
@@ -140,21 +133,21 @@ def _replay_to_json(result: ReplayResult) -> dict[str, object]:
         "tokens": result.tokens,
         "items": result.items,
         "identical": result.identical,
-        "differences": [difference._asdict() for difference in result.differences],
-        "since": list(result.since),
+        "differences": [{"field": one.what, "reason": one.why} for one in result.differences],
+        "changes_since": list(result.since),
         "text": result.text,
     }
 
 
-def _format_comparison(comparison: BundleDiff) -> str:
-    if comparison.is_identical:
-        return "They are the same."
-    lines = [f"{name}: {one} → {other}" for name, one, other in comparison.settings]
-    lines += _format_missing_items(f"only in {short_id(comparison.one)}", comparison.only_one)
-    lines += _format_missing_items(f"only in {short_id(comparison.other)}", comparison.only_other)
-    if comparison.moved:
+def _format_diff(diff: BundleDiff) -> str:
+    if diff.is_identical:
+        return "The contexts are identical."
+    lines = [f"{name}: {one} → {other}" for name, one, other in diff.settings]
+    lines += _format_missing_items(f"only in {short_id(diff.one)}", diff.only_one)
+    lines += _format_missing_items(f"only in {short_id(diff.other)}", diff.only_other)
+    if diff.moved:
         lines.append("\nin both")
-    for moved in comparison.moved:
+    for moved in diff.moved:
         lines.append(f"  {short_id(moved.memory_id)}  {moved.text}")
         lines += [f"            {name} {one} → {other}" for name, (one, other) in moved.differs.items()]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`newton chat`: a conversation in the terminal."""
+"""`newton chat`: an interactive conversation."""
 
 import asyncio
 import math
@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import Parameter
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
@@ -22,34 +23,34 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
-from newton.runtime.cli.options import AgentOption, check_session_name, load_settings
+from newton.runtime.cli.options import AgentOption, FrameOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
 
 HELP_TEXT = """\
-/context          what the last answer was given, by layer, with scores
-/why NUMBER       why that item of /context is in; /why WORDS finds it by its text, left out or not
-/frame            the frame of the last answer, how surely it was chosen, and why
-/frame NAME       look at the next inputs in this frame; /frame auto chooses again each time
-/remember TEXT    keep a fact
-/checkpoint NAME  name the place where this conversation is; /checkpoint alone lists the names
-/branch NAME [AT] go on in a new conversation from here, or from a checkpoint or a line
-/switch NAME      go on in another conversation, or begin it; /switch alone says in which this is
-/task             the tasks of this conversation; /task push GOAL, pop RESULT, block WHY, resume N, fail WHY
-/yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
-/help             this
-/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
+/context          show the context of the last answer, by layer, with scores
+/why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
+/frame            show the frame of the last answer, its confidence and the reason
+/frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
+/remember TEXT    store a fact
+/checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
+/branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
+/switch NAME      continue in another session, or create it; /switch alone shows the current one
+/task             show the tasks; /task push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON
+/yes, /no [N]     accept or reject a proposed standing instruction; number N of several
+/help             show this help
+/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""
 
 AUTO_FRAME = "auto"
-DOUBLE_PRESS_SECONDS = 0.5  # pressed twice within it, Ctrl-C is meant for the answer alone
+DOUBLE_PRESS_SECONDS = 0.5  # a second Ctrl-C within this time stops only the answer
 
 LineReader = Callable[[], Awaitable[str]]
 
 
 @dataclass(slots=True, kw_only=True)
 class ChatConversation:
-    """What a running chat knows: where it is, and the last context."""
+    """A running conversation: its session, frame, last turn and pending proposals."""
 
     backend: ChatBackend
     read_line: LineReader
@@ -62,35 +63,35 @@ class ChatConversation:
     stopped_at: float = -math.inf
 
     async def run(self) -> None:
-        """The conversation from its first input to its end, whatever ends it; then it becomes an episode."""
-        # The rest of the vectors is made while the person thinks.
-        settling = asyncio.ensure_future(self.backend.process_pending(limit=None))
+        """Run the conversation until its end, then close the session, which becomes an episode."""
+        # Pending memories are embedded while the user types.
+        processing = asyncio.ensure_future(self.backend.process_pending(limit=None))
         try:
             await self._read_inputs()
         finally:
-            settling.cancel()
+            processing.cancel()
             try:
                 await self.backend.close_session(self.name)
                 await self.backend.process_pending()
             finally:
                 with suppress(asyncio.CancelledError):
-                    await settling
+                    await processing
 
     async def _read_inputs(self) -> None:
         while True:
             try:
-                words = (await self.read_line()).strip()
+                text = (await self.read_line()).strip()
             except EOFError:
                 return
             except KeyboardInterrupt:
                 continue
-            if words in ("/quit", "/exit"):
+            if text in ("/quit", "/exit"):
                 return
-            if words:
-                await self._handle_input(words)
+            if text:
+                await self._handle_input(text)
 
     async def _handle_input(self, text: str) -> None:
-        """One input. What goes wrong with it is said, and the conversation goes on."""
+        """Handle one input. Print its errors and continue."""
         try:
             if text.startswith("/"):
                 await self._run_command(text)
@@ -101,7 +102,7 @@ class ChatConversation:
             formatting.print_notice(f"{error.what}\n  {error.hint}")
 
     async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
-        """Ctrl-C stops the turn, not the conversation; the turn itself keeps what was said."""
+        """Run a turn that Ctrl-C stops. The turn stores the partial reply, and the conversation continues."""
         self.answer_task = asyncio.ensure_future(turn)
         try:
             await self.answer_task
@@ -113,16 +114,16 @@ class ChatConversation:
             self.answer_task = None
 
     def interrupt(self, now: float) -> bool:
-        """Stops the answer that is being given. False when there is none, and more than that is meant."""
+        """Stop the running answer. Returns False if there is none, so that the conversation is to end."""
         if self.answer_task:
             self.stopped_at = now
-            if not self.answer_task.cancelling():  # a second time, it would stop what keeps the answer
+            if not self.answer_task.cancelling():  # a second cancellation would interrupt storing the answer
                 self.answer_task.cancel()
         return now - self.stopped_at < DOUBLE_PRESS_SECONDS
 
     async def _run_turn(self, text: str) -> None:
-        taken = self.backend.run_turn(self.name, text, frame=self.frame)
-        async with aclosing(taken) as pieces:  # what was said is kept when the terminal is gone, too
+        turn = self.backend.run_turn(self.name, text, frame=self.frame)
+        async with aclosing(turn) as pieces:  # closing it stores the partial reply if the terminal is closed
             async for piece in pieces:
                 if isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)
@@ -136,7 +137,7 @@ class ChatConversation:
         say("\n", flush=True)
 
     def _print_hidden_identity(self, identity: IdentityView) -> None:
-        """What of the identity has no room; once, as long as it stays the same."""
+        """Print how many identity lines do not fit, unless it was printed for the same identity before."""
         if self.last_turn is None or self.last_turn.context_summary.identity != identity:
             formatting.print_hidden_identity_lines(identity.omitted)
 
@@ -156,28 +157,25 @@ class ChatConversation:
             "/no": self._reject,
         }
         if name not in commands:
-            raise InputError(f"There is no command {name}.", hint="/help lists them.")
-        if waiting := commands[name](rest.strip()):
-            await waiting
+            raise InputError(f"Unknown command {name}.", hint="/help lists the commands.")
+        if result := commands[name](rest.strip()):
+            await result
 
     def _print_context(self, _: str) -> None:
-        given = self._require_last_turn()
-        say(f"{formatting.format_bundle(given.context_summary)}\n\n{formatting.format_refresh(given)}")
+        turn = self._require_last_turn()
+        say(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
 
-    async def _explain(self, which: str) -> None:
-        say(
-            formatting.format_candidate_explanation(
-                await self.backend.explain_memory(self._require_last_turn().context_summary.bundle_id, which)
-            )
-        )
+    async def _explain(self, item: str) -> None:
+        bundle_id = self._require_last_turn().context_summary.bundle_id
+        say(formatting.format_candidate_explanation(await self.backend.explain_memory(bundle_id, item)))
 
     async def _set_frame(self, name: str) -> None:
         if name:
             self.frame = None if name == AUTO_FRAME else await self.backend.resolve_frame(name)
-        say(f"Frame: {self.frame or 'chosen for each input'}.")
+        say(f"Frame: {self.frame or 'selected for each input'}.")
         if not name and self.last_turn:
             frame = self.last_turn.context_summary.frame
-            say(f"The last answer: {formatting.format_frame(frame)}, because {frame['reason']}.")
+            say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
 
     async def _remember(self, text: str) -> None:
         say(formatting.format_remember_result(*await self.backend.remember(text)))
@@ -187,13 +185,10 @@ class ChatConversation:
 
     async def _checkpoint(self, name: str) -> None:
         if name:
-            say(
-                format_checkpoints(
-                    [await self.backend.create_checkpoint(self.name, clean_ref(name, what="checkpoint"))], self.name
-                )
-            )
+            checkpoints = [await self.backend.create_checkpoint(self.name, clean_ref(name, what="checkpoint"))]
         else:
-            say(format_checkpoints(await self.backend.list_checkpoints(self.name), self.name))
+            checkpoints = list(await self.backend.list_checkpoints(self.name))
+        say(format_checkpoints(checkpoints, self.name))
 
     async def _branch(self, text: str) -> None:
         name, _, at = text.partition(" ")
@@ -201,127 +196,118 @@ class ChatConversation:
         await self._switch(name)
 
     async def _switch(self, name: str) -> None:
-        """What is left becomes an episode, and the context of the last answer stays there."""
-        left, known = self.name, not name or await self.backend.has_session(clean_ref(name, what="session"))
+        """Close the current session and continue in another one, without the last turn."""
+        previous, exists = self.name, not name or await self.backend.has_session(clean_ref(name, what="session"))
         if name:
             await self.backend.close_session(self.name)
             await self.backend.create_session(name)
             self.name, self.last_turn = name, None
-        new = "" if known else f" It is a new conversation; /switch {left} goes back."
-        say(f"This is {self.name}.{new}")
+        note = "" if exists else f" It is new; /switch {previous} returns to the previous one."
+        say(f"Session {self.name}.{note}")
 
-    async def _accept(self, which: str) -> None:
-        for wish in await self._select_proposals(which):
-            stands = formatting.format_proposal(await self.backend.accept_proposal(wish.line_id))
-            self._drop_proposal(wish)
-            say(f"It stands: {stands} (`newton identity` shows it, and takes it out again)")
+    async def _accept(self, number: str) -> None:
+        for proposal in await self._select_proposals(number):
+            accepted = formatting.format_proposal(await self.backend.accept_proposal(proposal.line_id))
+            self._drop_proposal(proposal)
+            say(f"Added: {accepted} (`newton identity` shows it; `newton identity remove` removes it)")
 
-    async def _reject(self, which: str) -> None:
-        for wish in await self._select_proposals(which):
-            await self.backend.reject_proposal(wish.line_id)
-            self._drop_proposal(wish)
-            say(f"Dropped: {wish.text}")
+    async def _reject(self, number: str) -> None:
+        for proposal in await self._select_proposals(number):
+            await self.backend.reject_proposal(proposal.line_id)
+            self._drop_proposal(proposal)
+            say(f"Rejected: {proposal.text}")
 
-    async def _select_proposals(self, which: str) -> Sequence[ProposalView]:
-        """Of what was proposed last, that number, or all of it."""
+    async def _select_proposals(self, number: str) -> Sequence[ProposalView]:
+        """Return the proposal of this number, or all of them. Raises InputError."""
         if not self.proposals:
-            waiting = await self.backend.list_proposals()
-            raise InputError("Nothing here waits for an answer.", hint=formatting.format_pending_proposals(waiting))
-        if not which:
+            pending = formatting.format_pending_proposals(await self.backend.list_proposals())
+            raise InputError("There is no proposal in this conversation.", hint=pending)
+        if not number:
             return self.proposals
-        if which.isdigit() and 1 <= int(which) <= len(self.proposals):
-            return [self.proposals[int(which) - 1]]
-        raise InputError(
-            f"{which!r} is none of them.",
-            hint=f"Give a number from 1 to {len(self.proposals)}; `newton identity proposals` lists the earlier ones.",
-        )
+        if number.isdigit() and 1 <= int(number) <= len(self.proposals):
+            return [self.proposals[int(number) - 1]]
+        hint = f"Give a number from 1 to {len(self.proposals)}; `newton identity proposals` lists earlier proposals."
+        raise InputError(f"{number!r} is not the number of a proposal.", hint=hint)
 
     def _drop_proposal(self, proposal: ProposalView) -> None:
         self.proposals = [one for one in self.proposals if one != proposal]
 
     def _require_last_turn(self) -> TurnView:
         if self.last_turn is None:
-            raise InputError("There is no context yet.", hint="Say something first.")
+            raise InputError("There is no context yet.", hint="Send a message first.")
         return self.last_turn
 
 
 async def chat(
     *,
-    session: str | None = None,
-    frame: str | None = None,
+    session: Annotated[str | None, Parameter(help="Session to continue or create (default: a new one).")] = None,
+    frame: FrameOption = None,
     agent: AgentOption = None,
     daemon: DaemonOption = None,
     token_file: TokenFileOption = None,
 ) -> int:
-    """Talk. What is said is remembered; /help lists what else you can do.
+    """Chat with the agent. The conversation is stored; /help lists the commands.
 
     Example: newton chat --session planning
 
     Example: newton chat --daemon https://newton.example --token-file laptop.token
-
-    Parameters
-    ----------
-    session:
-        Go on with the conversation of this name; without it a new one begins.
-    frame:
-        Look at every input in this frame instead of choosing one.
     """
-    chosen, session = load_settings(agent), check_session_name(session)
-    async with open_chat_backend(chosen, daemon, token_file, is_agent_explicit=agent is not None) as partner:
+    settings, session = load_settings(agent), check_session_name(session)
+    async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
-            await partner.resolve_frame(frame)
+            await backend.resolve_frame(frame)
         name = session or str(new_id())
-        await partner.create_session(name)
-        conversation = ChatConversation(backend=partner, read_line=_make_reader(chosen), name=name, frame=frame)
-        model, todo = partner.model, "the daemon has none" if daemon else "set OPENAI_API_KEY"
-        who = f"with {model}" if model else f"without a model: answers quote memory ({todo})"
-        formatting.print_notice(f"Newton, agent {partner.agent}, {who}. /help for help.")
+        await backend.create_session(name)
+        conversation = ChatConversation(backend=backend, read_line=_create_reader(settings), name=name, frame=frame)
+        hint = "the daemon has none" if daemon else "set OPENAI_API_KEY"
+        model = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"
+        formatting.print_notice(f"Newton, agent {backend.agent}, {model}. /help for help.")
         return await _run_until_interrupt(conversation)
 
 
 async def _run_until_interrupt(conversation: ChatConversation) -> int:
-    """Holds the conversation; returns the exit status. Ctrl-C stops the answer that is being given, or else all of it.
-    What ends the process or closes its terminal stops both, and what was said so far is kept.
+    """Run the conversation and return the exit status. Ctrl-C stops the running answer, or else the conversation.
+    SIGTERM and SIGHUP stop both. Received text is stored.
 
-    The loop is told of it from here to its end: an exception out of the middle of its work could leave a connection to
-    the database in no state at all, and crash.
+    Signals are handled by the event loop, because an exception in the middle of its work could corrupt the state of a
+    database connection.
     """
-    whole = asyncio.ensure_future(conversation.run())
+    task = asyncio.ensure_future(conversation.run())
 
     def stop() -> None:
         if not conversation.interrupt(loop.time()):
-            whole.cancel()
+            task.cancel()
 
     def leave() -> None:
-        if not conversation.is_leaving:  # a terminal that is closed says so twice
+        if not conversation.is_leaving:  # a closed terminal sends the signal twice
             conversation.is_leaving = True
-            whole.cancel()
+            task.cancel()
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, stop)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(ending, leave)
+    for signal_number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(signal_number, leave)
     try:
-        await whole
+        await task
     except asyncio.CancelledError:
         return EXIT_INTERRUPTED
     return EXIT_OK
 
 
 class RedactingFileHistory(FileHistory):
-    """What was typed, for the next conversation. It is kept like anything else: without secrets, for nobody else."""
+    """An input history without secrets, readable only by its owner."""
 
     def store_string(self, string: str) -> None:
         Path(str(self.filename)).touch(mode=0o600)
         super().store_string(clean_model_text(string))
 
 
-def _make_reader(chosen: Settings) -> LineReader:
-    """Lines from the person, with history and editing; from a pipe, just lines."""
+def _create_reader(settings: Settings) -> LineReader:
+    """Return a reader of lines: with history and editing in a terminal, plain from a pipe."""
     if not sys.stdin.isatty():
         return _read_piped_line
-    prompt: PromptSession[str] = PromptSession(history=RedactingFileHistory(str(chosen.home / "history")))
-    # it would take our handler of Ctrl-C away, and leave none behind for the time of the answer
+    prompt: PromptSession[str] = PromptSession(history=RedactingFileHistory(str(settings.home / "history")))
+    # handle_sigint would replace the handler of Ctrl-C and not restore it for the answer
     return lambda: prompt.prompt_async("› ", handle_sigint=False)
 
 
@@ -329,4 +315,4 @@ async def _read_piped_line() -> str:
     line = await asyncio.to_thread(sys.stdin.buffer.readline)
     if not line:
         raise EOFError
-    return line.decode("utf-8", "surrogateescape")  # what is no text is refused as a message, and the next may be one
+    return line.decode("utf-8", "surrogateescape")  # invalid UTF-8 is rejected later, as one message

@@ -1,4 +1,4 @@
-"""`newton frames`."""
+"""`newton frames`: frames and packs."""
 
 from typing import Annotated
 
@@ -15,40 +15,31 @@ from newton.runtime.cli.printing import say
 
 
 async def show_frames(
-    name: str | None = None,
+    name: Annotated[str | None, Parameter(help="Frame to show in full.")] = None,
     *,
-    choose: str | None = None,
-    packs: Annotated[bool, Parameter(negative=())] = False,
-    pack: str | None = None,
+    choose: Annotated[str | None, Parameter(help="Show the frame that is selected for this input, and why.")] = None,
+    packs: Annotated[
+        bool, Parameter(negative=(), help="List the packs: kinds of work that adjust all frames.")
+    ] = False,
+    pack: Annotated[str | None, Parameter(help="Show the frames as adjusted by this pack.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the frames, or show one. A frame decides what to ask, what matters and how much room it gets.
+    """List the frames, or show one. A frame sets questions, priorities and budget shares for a kind of input.
 
     Example: newton frames --choose "Hi, the deploy is broken"
-
-    Parameters
-    ----------
-    name:
-        The frame to show in full.
-    choose:
-        An input: which frame it gets, how surely, what comes second, and why.
-    packs:
-        List the packs: kinds of work that lean all frames.
-    pack:
-        Show the frames as this pack leans them.
     """
-    chosen = load_settings(pack=pack)
+    settings = load_settings(pack=pack)
     if packs:
-        _print_packs(load_packs(chosen.frames_dir), json=json)
+        _print_packs(load_packs(settings.frames_dir), json=json)
     elif choose is not None:
-        choice = await choose_frame_for(chosen, clean_text(choose, what="input"))
+        choice = await choose_frame_for(settings, clean_text(choose, what="input"))
         if json:
             formatting.print_json(choice.as_json())
         else:
-            say(f"{formatting.format_frame(choice.as_json())}\nbecause {choice.reason}")
+            say(f"{formatting.format_frame(choice.as_json())}\nreason: {choice.reason}")
     else:
-        known = load_frame_set(load_profiles(chosen.profiles_dir), chosen.frames_dir, chosen.pack).frames
-        _print_frames(list(known.values()) if name is None else [get_frame(known, name)], full=bool(name), json=json)
+        frames = load_frame_set(load_profiles(settings.profiles_dir), settings.frames_dir, settings.pack).frames
+        _print_frames(list(frames.values()) if name is None else [get_frame(frames, name)], full=bool(name), json=json)
 
 
 def _print_frames(frames: list[Frame], *, full: bool, json: bool) -> None:
@@ -68,8 +59,8 @@ def _print_packs(packs: dict[str, FramePack], *, json: bool) -> None:
 
 
 def _format_pack(pack: FramePack) -> str:
-    split = ", ".join(f"{source} {percent} %" for source, percent in dict(pack.budget).items())
-    return f"{split} · profile {pack.name if pack.weights else pack.profile}"
+    shares = ", ".join(f"{source} {percent} %" for source, percent in dict(pack.budget).items())
+    return f"{shares} · profile {pack.name if pack.weights else pack.profile}"
 
 
 def _format_frame_details(frame: Frame) -> str:

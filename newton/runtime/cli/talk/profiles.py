@@ -1,4 +1,4 @@
-"""`newton profiles`: how memories are scored, and how they would be if it were learnt from use."""
+"""`newton profiles`: scoring profiles, and weights fitted to usage."""
 
 from typing import Annotated
 
@@ -16,18 +16,18 @@ from newton.runtime.cli.printing import say
 
 
 def list_profiles(*, json: JsonOption = False) -> None:
-    """List the profiles. A profile decides which memories come first, what is left out, and in which order they stand.
+    """List the profiles. A profile scores memories, drops weak ones and orders the rest.
 
     Example: newton profiles list
     """
-    known = _load_all_profiles()
+    profiles = _load_all_profiles().values()
     if json:
-        formatting.print_json([profile.model_dump(mode="json") for profile in known.values()])
+        formatting.print_json([profile.model_dump(mode="json") for profile in profiles])
     else:
-        say("\n".join(f"{profile.name:<12}{profile.description}" for profile in known.values()))
+        say("\n".join(f"{profile.name:<12}{profile.description}" for profile in profiles))
 
 
-def show_profile(name: Annotated[str, Parameter(help="The profile.")], *, json: JsonOption = False) -> None:
+def show_profile(name: Annotated[str, Parameter(help="Name of the profile.")], *, json: JsonOption = False) -> None:
     """Show how a profile scores.
 
     Example: newton profiles show newton
@@ -43,33 +43,33 @@ async def fit_profile(
     *,
     base: Annotated[
         str | None,
-        Parameter(name="--from", help="The profile whose contexts are learnt from; without it, the one most used."),
+        Parameter(name="--from", help="Profile whose contexts are the training data (default: the most used one)."),
     ] = None,
-    save: Annotated[str | None, Parameter(help="Write the weights as a profile of this name.")] = None,
+    save: Annotated[str | None, Parameter(help="Save the weights as a profile of this name.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Learn weights from which memories of a context the replies used, and compare them with those that there are.
+    """Fit weights to the memories that replies used, and compare them with the current weights.
 
-    It learns from the older contexts and compares on the younger ones. Nothing is switched: a saved profile is used
-    when a frame, --profile or the setting `profile` names it.
+    The older contexts are the training set, the newer ones the validation set. A saved profile takes effect only when a
+    frame, --profile or the setting `profile` names it.
 
     Example: newton profiles fit --save mine
     """
-    chosen = load_settings(agent)
-    folder = chosen.profiles_dir
+    settings = load_settings(agent)
+    folder = settings.profiles_dir
     if save is not None and folder is None:
-        raise ConfigError("There is no folder of your own profiles.", hint="Set NEWTON_PROFILES_DIR to one.")
-    async with open_newton(chosen) as newton:
-        learning = newton.profile_fitter()
-        base = base or await learning.find_profile_in_use()
-        made = await learning.fit(base)
+        raise ConfigError("No folder of custom profiles is set.", hint="Set NEWTON_PROFILES_DIR.")
+    async with open_newton(settings) as newton:
+        fitter = newton.profile_fitter()
+        base = base or await fitter.find_profile_in_use()
+        result = await fitter.fit(base)
     if json:
-        formatting.print_json({"from": base, **_fit_to_json(made)})
+        formatting.print_json({"base_profile": base, **_fit_to_json(result)})
     else:
-        say("\n".join(_format_fit(made, base, newton.profiles[base])))
+        say("\n".join(_format_fit(result, base, newton.profiles[base])))
     if save is not None and folder is not None:
-        formatting.print_notice(f"Written to {learning.save(made, base, save, folder)}.")
+        formatting.print_notice(f"Written to {fitter.save(result, base, save, folder)}.")
 
 
 def _load_all_profiles() -> dict[str, Profile]:
@@ -91,39 +91,36 @@ def _format_score(profile: Profile) -> list[str]:
     if profile.expression is not None:
         return [f"  score     {profile.expression}"]
     if profile.by_frame:
-        chosen = [f"  {frame:<10}{named}" for frame, named in profile.by_frame.items()]
-        return [*chosen, f"  otherwise {profile.otherwise}"]
+        names = [f"  {frame:<10}{name}" for frame, name in profile.by_frame.items()]
+        return [*names, f"  otherwise {profile.otherwise}"]
     sign = " × " if profile.combine == "product" else " + "
-    given = profile.weights.nonzero.items()
-    said = (f"{name} ^ {w:g}" if profile.combine == "product" else f"{w:g} {name}" for name, w in given)
-    return [f"  score     {sign.join(said)}"]
+    weights = profile.weights.nonzero.items()
+    terms = (f"{name} ^ {w:g}" if profile.combine == "product" else f"{w:g} {name}" for name, w in weights)
+    return [f"  score     {sign.join(terms)}"]
 
 
 def _format_decay(decay: Decay) -> str:
     if (half := decay.half_life) is None:
-        return "nothing decays"
-    return f"{decay.kind} by {decay.clock}: half is left after {half.total_seconds() / 3_600:,.1f} hours"
+        return "no decay"
+    return f"{decay.kind} by {decay.clock}, half-life {half.total_seconds() / 3_600:,.1f} hours"
 
 
 def _format_fit(result: WeightFit, base: str, profile: Profile) -> list[str]:
-    whole = sum(profile.weights.nonzero.values())
-    verdict = "better than chance allows" if result.is_better else "no improvement that could not be chance"
+    total = sum(profile.weights.nonzero.values())
+    verdict = "a significant improvement" if result.is_better else "no significant improvement"
     return [
-        f"learnt from {result.training_count} contexts, compared on {result.validation_count} younger ones",
+        f"trained on {result.training_count} contexts, validated on {result.validation_count} newer ones",
         "",
-        f"{'':<15}{base:>10}{'learnt':>10}",
+        f"{'':<15}{base:>10}{'fitted':>10}",
         *(
-            f"{name:<15}{profile.weights.nonzero.get(name, 0.0) / whole:>10.3f}{float(weight):>10.3f}"
+            f"{name:<15}{profile.weights.nonzero.get(name, 0.0) / total:>10.3f}{float(weight):>10.3f}"
             for name, weight in zip(LEARNABLE_FEATURES, result.weights, strict=True)
         ),
         "",
         f"{'precision':<15}{result.before.precision:>10.3f}{result.after.precision:>10.3f}",
         f"{'log loss':<15}{result.before.log_loss:>10.3f}{result.after.log_loss:>10.3f}",
         "",
-        (
-            f"gain in precision {result.gain:+.3f}, 95 % between {result.gain_low:+.3f} "
-            f"and {result.gain_high:+.3f}: {verdict}."
-        ),
+        f"precision gain {result.gain:+.3f}, 95 % CI {result.gain_low:+.3f} to {result.gain_high:+.3f}: {verdict}.",
     ]
 
 
@@ -132,12 +129,12 @@ def _fit_to_json(result: WeightFit) -> dict[str, object]:
         "weights": {
             name: round(float(weight), 4) for name, weight in zip(LEARNABLE_FEATURES, result.weights, strict=True)
         },
-        "learnt_from": result.training_count,
-        "held_out": result.validation_count,
+        "training_contexts": result.training_count,
+        "validation_contexts": result.validation_count,
         "before": {"precision": result.before.precision, "log_loss": result.before.log_loss},
         "after": {"precision": result.after.precision, "log_loss": result.after.log_loss},
         "gain": result.gain,
-        "low": result.gain_low,
-        "high": result.gain_high,
-        "better": result.is_better,
+        "gain_low": result.gain_low,
+        "gain_high": result.gain_high,
+        "is_better": result.is_better,
     }
