@@ -1,8 +1,9 @@
-"""Types of pydantic fields that check text and times by the rules of `newton.memory.hygiene`."""
+"""Annotated types of pydantic fields that validate text and times with the rules of `newton.memory.hygiene`."""
 
 import re
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -16,48 +17,32 @@ T = TypeVar("T")
 _DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def _check_name(text: str) -> str:
-    return _as_validation_error(lambda: hygiene.clean_name(text, what="text"))
+def _validate(rule: Callable[[T], T]) -> AfterValidator:
+    """Return a validator that applies a rule. Its InputError becomes a pydantic error, which names the field."""
+
+    def apply(value: T) -> T:
+        try:
+            return rule(value)
+        except InputError as error:
+            raise PydanticCustomError("refused", "{what}", {"what": error.what.rstrip(".")}) from None
+
+    return AfterValidator(apply)
 
 
-def _check_ref(text: str) -> str:
-    return _as_validation_error(lambda: hygiene.clean_ref(text, what="text"))
+def _clean_message(text: str) -> str:
+    return text and hygiene.clean_text(text, what="text", max_chars=hygiene.MAX_MESSAGE_CHARACTERS)
 
 
-def _check_text(text: str) -> str:
-    return _as_validation_error(lambda: hygiene.clean_text(text, what="text"))
-
-
-def _check_message(text: str) -> str:
-    return (
-        _as_validation_error(lambda: hygiene.clean_text(text, what="text", max_chars=hygiene.MAX_MESSAGE_CHARACTERS))
-        if text
-        else text
-    )
-
-
-def _require_timestamp(value: object) -> object:
-    """Reject numbers and digit-only text, which pydantic reads as seconds since 1970."""
+def _require_time(value: object) -> object:
+    """Reject numbers and text of digits only, which pydantic would read as seconds since 1970."""
     if not (isinstance(value, str) and _DATED.match(value)):
         raise PydanticCustomError("time", "must be a time such as 2023-05-08T13:56:00Z")
     return value
 
 
-def _check_moment(value: datetime) -> datetime:
-    return _as_validation_error(lambda: hygiene.validate_time(value))
-
-
-def _as_validation_error(rule: Callable[[], T]) -> T:
-    """Return what `rule` returns; turn its InputError into a pydantic error, which names the field."""
-    try:
-        return rule()
-    except InputError as error:
-        raise PydanticCustomError("refused", "{what}", {"what": error.what.rstrip(".")}) from None
-
-
-Name = Annotated[str, AfterValidator(_check_name)]
-Ref = Annotated[str, AfterValidator(_check_ref)]
-CleanText = Annotated[str, AfterValidator(_check_text)]
-MessageContent = Annotated[str, AfterValidator(_check_message)]
-Timestamp = Annotated[datetime, Field(strict=False), BeforeValidator(_require_timestamp), AfterValidator(_check_moment)]
+Name = Annotated[str, _validate(partial(hygiene.clean_name, what="text"))]
+Ref = Annotated[str, _validate(partial(hygiene.clean_ref, what="text"))]
+CleanText = Annotated[str, _validate(partial(hygiene.clean_text, what="text"))]
+MessageContent = Annotated[str, _validate(_clean_message)]
+Timestamp = Annotated[datetime, Field(strict=False), BeforeValidator(_require_time), _validate(hygiene.validate_time)]
 Importance = Annotated[float, Field(ge=0, le=10)]

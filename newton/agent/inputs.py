@@ -1,7 +1,7 @@
-"""Inputs that the HTTP API, MCP and the tools of the model share: one pydantic model for each action.
+"""Inputs shared by the HTTP API, MCP and the tools of the model: one pydantic model per action.
 
-The docstring of a model is the description of its tool. HTTP requests extend these models with fields that only
-programs may set, such as times and references.
+The docstring of a model is the description of its tool. HTTP requests add fields that only programs may set, such as
+times and references.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
 
 
 class ToolInput(BaseModel):
-    """Base of all inputs; unknown fields are rejected."""
+    """Base class of all inputs. Unknown fields are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def all_text(self) -> str:
-        """Return every string of the input, one per line, for the censors."""
+        """Return all strings of the input, one per line, for the censor check."""
         return "\n".join(self.iter_texts())
 
     def iter_texts(self) -> Iterator[str]:
@@ -28,8 +28,8 @@ class ToolInput(BaseModel):
 
 
 class RememberInput(ToolInput):
-    """Store a fact permanently: something you learned about a person, a thing or the work, as one full sentence that
-    can be read alone. Do not store what the context already contains, and never secrets."""
+    """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
+    clear without context. Do not store facts that the context already contains, and never store secrets."""
 
     content: CleanText = Field(description="One statement, e.g. 'Ana reviews every migration.'")
     subject: Name | None = Field(None, description="The person or thing that it is about, e.g. 'Ana'.")
@@ -38,15 +38,15 @@ class RememberInput(ToolInput):
 
 
 class RecallInput(ToolInput):
-    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for what is missing
-    in the context; each result has an id for `expand`."""
+    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for information
+    that is missing in the context. Each result has an id for `expand`."""
 
-    query: CleanText = Field(description="What you want to know, in plain words.")
+    query: CleanText = Field(description="The question or topic, in plain words.")
     limit: int = Field(8, ge=1, le=30, description="Maximum number of results.")
 
 
 class ExpandInput(ToolInput):
-    """Read one memory in full by its id, with its source and its trust."""
+    """Read one memory in full by its id, with its state, source, date and trust."""
 
     memory_id: str = Field(description="The id that a result shows, or its last letters.")
 
@@ -55,7 +55,7 @@ class ContextInput(ToolInput):
     """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
     constraints first. Call it before you answer or begin work."""
 
-    input: CleanText = Field(description="What the person said, or the task.")
+    input: CleanText = Field(description="The message of the person, or the task.")
     tokens: int | None = Field(
         None,
         ge=1,
@@ -70,7 +70,7 @@ class ForgetInput(ToolInput):
     the old one."""
 
     memory_id: str = Field(description="The id that a result shows, or its last letters.")
-    reason: str = Field(max_length=1_000, description="Why. Only the reason is kept.")
+    reason: str = Field(max_length=1_000, description="Why it is deleted. Only this reason is kept.")
 
 
 class ReasonInput(ToolInput):
@@ -89,7 +89,7 @@ class DecisionInput(ToolInput):
     stakes: Stakes = Field("medium", description="How much depends on it.")
     category: Name = Field("process", description="The kind of decision, e.g. architecture.")
     reasons: tuple[ReasonInput, ...] = Field(
-        (), max_length=50, description="Why; reasons of different kinds count for more."
+        (), max_length=50, description="The reasons. Reasons of different kinds improve its quality score."
     )
     alternatives: tuple[CleanText, ...] = Field((), max_length=50, description="The other options considered.")
     expected: CleanText | None = Field(None, description="The expected result.")
@@ -113,7 +113,7 @@ class OutcomeInput(ToolInput):
     """The outcome of a decision."""
 
     outcome: Verdict
-    lesson: CleanText | None = Field(None, description="What it teaches.")
+    lesson: CleanText | None = Field(None, description="A lesson for similar decisions.")
 
 
 class ReviewInput(OutcomeInput):
@@ -142,10 +142,10 @@ class PopTaskInput(ToolInput):
 
 
 class LessonInput(ToolInput):
-    """Store a lesson for next time: what to do or to avoid, and in which case."""
+    """Store a lesson for later work: an action to take or to avoid, and when."""
 
-    lesson: CleanText = Field(description="One sentence that can be read alone.")
-    subject: Name = Field("lessons", description="What it is about, e.g. 'deployments'.")
+    lesson: CleanText = Field(description="One sentence that is clear without context.")
+    subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
 
 
 def _iter_texts(value: object) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _iter_texts(value: object) -> Iterator[str]:
         case str():
             yield value
         case dict() | list() | tuple():
-            for one in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]  # JSON
-                yield from _iter_texts(one)  # pyright: ignore[reportUnknownArgumentType]  # JSON
+            for item in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]  # JSON
+                yield from _iter_texts(item)  # pyright: ignore[reportUnknownArgumentType]  # JSON
         case _:
             return

@@ -23,7 +23,7 @@ IdLike = UUID | str
 
 
 class RememberDict(TypedDict):
-    """The memory of a fact, and whether it is new."""
+    """The id and the status of a stored fact."""
 
     memory_id: str
     status: Literal["new", "confirmed", "unchanged"]
@@ -85,7 +85,7 @@ class TaskChangeDict(TypedDict):
 
 
 class StreamedEvent(NamedTuple):
-    """An event; `Client.events(after=event_id)` resumes after it."""
+    """An event of an agent. `Client.events(after=event_id)` continues after it."""
 
     event_id: int
     type: str
@@ -119,23 +119,23 @@ class ChangedMemoryDict(TypedDict):
 
 
 class Client(DaemonConnection):
-    """The memory of one agent over HTTP; close it with `async with`.
+    """HTTP client for the memory of one agent. Use it with `async with`, which closes it.
 
-    Methods raise the error of the daemon as the same class, and OverloadedError or DatabaseError when all attempts
-    failed. `agent` selects an agent and needs the operator's token.
+    Methods raise the error that the daemon reports, as the same class, and OverloadedError or DatabaseError after all
+    attempts failed. `agent` selects an agent and needs the token of the operator.
     """
 
     async def remember(
         self, content: str, *, idempotency_key: str | None = None, **fields: str | float | datetime | None
     ) -> RememberDict:
-        """Store a fact; `fields` may contain subject, attribute, confidence, importance, at and until."""
+        """Store a fact. `fields` may contain subject, attribute, confidence, importance, at and until."""
         return await self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
 
     async def recall(self, query: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> RecallDict:
         return await self.post("/v1/recall", {"query": query, "limit": limit, "kinds": kinds})
 
     async def context(self, input: str, *, tokens: int | None = None, **fields: object) -> ContextResponse:
-        """Build the context for an input; `fields` are the other fields of `POST /v1/context`."""
+        """Build the context for an input. `fields` are the other fields of `POST /v1/context`."""
         return await self.post("/v1/context", {"input": input, "tokens": tokens, **fields})
 
     async def expand(self, memory_id: IdLike) -> dict[str, Any]:
@@ -143,15 +143,13 @@ class Client(DaemonConnection):
         return await self.get(f"/v1/memories/{memory_id}")
 
     async def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
-        """Confirm a fact; return whether it was counted."""
+        """Confirm a fact; return False if it was confirmed today already."""
         return (await self.post(f"/v1/memories/{memory_id}/confirm", idempotency_key=idempotency_key))["counted"]
 
     async def supersede(self, memory_id: IdLike, content: str, *, idempotency_key: str | None = None) -> str:
         """Replace a fact; return the id of the new one."""
-        answer = await self.post(
-            f"/v1/memories/{memory_id}/supersede", {"content": content}, idempotency_key=idempotency_key
-        )
-        return answer["superseded_by"]
+        path = f"/v1/memories/{memory_id}/supersede"
+        return (await self.post(path, {"content": content}, idempotency_key=idempotency_key))["superseded_by"]
 
     async def retract(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> None:
         """Retract a fact that was never true."""
@@ -161,8 +159,7 @@ class Client(DaemonConnection):
         """Permanently delete a memory; return the ids of all deleted memories."""
         params = {"confirm": "forget", "include_derived": include_derived, "reason": reason}
         path = f"/v1/memories/{memory_id}"
-        answer = await self.request("DELETE", path, params=params, idempotency_key=str(uuid4()))
-        return answer.json()["items"]
+        return (await self.request("DELETE", path, params=params, idempotency_key=str(uuid4()))).json()["items"]
 
     async def append_messages(
         self, session: str, messages: Sequence[MessageDict], *, idempotency_key: str | None = None
@@ -172,23 +169,23 @@ class Client(DaemonConnection):
         return (await self.post(path, {"messages": messages}, idempotency_key=idempotency_key))["positions"]
 
     async def get_session_view(self, session: str, *, tokens: int | None = None) -> dict[str, Any]:
-        """Return what a model would be sent of a session now."""
+        """Return the view of a session that a model would be sent now, of at most `tokens` tokens."""
         return await self.get(f"{session_path(session)}/view", {"tokens": tokens} if tokens else None)
 
     async def run_turn(self, session: str, input: str, **fields: object) -> AsyncGenerator[TurnEvent]:
-        """Send a message in a session, which is created if needed: yield the deltas, then the result. `fields` are the
-        other fields of `POST /v1/sessions/{session}/turns`.
+        """Send a message in a session, which is created if needed; yield the deltas, then the result.
 
-        If closed early, the text so far is stored. It is never retried, because the message is stored at once.
+        `fields` are the other fields of `POST /v1/sessions/{session}/turns`. If the generator is closed early, the text
+        so far is stored. The request is never retried, because the daemon stores the message at once.
         """
         path, ended = f"{session_path(session)}/turns", False
         try:
             async with self.stream("POST", path, body={"input": input, **fields}) as steps:
-                async for one in steps:
-                    if one.type == "problem":
-                        raise error_from_problem(one.data)
-                    ended = one.type == "result"
-                    yield TurnEvent(one.type, dict(one.data))
+                async for event in steps:
+                    if event.type == "problem":
+                        raise error_from_problem(event.data)
+                    ended = event.type == "result"
+                    yield TurnEvent(event.type, dict(event.data))
         except httpx2.ConnectError as error:
             raise self.unreachable_error(error) from error
         except httpx2.TransportError as error:
@@ -197,7 +194,7 @@ class Client(DaemonConnection):
             raise CONNECTION_LOST
 
     async def close_session(self, session: str) -> None:
-        """Close a conversation: it becomes an episode."""
+        """Close a session: its messages become an episode."""
         await self.post(f"{session_path(session)}/close")
 
     async def get_token_info(self) -> TokenInfoDict:
@@ -207,13 +204,13 @@ class Client(DaemonConnection):
             return TokenInfoDict(agent=info["agent"], scope=info["scope"], model=info["model"])
 
     async def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
-        """Index, embed and deduplicate what was written now; return the state transitions since then."""
+        """Index, embed and deduplicate pending memories; return the state transitions since a time."""
         changes = await self.post("/v1/memories/process", {"since": since})
         with expect_newton_response():
             return changes["items"]
 
     async def explain_memory(self, bundle_id: IdLike, item: str) -> dict[str, Any]:
-        """Explain why a memory is in a context or not; `item` is its number, its id, its ref or words of its text."""
+        """Explain why a memory is in a context or not. `item` is its number, its id, its ref, or words of its text."""
         return await self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
     async def accept_proposal(self, line_id: IdLike) -> list[str]:
@@ -239,12 +236,12 @@ class Client(DaemonConnection):
     async def decide(
         self, description: str, *, confidence: float, idempotency_key: str | None = None, **fields: object
     ) -> DecisionDict:
-        """Record a decision before it is carried out; `fields` are the other fields of `POST /v1/decisions`."""
+        """Record a decision before it is carried out. `fields` are the other fields of `POST /v1/decisions`."""
         body = {"description": description, "confidence": confidence, **fields}
         return await self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
     async def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
-        """Record the outcome of a decision, once."""
+        """Record the outcome of a decision. It can be recorded only once."""
         await self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
     async def calibration(self) -> dict[str, Any]:
@@ -262,7 +259,7 @@ class Client(DaemonConnection):
                 return
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[StreamedEvent]:
-        """Stream events, from now on or after an event. A broken connection is resumed."""
+        """Stream events, from now on or after the event with the number `after`. Reconnect if the connection breaks."""
         failures = 0
         while True:
             try:

@@ -1,6 +1,6 @@
-"""The JSON of a context: the answer of `POST /v1/context`, `newton context --json`, a turn and the client.
+"""The JSON format of a context, as returned by `POST /v1/context`, `newton context --json` and turns.
 
-Each type is a TypedDict, so that a context is built once (`Bundle.as_json`) and is not validated again.
+The types are TypedDicts, so the output of `Bundle.as_json` is not validated again.
 """
 
 from typing import Any, Literal, NotRequired
@@ -21,7 +21,7 @@ class FrameSelection(TypedDict):
 
 
 class LayerTokens(TypedDict):
-    """The token budget of a layer, and the tokens that it uses."""
+    """The token budget of a layer, and the tokens used."""
 
     budget: int
     used: int

@@ -160,7 +160,7 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
         said = TurnInput(session_id=await mind.session(f"now {repetition}"), text=asked)
         (*_, answer) = [piece async for piece in turns.run(said)]
         assert not isinstance(answer, str)
-        assert answer.text == "Nothing is known of that time (in 1999)."
+        assert answer.text == "Memory has nothing from that time (in 1999)."
         assert answer.bundle.as_json()["times"] == {"asked": ["in 1999"], "blank": True}
         assert "Memory has nothing from the requested time (in 1999)." in answer.bundle.text
         await mind.settle()
@@ -168,7 +168,7 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
     assert (await hindsight(mind).replay("latest")).identical
     about = TurnInput(session_id=await mind.session("about"), text="Who did we decide should paint the boat in 1999?")
     (*_, answer) = [piece async for piece in turns.run(about)]
-    assert not isinstance(answer, str) and "Not of that time:\n- " in answer.text, "it has a subject"
+    assert not isinstance(answer, str) and "From other times:\n- " in answer.text, "it has a subject"
 
 
 async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from pydantic import BaseModel
 
+from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.dialogue import sessions
@@ -102,7 +103,7 @@ async def test_what_tools_are_given_in_one_session_makes_no_prompt_of_another_to
     for n in range(8):
         work = [says("user", f"Write part {n}."), calls(f"c{n}", text="I write it. " * 20, arguments=given)]
         await take(talk, await written(mind, "s1", [*work, gives(f"c{n}", "ok"), says("assistant", "Done. " * 30)]))
-    shares = await talk.chat.get_budget()
+    shares = await ChatService(scope=talk.scope, model=talk.model, limits=talk.limits).get_budget()
     assert 0.98 <= shares.calibration.ratio <= 1.02
     chatter = [says("user", f"Tell me more of {n}. " + "river stone boat lamp " * 60) for n in range(150)]
     said = await written(mind, "s2", [line for one in chatter for line in (one, says("assistant", "I see."))])

@@ -226,7 +226,7 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         CompactionStarted(strategy="threshold", current=9_000, max=10_000, time=NOON),
         CompactionProgressed(strategy="threshold", processed=1, total=4, saved=700, time=NOON),
         CompactionCompleted(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
-        CompactionFailed(strategy="goal_batch", error="nothing came out shorter", time=NOON),
+        CompactionFailed(strategy="goal_batch", error="no summary is shorter than its messages", time=NOON),
     ]
     for where in (Terminal(), io.StringIO()):
         with redirect_stderr(where):

@@ -1,12 +1,13 @@
-"""Block summaries by a model: few calls per compaction, and none for a while after repeated failures."""
+"""Block summaries by a model, with a call budget per compaction and a circuit breaker."""
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.clock import Clock, monotonic_ms
+from newton.agent.scope import AgentScope
+from newton.clock import monotonic_ms
 from newton.dialogue.compaction import llm_summary
 from newton.dialogue.compaction.extractive_summary import BlockSummary
 from newton.dialogue.compaction.llm_summary import SummaryOutput
@@ -15,34 +16,22 @@ from newton.dialogue.compaction.summary_sections import PARTS, SummaryPart
 from newton.dialogue.view import ViewMessage
 from newton.errors import ProviderError
 from newton.memory.hygiene import clean_model_text
-from newton.memory.memory import TokenCounter
+from newton.providers.circuit_breaker import CircuitBreaker
 
-MAX_CALLS = 3  # model calls per compaction: a caller waits for the reply meanwhile
-MAX_SECONDS = 20.0  # of all calls of one compaction
+MAX_CALLS = 3  # model calls per compaction, because the user waits for the reply meanwhile
+MAX_SECONDS = 20.0  # of all model calls of one compaction
 FAILURE_THRESHOLD = 3  # consecutive failures that open the circuit breaker
 COOLDOWN = timedelta(minutes=5)
-ANSWER_TOKENS_FACTOR = 2  # times the block's target tokens may be answered: the JSON around the text costs too
-MIN_ANSWER_TOKENS = 300  # the JSON alone takes much of them
-MAX_PROMPT_TOKENS = 24_000  # a longer prompt takes time and improves no summary
-MAX_WINDOW_SHARE = 0.6  # of the window, by the local counter; models count differently
+ANSWER_TOKENS_FACTOR = 2  # the answer may have this many times the target tokens of the block, for the JSON around it
+MIN_ANSWER_TOKENS = 300
+MAX_PROMPT_TOKENS = 24_000  # longer prompts take more time without better summaries
+MAX_WINDOW_SHARE = 0.6  # of the context window for prompt and answer, because models count tokens differently
 FALLBACK_NOTICE = "Summaries are extracted from the text until it answers."
 
 
-@dataclass(slots=True)
-class ModelCircuitBreaker:
-    """A circuit breaker for a model. While it is open, one call per cooldown probes whether the model has recovered."""
-
-    failures: int = 0
-    failed_at: datetime | None = None
-
-    def is_open(self, now: datetime) -> bool:
-        return self.failed_at is not None and self.failures >= FAILURE_THRESHOLD and now < self.failed_at + COOLDOWN
-
-    def record(self, now: datetime, *, failed: bool) -> bool:
-        """Record the result of a call. Return whether it is the first failure since the last success."""
-        self.failures = self.failures + 1 if failed else 0
-        self.failed_at = now if failed else None
-        return self.failures == 1
+def create_breaker() -> CircuitBreaker:
+    """Return the circuit breaker of one agent's summary calls."""
+    return CircuitBreaker(failure_threshold=FAILURE_THRESHOLD, cooldown_seconds=COOLDOWN.total_seconds())
 
 
 @dataclass(slots=True)
@@ -53,61 +42,65 @@ class CallBudget:
     seconds: float = MAX_SECONDS
 
     def select_blocks(self, blocks: Iterable[CompactionBlock]) -> set[int]:
-        """Return the first positions of the blocks to summarize by the model: those that lose the most tokens."""
-        told = sorted((block for block in blocks if block.kind != "mask"), key=lambda block: -block.tokens)
-        return {block.first for block in told[: self.calls]} if self.seconds > 0 else set()
+        """Return the first positions of the blocks to summarize by the model: the largest, one per call left."""
+        largest = sorted((block for block in blocks if block.kind != "mask"), key=lambda block: -block.tokens)
+        return {block.first for block in largest[: self.calls]} if self.seconds > 0 else set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockSummarizer:
     """Summarizes blocks for one agent. `window` is the context window of the model, in tokens."""
 
-    clock: Clock
-    count_tokens: TokenCounter
-    model: StructuredLLM | None = None
-    window: int = 128_000
-    breaker: ModelCircuitBreaker = field(default_factory=ModelCircuitBreaker)
+    scope: AgentScope
+    model: StructuredLLM | None
+    window: int
+    breaker: CircuitBreaker
 
     async def summarize(
         self, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[SummaryOutput | None, str | None]:
-        """Summarize a block by the model. Returns the summary, or None without a usable answer, and an error text at
-        the first failure."""
-        if self.model is None or budget.calls < 1 or budget.seconds <= 0 or self.breaker.is_open(self.clock.now()):
+        """Summarize a block by the model.
+
+        Return the summary, or None if there is no usable one, and an error text for the first of several failures.
+        """
+        if self.model is None or budget.calls < 1 or budget.seconds <= 0:
             return None, None
-        started, told, why = monotonic_ms(), None, f"{self.model.name} returned no usable summary."
+        if not self.breaker.allow_call(self.scope.now().timestamp()):
+            return None, None
+        started, summary, error_text = monotonic_ms(), None, f"{self.model.name} returned no usable summary."
         budget.calls -= 1
         try:
-            told = await self._call_model(self.model, block, items, budget.seconds)
+            summary = await self._call_model(self.model, block, items, budget.seconds)
         except ProviderError as error:
-            why = str(error)
+            error_text = str(error)
         budget.seconds -= (monotonic_ms() - started) / 1_000
-        failed = told is None or not any(told.items(part) for part in PARTS)
-        begins = self.breaker.record(self.clock.now(), failed=failed)
-        return None if failed else told, f"{why} {FALLBACK_NOTICE}" if begins else None
+        failed = summary is None or not any(summary.items(part) for part in PARTS)
+        self.breaker.record_result(self.scope.now().timestamp(), failed=failed)
+        is_first = self.breaker.failures == 1
+        return None if failed else summary, f"{error_text} {FALLBACK_NOTICE}" if is_first else None
 
     async def _call_model(
         self, model: StructuredLLM, block: CompactionBlock, items: Sequence[ViewMessage], timeout_seconds: float
     ) -> SummaryOutput | None:
-        answer = max(block.max_tokens * ANSWER_TOKENS_FACTOR, MIN_ANSWER_TOKENS)
-        room = min(MAX_PROMPT_TOKENS, int(self.window * MAX_WINDOW_SHARE) - answer)
+        max_tokens = max(block.max_tokens * ANSWER_TOKENS_FACTOR, MIN_ANSWER_TOKENS)
+        room = min(MAX_PROMPT_TOKENS, int(self.window * MAX_WINDOW_SHARE) - max_tokens)
         fence = f"=== {secrets.token_hex(8)} ==="
         prompt = llm_summary.build_prompt(
-            block.kind, items, fence=fence, max_tokens=room, count_tokens=self.count_tokens
+            block.kind, items, fence=fence, max_tokens=room, count_tokens=self.scope.count_tokens
         )
         return await model.complete(
-            prompt, SummaryOutput, purpose="compact", max_tokens=answer, timeout_seconds=timeout_seconds
+            prompt, SummaryOutput, purpose="compact", max_tokens=max_tokens, timeout_seconds=timeout_seconds
         )
 
 
 def merge_summaries(model_output: SummaryOutput, extracted: BlockSummary) -> BlockSummary:
-    """Merge the model's items with the extracted ones that must be exact: decisions, errors, artifacts. Pure."""
-    account = BlockSummary()
+    """Merge the items of the model with the extracted decisions, failures and artifacts, which are exact. Pure."""
+    summary = BlockSummary()
     for part in PARTS:
-        for words in model_output.items(part):
-            account.add(part, clean_model_text(words))
+        for text in model_output.items(part):
+            summary.add(part, clean_model_text(text))
     exact: tuple[SummaryPart, ...] = ("decided", "failed", "thing")
     for part in exact:
-        for words in extracted.items(part):
-            account.add(part, words)
-    return account
+        for text in extracted.items(part):
+            summary.add(part, text)
+    return summary

@@ -1,25 +1,17 @@
-"""Compaction of sessions: runs the strategies, summarizes blocks, and stores each entry as it is ready."""
+"""Compaction of sessions: run the strategies, summarize blocks, and store the entries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from newton.agent.compaction.block_summarizer import BlockSummarizer, CallBudget, ModelCircuitBreaker, merge_summaries
+from newton.agent.compaction.block_summarizer import BlockSummarizer, CallBudget, create_breaker, merge_summaries
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
-from newton.dialogue.compaction import entry_store as entries
-from newton.dialogue.compaction import extractive_summary, llm_summary
+from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
 from newton.dialogue.compaction.entry_store import CompactionRun
-from newton.dialogue.compaction.progress_events import (
-    CompactionCompleted,
-    CompactionEvent,
-    CompactionFailed,
-    CompactionProgressed,
-    CompactionStarted,
-)
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
     CompactionPreset,
@@ -39,78 +31,77 @@ from newton.dialogue.view import (
 )
 from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
+from newton.providers.circuit_breaker import CircuitBreaker
 
-LEASE_SECONDS = 120.0  # much longer than a model call; renewed with every stored entry
-MAX_ROUNDS = 4  # of one strategy, as long as each reduces the view
+LEASE_SECONDS = 120.0  # much longer than a model call; renewed whenever entries are stored
+MAX_ROUNDS = 4  # rounds of one strategy; it stops earlier when a round does not reduce the view
 
 
 @dataclass(slots=True, kw_only=True)
 class _CompactionState:
-    """State of one compaction run. `entry_count` counts stored entries; `budget` limits model calls."""
+    """State of the compaction of one session. `entry_count` is the number of entries that a strategy has stored."""
 
     session_id: UUID
     max_tokens: int
     holder: UUID
     loaded: LoadedView
+    budget: CallBudget
     entry_count: int = 0
-    budget: CallBudget = field(default_factory=CallBudget)
-
-    def event_payload(self, entries: Sequence[CompactionEntry]) -> dict[str, object]:
-        return {"session_id": str(self.session_id), "entries": len(entries)}
 
     def record(self, entries: Sequence[CompactionEntry]) -> None:
-        """Count stored entries."""
-        seen = self.loaded.sources
-        self.loaded = replace(self.loaded, sources=seen._replace(entries=outermost_entries([*seen.entries, *entries])))
+        """Add stored entries to the sources of the view, and count them."""
+        sources = self.loaded.sources
+        merged = outermost_entries([*sources.entries, *entries])
+        self.loaded = replace(self.loaded, sources=sources._replace(entries=merged))
         self.entry_count += len(entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionService:
-    """Compaction for one agent. Without a model, or when it fails, summaries are extracted from the text."""
+    """Compaction for one agent. Without a model, or if it fails, summaries are extracted from the text."""
 
     scope: AgentScope
     preset: CompactionPreset
     model: StructuredLLM | None = None
     window: int = 128_000
-    on_event: Callable[[CompactionEvent], None] = lambda event: None
-    breaker: ModelCircuitBreaker = field(default_factory=ModelCircuitBreaker)
+    on_event: Callable[[progress_events.CompactionEvent], None] = lambda event: None
+    breaker: CircuitBreaker = field(default_factory=create_breaker)
     new_budget: Callable[[], CallBudget] = CallBudget
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the view, compacted first if a strategy is due for `max_tokens`. It may still be longer."""
+        """Compact the view if a strategy is due for `max_tokens`, and return it. It may still be longer."""
         assert not in_transaction()
-        read = await self._fold_ended_tasks(session_id)
-        if not any(strategy.plan(self._view_state(read, max_tokens)) for strategy in self.preset.strategies):
-            return read.view
-        holder, of = new_id(), {"agent_id": self.scope.agent_id, "session_id": session_id}
+        holder, key = new_id(), self._key(session_id)
+        async with self.scope.write() as (tx, ctx):
+            loaded = await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)
+        if not any(strategy.plan(self._view_state(loaded, max_tokens)) for strategy in self.preset.strategies):
+            return loaded.view
         async with self.scope.transaction() as tx:
-            held = await leases.acquire(tx, holder, "compaction", **of, seconds=LEASE_SECONDS)
-        if not held:
-            return read.view
-        work = _CompactionState(
-            session_id=session_id, max_tokens=max_tokens, holder=holder, loaded=read, budget=self.new_budget()
+            if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
+                return loaded.view
+        state = _CompactionState(
+            session_id=session_id, max_tokens=max_tokens, holder=holder, loaded=loaded, budget=self.new_budget()
         )
         try:
-            await self._run_strategies(work)
+            await self._run_strategies(state)
         finally:
             async with self.scope.transaction() as tx:
-                await leases.release(tx, holder, "compaction", **of)
-        return work.loaded.view
+                await leases.release(tx, holder, "compaction", **key)
+        return state.loaded.view
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the view that `load_view` would produce without a model. Writes nothing."""
-        alone, none = replace(self, model=None, on_event=_ignore_event), CallBudget(calls=0)
-        read = await self._load(session_id)
+        """Return the view that `load_view` would return without a model. Writes nothing."""
+        service, budget = replace(self, model=None), CallBudget(calls=0)
+        loaded = await self._load(session_id)
         for strategy in self.preset.strategies:
             for _ in range(MAX_ROUNDS):
-                sight = self._view_state(read, max_tokens)
-                blocks = [block for block in strategy.plan(sight) if refusal_reason(block, sight) is None]
-                told = [await alone._summarize_block(strategy, block, session_id, none) for block in blocks]
-                if not any(told):
+                state = self._view_state(loaded, max_tokens)
+                blocks = [block for block in strategy.plan(state) if refusal_reason(block, state) is None]
+                entries = [await service._summarize_block(strategy, block, session_id, budget) for block in blocks]
+                if not any(entries):
                     break
-                read = replace(read, view=apply_entries(read.view, [entry for entry in told if entry]))
-        return read.view
+                loaded = replace(loaded, view=apply_entries(loaded.view, [entry for entry in entries if entry]))
+        return loaded.view
 
     async def _run_strategies(self, state: _CompactionState) -> None:
         for strategy in self.preset.strategies:
@@ -124,54 +115,55 @@ class CompactionService:
     ) -> bool:
         started, before = monotonic_ms(), count_view_tokens(state.loaded.view)
         room = self._view_state(state.loaded, state.max_tokens).max_tokens
-        self.on_event(CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now()))
-        state.entry_count, why, after, exhausted = 0, None, before, False
+        self.on_event(
+            progress_events.CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now())
+        )
+        state.entry_count, reason, after, exhausted = 0, None, before, False
         try:
             await self._summarize_blocks(strategy, blocks, state)
         except NewtonError as error:
-            why = error.what if isinstance(error, ConflictError) else str(error)
+            reason = error.what if isinstance(error, ConflictError) else str(error)
         if state.entry_count:
             state.loaded = await self._load(state.session_id)
             after = count_view_tokens(state.loaded.view)
-            sight = self._view_state(state.loaded, state.max_tokens)
-            full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * sight.max_tokens
-            exhausted = full and not strategy.plan(sight)
-        elif why is None:
-            why = "nothing came out shorter"
-        run = CompactionRun(strategy.name, self.scope.now(), monotonic_ms() - started, before, after, why)
+            is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * room
+            exhausted = is_full and not strategy.plan(self._view_state(state.loaded, state.max_tokens))
+        elif reason is None:
+            reason = "no summary is shorter than its messages"
+        run = CompactionRun(strategy.name, self.scope.now(), monotonic_ms() - started, before, after, reason)
         await self._record_run(run, state.session_id, exhausted=exhausted)
-        return why is None
+        return reason is None
 
     async def _summarize_blocks(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> None:
-        """Store the entries that replace the blocks. Raises ConflictError after a concurrent change."""
-        sight, made, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
-        asked = state.budget.select_blocks(blocks)
+        """Summarize the blocks and store the entries. Raises ConflictError after a concurrent change."""
+        view_state, unsaved, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
+        selected = state.budget.select_blocks(blocks)
         for number, block in enumerate(blocks, start=1):
-            allowance = state.budget if block.first in asked else CallBudget(calls=0)
-            entry = refusal_reason(block, sight) is None and await self._summarize_block(
-                strategy, block, state.session_id, allowance
-            )
+            budget, entry = state.budget if block.first in selected else CallBudget(calls=0), None
+            if refusal_reason(block, view_state) is None:
+                entry = await self._summarize_block(strategy, block, state.session_id, budget)
             if entry:
-                made.append(entry)
+                unsaved.append(entry)
                 saved += block.tokens - entry.tokens - MESSAGE_TOKENS
-            if made and ((entry and entry.model) or number == len(blocks)):
-                await self._save_entries(made, state)
-                made = []
+            if unsaved and ((entry and entry.model) or number == len(blocks)):
+                await self._save_entries(unsaved, state)
+                unsaved = []
             self.on_event(
-                CompactionProgressed(
+                progress_events.CompactionProgressed(
                     strategy=strategy.name, processed=number, total=len(blocks), saved=saved, time=self.scope.now()
                 )
             )
 
     async def _save_entries(self, new_entries: Sequence[CompactionEntry], state: _CompactionState) -> None:
-        where = {"agent_id": self.scope.agent_id, "session_id": state.session_id}
+        key, sources = self._key(state.session_id), state.loaded.sources
         async with self.scope.transaction() as tx:
-            held = await leases.acquire(tx, state.holder, "compaction", **where, seconds=LEASE_SECONDS)
-            if not held or not await entries.save_if_unchanged(tx, new_entries, **where, sources=state.loaded.sources):
+            is_held = await leases.acquire(tx, state.holder, "compaction", **key, seconds=LEASE_SECONDS)
+            if not is_held or not await entry_store.save_if_unchanged(tx, new_entries, **key, sources=sources):
                 raise ConflictError("the session was changed meanwhile", hint="It is compacted with the next request.")
-            self.scope.publish("session.compacted", state.event_payload(new_entries))
+            payload = {"session_id": str(state.session_id), "entries": len(new_entries)}
+            self.scope.publish("session.compacted", payload)
         state.record(new_entries)
 
     async def _summarize_block(
@@ -179,7 +171,9 @@ class CompactionService:
     ) -> CompactionEntry | None:
         items = await self._unmask(block, session_id)
         if block.kind == "mask":
-            text, model = self._mask(block, items), None
+            item, count_tokens = items[0]._replace(tokens=block.tokens), self.scope.count_tokens
+            text = extractive_summary.mask_output(item, max_tokens=block.max_tokens, count_tokens=count_tokens)
+            model = None
         else:
             text, model = await self._render_summary(strategy, block, items, budget)
         tokens = self.scope.count_tokens(text)
@@ -199,65 +193,50 @@ class CompactionService:
             made_at=self.scope.now(),
         )
 
-    def _mask(self, block: CompactionBlock, items: Sequence[ViewMessage]) -> str:
-        return extractive_summary.mask_output(
-            items[0]._replace(tokens=block.tokens), max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
-        )
-
     async def _unmask(self, block: CompactionBlock, session_id: UUID) -> Sequence[ViewMessage]:
         masked = [item for item in block.items if item.kind == "mask"]
         if not masked:
             return block.items
         async with self.scope.transaction() as tx:
             parts = [log.MessageRange(item.first, item.last) for item in masked]
-            rows = await log.load_messages(tx, parts, agent_id=self.scope.agent_id, session_id=session_id)
-        words = {placed.position: placed.message.content for placed in rows}
-        return [item._replace(text=words[item.first]) if item.kind == "mask" else item for item in block.items]
+            messages = await log.load_messages(tx, parts, **self._key(session_id))
+        texts = {stored.position: stored.message.content for stored in messages}
+        return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]
 
     async def _render_summary(
         self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[str, str | None]:
-        found = extractive_summary.summarize_block(items)
-        told, why = await self._summarizer.summarize(block, items, budget)
-        if why:
-            self.on_event(CompactionFailed(strategy=strategy.name, error=why, time=self.scope.now()))
-        name = self.model.name if self.model and told else None
-        account = merge_summaries(told, found) if told else found
-        return extractive_summary.render_summary(
-            block.kind, account, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
-        ), name
-
-    @property
-    def _summarizer(self) -> BlockSummarizer:
-        scope = self.scope
-        return BlockSummarizer(
-            clock=scope.clock,
-            count_tokens=scope.count_tokens,
-            model=self.model,
-            window=self.window,
-            breaker=self.breaker,
+        """Return the summary of a block, and the name of the model if it wrote it."""
+        summary, model_name = extractive_summary.summarize_block(items), None
+        summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
+        output, error = await summarizer.summarize(block, items, budget)
+        if error:
+            self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))
+        if output and self.model:
+            summary, model_name = merge_summaries(output, summary), self.model.name
+        text = extractive_summary.render_summary(
+            block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
         )
+        return text, model_name
 
-    async def _fold_ended_tasks(self, session_id: UUID) -> LoadedView:
-        of = {"agent_id": self.scope.agent_id, "session_id": session_id}
-        async with self.scope.transaction() as tx:
-            return await tasks.fold_ended_tasks(tx, **of, now=self.scope.now(), count_tokens=self.scope.count_tokens)
+    def _key(self, session_id: UUID) -> dict[str, UUID]:
+        return {"agent_id": self.scope.agent_id, "session_id": session_id}
 
     async def _load(self, session_id: UUID) -> LoadedView:
         async with self.scope.transaction() as tx:
-            return await log.load_view(tx, agent_id=self.scope.agent_id, session_id=session_id)
+            return await log.load_view(tx, **self._key(session_id))
 
     def _view_state(self, loaded: LoadedView, max_tokens: int) -> ViewState:
         return ViewState(loaded.view, min(max_tokens, self.preset.max_tokens), loaded.pinned)
 
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:
-            await entries.record_run(tx, run, agent_id=self.scope.agent_id, session_id=session_id)
+            await entry_store.record_run(tx, run, **self._key(session_id))
         if run.error:
-            self.on_event(CompactionFailed(strategy=run.strategy, error=run.error, time=run.at))
+            self.on_event(progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at))
             return
         self.on_event(
-            CompactionCompleted(
+            progress_events.CompactionCompleted(
                 strategy=run.strategy,
                 saved=run.tokens_before - run.tokens_after,
                 new_count=run.tokens_after,
@@ -266,7 +245,3 @@ class CompactionService:
                 exhausted=exhausted,
             )
         )
-
-
-def _ignore_event(event: CompactionEvent) -> None:
-    """Discard the events of a preview."""

@@ -1,4 +1,4 @@
-"""Structured output from the chat model for background work, within the daily token limit and with recorded usage."""
+"""Structured output of the chat model for background work, within the daily token limit. The usage is recorded."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MAX_JUDGMENT_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredLLM:
-    """Structured calls for one agent. Implements SameFactJudge and the tie-break of frames."""
+    """Structured calls for one agent. It implements `SameFactJudge`, and the tie-break between frames."""
 
     scope: AgentScope
     model: StructuredModel
@@ -32,7 +32,7 @@ class StructuredLLM:
 
     @property
     def name(self) -> str:
-        """Return the model name for usage records."""
+        """Return the name of the model."""
         return self.model.name
 
     async def complete(
@@ -45,22 +45,20 @@ class StructuredLLM:
         """
         assert not in_transaction()
         async with self.scope.transaction() as tx:
-            spent = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
-        if spent + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
+            used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+        if used + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
             raise TokenQuotaError(
                 f"The daily limit of {self.tokens_per_day:,} model tokens leaves too few for this call.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
             )
-        heard, reply, failed = list[str](), None, False
+        received, reply, failed, messages = list[str](), None, False, [ChatMessage("user", prompt)]
         try:
             async with asyncio.timeout(timeout_seconds):
-                async for piece in self.model.stream(
-                    [ChatMessage("user", prompt)], max_tokens=max_tokens, schema=schema
-                ):
+                async for piece in self.model.stream(messages, max_tokens=max_tokens, schema=schema):
                     if isinstance(piece, ChatReply):
                         reply = piece
                     else:
-                        heard.append(piece)
+                        received.append(piece)
         except TimeoutError:
             what = f"The model {self.name} did not answer in {timeout_seconds:.0f} seconds."
             raise ProviderError(what, hint="Configure a faster model for this purpose, or none.") from None
@@ -68,38 +66,30 @@ class StructuredLLM:
             failed = True  # a failing model has reported its usage already, or has none
             raise
         finally:
-            # Shielded: the tokens are paid for even when the caller is cancelled.
-            if spent := reply or (None if failed else self._estimate_reply(prompt, "".join(heard))):
-                await asyncio.shield(self._record_usage(spent, purpose))
+            # Shielded, because the tokens are used even when the caller is cancelled.
+            if reply or not failed:
+                await asyncio.shield(self._record_usage(reply or self._estimate_reply(prompt, received), purpose))
         return parse_output(reply.text if reply else "", schema)
 
-    def _estimate_reply(self, prompt: str, text: str) -> ChatReply:
-        return ChatReply(
-            text=text,
-            model=self.name,
-            input_tokens=self.scope.count_tokens(prompt),
-            output_tokens=self.scope.count_tokens(text),
-            estimated=True,
-            finish="interrupted",
-        )
+    def _estimate_reply(self, prompt: str, received: Sequence[str]) -> ChatReply:
+        count_tokens = self.scope.count_tokens
+        return usage.estimate_reply(self.name, count_tokens(prompt), "".join(received), count_tokens=count_tokens)
 
     async def _record_usage(self, reply: ChatReply, purpose: str) -> None:
-        async with self.scope.transaction() as tx:
-            await usage.record(tx, reply, agent_id=self.scope.agent_id, purpose=purpose, now=self.scope.now())
+        async with self.scope.write() as (tx, ctx):
+            await usage.record(tx, reply, agent_id=ctx.agent_id, purpose=purpose, now=ctx.now)
 
     async def pick_frame(self, text: str, candidates: Sequence[Frame]) -> str | None:
-        """Return the frame that fits the text best; None if the model cannot say or fails."""
+        """Return the name of the frame that fits the text best; None if the model gives no usable answer or fails."""
+        prompt = build_tiebreak_prompt(text, candidates)
         try:
-            pick = await self.complete(
-                build_tiebreak_prompt(text, candidates), FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS
-            )
+            answer = await self.complete(prompt, FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS)
         except ProviderError:
             return None
-        return pick and pick.frame
+        return answer and answer.frame
 
     async def is_same_fact(self, new: str, known: str) -> bool:
-        """Return whether both texts state the same fact; False if the model fails."""
-        answer = await self.complete(
-            build_same_fact_prompt(new, known), SameFactOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS
-        )
+        """Return True if the model says that both texts state the same fact. Raises as `complete`."""
+        prompt = build_same_fact_prompt(new, known)
+        answer = await self.complete(prompt, SameFactOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS)
         return answer is not None and answer.same

@@ -1,4 +1,4 @@
-"""Recorded token usage of one agent."""
+"""Token usage of the chat model, recorded for each call of an agent."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -7,12 +7,13 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
+from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatReply
 from newton.providers.token_calibration import UsageSample
 
 SQL = load("newton.agent.llm", "usage.sql")
 
-SAMPLE_LIMIT = 20  # calls that the token calibration is fitted to
+SAMPLE_LIMIT = 20  # number of calls used to fit the token calibration
 
 
 async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
@@ -24,10 +25,22 @@ async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
 
 
 class PromptSize(NamedTuple):
-    """Local token count and number of messages of a prompt."""
+    """The local token count and the number of messages of a prompt."""
 
     tokens: int
     messages: int
+
+
+def estimate_reply(model: str, input_tokens: int, text: str, *, count_tokens: TokenCounter) -> ChatReply:
+    """Return an interrupted reply with its usage estimated by the local token counter."""
+    return ChatReply(
+        text=text,
+        model=model,
+        input_tokens=input_tokens,
+        output_tokens=count_tokens(text),
+        estimated=True,
+        finish="interrupted",
+    )
 
 
 async def record(
@@ -49,6 +62,6 @@ async def record(
 
 
 async def list_samples(tx: Tx, *, agent_id: UUID, model: str) -> list[UsageSample]:
-    """Return the latest calls with reported usage, for token calibration."""
+    """List the usage that a model reported for its latest calls, for token calibration."""
     rows = await SQL["list_samples"].fetch_all(tx, agent_id=agent_id, model=model, max_rows=SAMPLE_LIMIT)
     return [UsageSample(*row) for row in rows]

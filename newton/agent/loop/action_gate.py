@@ -1,4 +1,4 @@
-"""Censor checks, in code, on inputs, actions and outputs."""
+"""Censor checks of inputs, actions and replies, made in code and not by the model."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -14,12 +14,12 @@ from newton.ids import derive_model_id
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-LOOKBACK_CHARS = 500  # no trigger is longer
+LOOKBACK_CHARS = 500  # the maximum length of a trigger
 
 
 @dataclass(frozen=True, slots=True)
 class CensorCheck:
-    """The censors that matched a text. `unchecked` says why censors by meaning could not be checked."""
+    """The censors that match a text. `unchecked` is the reason why censors by meaning could not be checked, if any."""
 
     matches: tuple[Censor, ...]
     unchecked: str | None = None
@@ -30,39 +30,32 @@ class CensorCheck:
 
     @property
     def message(self) -> str:
-        """Return the trigger and reason of the strictest matching censor."""
+        """Return the trigger and the reason of a matching censor, preferably a blocking one."""
         first = next((censor for censor in self.matches if censor.is_blocking), self.matches[0])
         return f"{first.trigger}: {first.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionGate:
-    """Checks texts against the censors of one agent."""
+    """Checks of texts against the censors of one agent."""
 
     scope: AgentScope
 
     async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
-        """Return the censors that match `text`, and count each as activated unless `dry_run`."""
-        model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
-        async with self.scope.transaction() as tx:
-            rules = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
+        """Return the censors that match `text`. Record an activation of each, unless `dry_run`."""
+        rules = await self._list_rules()
         vector, unchecked = await self._embed_text(text, rules)
         matches = censors.find_matching(rules, text, vector)
         if matches and not dry_run:
-            async with self.scope.transaction() as tx:
-                await activations.record_activations(
-                    tx, "censor", [censor.memory_id for censor in matches], stage=stage, ctx=self.scope.write_context()
-                )
+            await self._record_activations(matches, stage)
         return CensorCheck(tuple(matches), unchecked)
 
     async def filter_stream(self, chunks: AsyncGenerator[str]) -> AsyncGenerator[str]:
-        """Yield the chunks of a reply, buffered to line ends while a blocking censor is in force.
+        """Yield the chunks of a reply; while a blocking censor is in force, yield whole lines.
 
-        Raises CensorError before a chunk that a censor blocks; the text yielded until then has been checked.
+        Raises CensorError in place of a line that a censor blocks; the text yielded before has been checked.
         """
-        model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
-        async with self.scope.transaction() as tx:
-            rules = await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
+        rules = await self._list_rules()
         blocking = [censor for censor in rules if censor.is_blocking]
         passed = pending = ""
         async with aclosing(chunks):
@@ -84,17 +77,23 @@ class ActionGate:
             await self.check(passed + pending, "output")
 
     async def _check_chunk(self, blocking: Sequence[Censor], previous: str, chunk: str) -> None:
-        """Raise CensorError if a censor blocks `chunk`. A trigger may begin at the end of `previous`."""
+        """Raise CensorError if a censor blocks `chunk`. A match may begin at the end of `previous`."""
         text = previous[-LOOKBACK_CHARS:] + chunk
         vector, _ = await self._embed_text(text, blocking)
         if matches := censors.find_matching(blocking, text, vector):
-            async with self.scope.transaction() as tx:
-                await activations.record_activations(
-                    tx, "censor", [matches[0].memory_id], stage="output", ctx=self.scope.write_context()
-                )
-            raise CensorError(
-                f"A censor blocked the reply: {CensorCheck((matches[0],)).message}.", hint="Ask for something else."
-            )
+            await self._record_activations(matches[:1], "output")
+            message = CensorCheck((matches[0],)).message
+            raise CensorError(f"A censor blocked the reply: {message}.", hint="Ask for something else.")
+
+    async def _list_rules(self) -> Sequence[Censor]:
+        model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
+        async with self.scope.transaction() as tx:
+            return await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
+
+    async def _record_activations(self, matches: Sequence[Censor], stage: CensorStage) -> None:
+        memory_ids = [censor.memory_id for censor in matches]
+        async with self.scope.write() as (tx, ctx):
+            await activations.record_activations(tx, "censor", memory_ids, stage=stage, ctx=ctx)
 
     async def _embed_text(self, text: str, rules: Sequence[Censor]) -> "tuple[Vector | None, str | None]":
         if not any(censor.match_mode == "meaning" for censor in rules):

@@ -1,4 +1,4 @@
-"""Calls to the chat model within its context window and the daily token limit, with recorded usage."""
+"""Calls of the chat model, within its context window and the daily token limit. The usage is recorded."""
 
 import asyncio
 import math
@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from newton.agent.llm import usage
-from newton.agent.llm.usage import PromptSize
+from newton.agent.llm.usage import PromptSize, estimate_reply
 from newton.agent.loop.prompt import SYSTEM_PROMPT, ModelRequest, PromptBuilder, count_separator_tokens
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
@@ -27,8 +27,8 @@ NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
 class TokenLimits:
     """Limits of one turn, in tokens.
 
-    `window` is the model's context window, `per_day` covers all turns of an agent in a UTC day, and `working` is the
-    capacity of a session's working memory.
+    `window` is the context window of the model, `per_day` the limit for all turns of an agent in a UTC day, and
+    `working` the capacity of the working memory of a session.
     """
 
     context: int
@@ -41,7 +41,7 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBudget:
-    """The tokens that each part of a prompt may take, by the local counter, message overhead included."""
+    """The maximum tokens of the parts of a prompt, by the local token counter, message overhead included."""
 
     calibration: TokenCalibration
     usable: int
@@ -50,40 +50,30 @@ class PromptBudget:
 
     @property
     def overhead_per_message(self) -> int:
-        """Return the tokens that the model adds around one message; joining two messages costs at least one."""
+        """Return the tokens that the model adds for each message, at least one."""
         return max(math.ceil(self.calibration.overhead / self.calibration.ratio), 1)
 
     def fit_conversation(
         self, view: Sequence[ViewMessage], input_tokens: int, *, count_tokens: TokenCounter
     ) -> list[ViewMessage]:
-        """Return the part of a view that fits beside an input of `input_tokens` and a context of full size."""
-        available = (
-            self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * self.overhead_per_message
-        )
-        max_tokens = max(
-            min(self.conversation, available)
-            - count_separator_tokens(view, overhead_per_message=self.overhead_per_message, count_tokens=count_tokens),
-            0,
-        )
-        return fit_to_budget(
-            view,
-            max_tokens=max_tokens,
-            count_tokens=count_tokens,
-            protected_turns=0,
-            overhead=self.overhead_per_message,
-        )
+        """Return the part of a view that fits into the request with an input of `input_tokens` and a full context."""
+        overhead = self.overhead_per_message
+        available = self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * overhead
+        separators = count_separator_tokens(view, overhead_per_message=overhead, count_tokens=count_tokens)
+        limit = max(min(self.conversation, available) - separators, 0)
+        return fit_to_budget(view, max_tokens=limit, count_tokens=count_tokens, protected_turns=0, overhead=overhead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatService:
-    """Calls one chat model for one agent. `model` is None when none is configured."""
+    """Calls of one chat model for one agent. `model` is None if none is configured."""
 
     scope: AgentScope
     model: ChatModel | None
     limits: TokenLimits
 
     async def get_budget(self) -> PromptBudget:
-        """Compute the prompt budget in local tokens, calibrated from the model's reported usage."""
+        """Compute the prompt budget in local tokens, calibrated by the usage that the model reported."""
         limits = self.limits
         calibration = await self._load_calibration()
         window = split_window(
@@ -97,7 +87,7 @@ class ChatService:
         )
 
     async def get_refusal_reason(self, tokens: int) -> str | None:
-        """Return why a prompt of `tokens` cannot be sent now, or None. A call must fit the daily limit beforehand."""
+        """Return the reason why a prompt of `tokens` must not be sent (no model, or the daily limit), or None."""
         if self.model is None:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
@@ -112,8 +102,10 @@ class ChatService:
     async def stream(
         self, prompt: PromptBuilder, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[str]:
-        """Yield the reply and append it as a whole to `replies`. After a context window error, retry once with a
-        shorter prompt."""
+        """Yield the text of the reply, then append the ChatReply to `replies`.
+
+        After a context window error, retry once with a shorter prompt.
+        """
         assert self.model is not None, "stream() needs a model"
         try:
             async with aclosing(self._stream_once(self.model, request, replies)) as chunks:
@@ -129,7 +121,7 @@ class ChatService:
     async def _stream_once(
         self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[str]:
-        """Stream one call and record its usage: as reported, or estimated when the stream is closed early."""
+        """Stream one call and record its usage: as reported, or estimated if the stream is closed early."""
         assert not in_transaction()
         received: list[str] = []
         is_recorded = False
@@ -147,9 +139,9 @@ class ChatService:
             raise
         finally:
             if not is_recorded:
-                await asyncio.shield(
-                    self._record_usage(self._estimate_reply(model, request, "".join(received)), request)
-                )
+                text, count_tokens = "".join(received), self.scope.count_tokens
+                estimate = estimate_reply(model.name, request.tokens, text, count_tokens=count_tokens)
+                await asyncio.shield(self._record_usage(estimate, request))
 
     def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[str | ChatReply]:
         options = request.options
@@ -157,22 +149,10 @@ class ChatService:
             return model.answer(request.messages, max_tokens=self.limits.reply, options=options)
         return model.stream(request.messages, max_tokens=self.limits.reply)
 
-    def _estimate_reply(self, model: ChatModel, request: ModelRequest, text: str) -> ChatReply:
-        return ChatReply(
-            text=text,
-            model=model.name,
-            input_tokens=request.tokens,
-            output_tokens=self.scope.count_tokens(text),
-            estimated=True,
-            finish="interrupted",
-        )
-
     async def _record_usage(self, reply: ChatReply, request: ModelRequest) -> None:
-        now, prompt_size = self.scope.now(), PromptSize(request.tokens, len(request.messages))
-        async with self.scope.transaction() as tx:
-            await usage.record(
-                tx, reply, agent_id=self.scope.agent_id, purpose="turn", now=now, prompt_size=prompt_size
-            )
+        size = PromptSize(request.tokens, len(request.messages))
+        async with self.scope.write() as (tx, ctx):
+            await usage.record(tx, reply, agent_id=ctx.agent_id, purpose="turn", now=ctx.now, prompt_size=size)
 
     async def _load_calibration(self) -> TokenCalibration:
         if self.model is None:

@@ -1,4 +1,4 @@
-"""Replies without a model: quotes of the memories in the context. Pure."""
+"""Replies without a model: quotes from the memories in the context. Pure."""
 
 from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
@@ -8,26 +8,24 @@ from newton.memory.question_detection import summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS
 
 MAX_QUOTES = 8
-# Memories below this cosine that share no word with the input are in the context only as filler.
-MIN_COSINE = 0.2
+MIN_COSINE = 0.2  # for memories that share no word with the input
 
-# Procedures are left out: they are instructions, not answers.
+# Procedures are excluded: they are instructions, not answers.
 QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "event", "decision"})
 
 NOTHING_FOUND = "Memory has nothing about this yet."
 
 
 def quote_memories(bundle: Bundle) -> str:
-    """Return the best memories of the context, one a line, or a message that nothing was found."""
-    every = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
-    wanted = [item for item in bundle.items if _is_relevant(item, bundle.input)]
-    quotes = [f"- {item.text}" for item in wanted if not (every and item.kind in DATED_KINDS)][:MAX_QUOTES]
-    head = (
-        [f"Nothing is known of that time ({', '.join(bundle.empty_time_ranges)})."] if bundle.empty_time_ranges else []
-    )
-    if quotes:
-        return "\n".join([*head, "Not of that time:" if head else "From memory:", *quotes])
-    return "\n".join(head) or NOTHING_FOUND
+    """Return the best memories of the context, one per line, or a message that nothing was found."""
+    empty = ", ".join(bundle.empty_time_ranges)
+    skip_dated = empty and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
+    items = [item for item in bundle.items if _is_relevant(item, bundle.input)]
+    quotes = [f"- {item.text}" for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
+    if not quotes:
+        return f"Memory has nothing from that time ({empty})." if empty else NOTHING_FOUND
+    head = [f"Memory has nothing from that time ({empty}).", "From other times:"] if empty else ["From memory:"]
+    return "\n".join([*head, *quotes])
 
 
 def _is_relevant(item: ScoredCandidate, question: str) -> bool:
@@ -38,5 +36,5 @@ def _is_relevant(item: ScoredCandidate, question: str) -> bool:
         or (item.kind == "episode" and summarizes_session_starting_with(found.spoken_text, question))
     ):
         return False
-    of_the_time = item.scored.features[TIMELY_INDEX] > 0
-    return of_the_time or item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE
+    is_timely = item.scored.features[TIMELY_INDEX] > 0
+    return is_timely or item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE

@@ -1,4 +1,4 @@
-"""The prompt of a turn: context, the part of the conversation that fits, and the input. Pure."""
+"""The prompt of a turn: system message with context, the part of the conversation that fits, and the input. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,12 +26,12 @@ HISTORY_HEADER = _load_prompt("history_header.md").rstrip("\n")
 ACKNOWLEDGMENT = "Noted."
 DEFAULT_OPTIONS = RequestOptions()
 MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
-MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least this part of the tokens
+MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """The messages and options of one model call. `tokens` is their local count, without message overhead."""
+    """The messages and options of one model call. `tokens` is the local count, without overhead per message."""
 
     messages: tuple[ChatMessage, ...]
     tokens: int
@@ -40,11 +40,11 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
-    """The parts of a prompt, and how they are ordered.
+    """The parts of a prompt.
 
-    The most stable parts come first, so that an endpoint can reuse its prompt cache: the caller's `instructions`,
-    identity and constraints, then the conversation. Memories recalled for the input go into the message of the input;
-    `tool_messages` (calls and results of this turn) follow it.
+    The parts that change least come first, so that an endpoint can reuse its prompt cache: the caller's `instructions`,
+    identity and constraints, then the conversation. Memories recalled for the input are in the message of the input.
+    The `tool_messages` (calls and results of this turn) follow it.
     """
 
     context: str
@@ -57,15 +57,10 @@ class PromptBuilder:
     options: RequestOptions = DEFAULT_OPTIONS
 
     def overhead_tokens(self, *, count_tokens: TokenCounter) -> int:
-        """Return the tokens of everything besides the context, the view and the input."""
-        tool_message_tokens = sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens)) + (
-            self.overhead_per_message - MESSAGE_TOKENS
-        ) * len(self.tool_messages)
-        return (
-            count_tokens(self.instructions)
-            + tool_message_tokens
-            + count_tool_tokens(self.options, count_tokens=count_tokens)
-        )
+        """Return the tokens of the instructions, the tool messages and the tool definitions."""
+        messages = sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens))
+        messages += (self.overhead_per_message - MESSAGE_TOKENS) * len(self.tool_messages)
+        return count_tokens(self.instructions) + messages + count_tool_tokens(self.options, count_tokens=count_tokens)
 
     def build(self, max_tokens: int, *, count_tokens: TokenCounter) -> ModelRequest:
         """Build a request of at most `max_tokens`: shorten the conversation first, then the middle of the input."""
@@ -74,35 +69,20 @@ class PromptBuilder:
         system = ChatMessage("system", before + SYSTEM_PROMPT + stable)
         memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
         overhead = self.overhead_tokens(count_tokens=count_tokens) - count_tokens(self.instructions)
-        fixed = count_tokens(system.text) + count_tokens(memories) + 2 * self.overhead_per_message + overhead
+        per_message = self.overhead_per_message
+        fixed = count_tokens(system.text) + count_tokens(memories) + 2 * per_message + overhead
         text, tokens = self.text, self.text_tokens
         if fixed + tokens > max_tokens:
             tokens = max(max_tokens - fixed, max_tokens // MIN_INPUT_DIVISOR, 1)
             text = truncate_middle(text, max_tokens=tokens, count_tokens=count_tokens)
-        available = max(
-            max_tokens
-            - fixed
-            - tokens
-            - count_separator_tokens(
-                self.view, overhead_per_message=self.overhead_per_message, count_tokens=count_tokens
-            ),
-            0,
-        )
+        separators = count_separator_tokens(self.view, overhead_per_message=per_message, count_tokens=count_tokens)
+        available = max(max_tokens - fixed - tokens - separators, 0)
         view = fit_to_budget(
-            self.view,
-            max_tokens=available,
-            count_tokens=count_tokens,
-            protected_turns=0,
-            overhead=self.overhead_per_message,
+            self.view, max_tokens=available, count_tokens=count_tokens, protected_turns=0, overhead=per_message
         )
-        messages = merge_consecutive_roles(
-            [
-                system,
-                *map(to_chat_message, _pair_tool_results(view)),
-                ChatMessage("user", memories + text),
-                *self.tool_messages,
-            ]
-        )
+        conversation = map(to_chat_message, _pair_tool_results(view))
+        user_message = ChatMessage("user", memories + text)
+        messages = merge_consecutive_roles([system, *conversation, user_message, *self.tool_messages])
         tokens_sent = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
         return ModelRequest(
             messages=messages,
@@ -119,10 +99,10 @@ def count_tool_tokens(options: RequestOptions, *, count_tokens: TokenCounter) ->
 def count_separator_tokens(
     view: Sequence[ViewMessage], *, overhead_per_message: int, count_tokens: TokenCounter
 ) -> int:
-    """Return the most tokens that history headers and acknowledgments around a view can take.
+    """Return the maximum tokens of the history headers and acknowledgments in a view.
 
-    Each run of history may need both sides, and so may a notice of omitted messages at the start. A shorter view never
-    needs more.
+    Each run of history messages may need a header and acknowledgments on both sides, and so may a notice of omitted
+    messages at the start. A shorter view never needs more.
     """
     if not view:
         return 0
@@ -133,8 +113,7 @@ def count_separator_tokens(
 def select_dialogue(view: Iterable[ViewMessage], *, count_tokens: TokenCounter) -> list[ViewMessage]:
     """Return the user and assistant messages with text.
 
-    Tool output is quarantined, so tool calls are dropped too, with their tokens; so are system messages of a
-    transcript.
+    Tool output is quarantined, so tool messages and tool calls are dropped, and so are system messages.
     """
     return [
         item._replace(calls=(), tokens=count_tokens(item.text) + MESSAGE_TOKENS) if item.calls else item
@@ -146,23 +125,20 @@ def select_dialogue(view: Iterable[ViewMessage], *, count_tokens: TokenCounter) 
 def drop_own_tool_calls(
     view: Iterable[ViewMessage], *, own_prefix: str, count_tokens: TokenCounter
 ) -> list[ViewMessage]:
-    """Return the dialogue with the caller's tool calls only.
-
-    Newton's own call ids begin with `own_prefix`; their results are in the memory.
-    """
-    kept_messages: list[ViewMessage] = []
+    """Return the dialogue without the tool calls that Newton ran, whose ids begin with `own_prefix`."""
+    messages: list[ViewMessage] = []
     for item in view:
         calls = tuple(call for call in item.calls if not call.id.startswith(own_prefix))
         if item.role == "system" or (item.tool_call_id or "").startswith(own_prefix) or not (item.text or calls):
             continue
-        kept_messages.append(item if calls == item.calls else item._replace(calls=calls))
-    return kept_messages
+        messages.append(item if calls == item.calls else item._replace(calls=calls))
+    return messages
 
 
 def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: int) -> SentMessages:
-    """Return which messages of the session are sent verbatim.
+    """Return which messages of the session are sent verbatim, so that the context omits them.
 
-    `view` must be the one that is sent: a message dropped later would be missing from both conversation and context.
+    `view` must be the view that is sent: a message dropped later would be in neither conversation nor context.
     """
     sent = {item.first for item in view if item.kind == "line"}
     first = min(sent, default=end + 1)
@@ -180,10 +156,12 @@ def to_chat_messages(view: Sequence[ViewMessage]) -> tuple[ChatMessage, ...]:
 
 
 def count_message_tokens(messages: Sequence[ChatMessage], *, count_tokens: TokenCounter) -> list[int]:
-    """Return the tokens of each message, with its calls and overhead."""
+    """Return the tokens of each message, with its tool calls and MESSAGE_TOKENS overhead."""
     return [
-        count_tokens(one.text) + (count_tokens(dump_calls(one.calls) or "") if one.calls else 0) + MESSAGE_TOKENS
-        for one in messages
+        count_tokens(message.text)
+        + MESSAGE_TOKENS
+        + (count_tokens(dump_calls(message.calls) or "") if message.calls else 0)
+        for message in messages
     ]
 
 
@@ -198,7 +176,8 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
         open_calls |= {call.id: index for call in item.calls}
     for index, item in enumerate(view):
         answers = results.get(index, [])
-        calls = tuple(call for call in item.calls if call.id in {one.tool_call_id for one in answers})
+        answered_ids = {answer.tool_call_id for answer in answers}
+        calls = tuple(call for call in item.calls if call.id in answered_ids)
         if index not in moved and (calls or item.text or not item.calls):
             yield item._replace(calls=calls, tool_call_id=None)
             yield from answers
@@ -207,7 +186,7 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
 def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
     """Merge consecutive messages of one role, which many models reject.
 
-    History and a person's words are separated by an acknowledgment instead of merged.
+    History and a message of a person are not merged but separated by an acknowledgment.
     """
     merged: list[ChatMessage] = []
     for message in messages:
@@ -225,7 +204,7 @@ def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessag
 
 
 def to_chat_message(item: ViewMessage) -> ChatMessage:
-    """Convert one view message. A tool result without a call becomes history, because protocols require the call."""
+    """Convert one message of a view. A tool result without its call becomes a history message."""
     if item.role == "tool" and item.tool_call_id is None:
         return ChatMessage("user", f"[{item.name or 'tool'}]\n{item.text}", is_history=True)
     return ChatMessage(item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history)

@@ -1,8 +1,8 @@
-"""The lease of a session for one turn: turns run one at a time, and the lease of a dead process expires."""
+"""The lease on a session for one turn: turns run one at a time, and the lease of a killed process expires."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -12,8 +12,8 @@ from newton.dialogue import leases
 from newton.errors import DatabaseError, OverloadedError
 from newton.ids import new_id
 
-LEASE_SECONDS = 10.0  # renewed every third of it
-POLL_SECONDS = 0.05  # the first interval; it grows to half a second
+LEASE_SECONDS = 10.0  # renewed after a third of this time
+POLL_SECONDS = 0.05  # the first interval; later ones grow to 0.5 seconds
 MAX_WAIT_SECONDS = 120.0
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class SessionLease:
         return await asyncio.shield(task)
 
     async def run(self, work: Awaitable[T]) -> T:
-        """Run `work` and return its result. Cancel it and raise OverloadedError when the lease is lost."""
+        """Run `work` and return its result. If the lease is lost, cancel `work` and raise OverloadedError."""
         self.ensure_held()
         try:
             async with asyncio.timeout(None) as self.timeout:
@@ -60,71 +60,71 @@ class SessionLease:
         """Raise OverloadedError if the lease is lost."""
         if self.is_lost:
             raise OverloadedError(
-                "Another turn has taken over this session, because this one paused too long.",
+                "This turn paused too long, and another turn has taken over the session.",
                 hint="Send the message again.",
             )
 
     async def renew(self, tx: Tx) -> None:
-        """Renew the lease in the transaction that writes, so that no other turn can take it before the commit.
+        """Renew the lease in a writing transaction, so that no other turn can take it before the commit.
 
-        Raises OverloadedError when the lease is lost.
+        Raises OverloadedError if the lease is lost.
         """
-        key = {"agent_id": self.agent_id, "session_id": self.session_id}
-        self.is_lost = self.is_lost or not await leases.renew(tx, self.holder, "turn", **key, seconds=LEASE_SECONDS)
+        self.is_lost = self.is_lost or not await self._renew(tx)
         self.ensure_held()
+
+    async def renew_periodically(self, db: Database) -> None:
+        """Renew the lease until it is lost; then cancel the running work."""
+        while not self.is_lost:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            try:
+                async with db.transaction(self.agent_id) as tx:
+                    renewed = await self._renew(tx)
+                if not renewed:
+                    self.mark_lost()
+            except DatabaseError:
+                continue  # the turn fails by itself, or the database is back before the lease expires
+
+    async def acquire(self, db: Database) -> None:
+        """Wait for the lease. Raises OverloadedError if it is not free within MAX_WAIT_SECONDS."""
+        deadline, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
+        while True:
+            async with db.transaction(self.agent_id) as tx:
+                if await leases.acquire(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
+                    return
+            if asyncio.get_running_loop().time() > deadline:
+                raise OverloadedError("Another turn of this session is still running.", hint="Retry later.")
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 0.5)
+
+    async def release(self, db: Database) -> None:
+        """Release the lease after the pending tasks have ended."""
+        if self.pending_tasks:
+            await asyncio.wait(self.pending_tasks)
+        with suppress(DatabaseError):  # the lease expires
+            async with db.transaction(self.agent_id) as tx:
+                await leases.release(tx, self.holder, "turn", **self._key)
+
+    @property
+    def _key(self) -> dict[str, UUID]:
+        return {"agent_id": self.agent_id, "session_id": self.session_id}
+
+    async def _renew(self, tx: Tx) -> bool:
+        return await leases.renew(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS)
 
 
 @asynccontextmanager
 async def lease_session(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[SessionLease]:
-    """Lease the session for the duration of the block. No transaction stays open meanwhile.
+    """Lease the session for the duration of the block, without an open transaction.
 
-    Raises OverloadedError when another turn does not end within two minutes.
+    Raises OverloadedError if another turn does not end within MAX_WAIT_SECONDS.
     """
     lease = SessionLease(agent_id=agent_id, session_id=session_id, holder=new_id())
     try:
-        await _wait_for_lease(db, lease.holder, agent_id=agent_id, session_id=session_id)
-        renewing = asyncio.create_task(_renew_periodically(db, lease))
+        await lease.acquire(db)
+        renewing = asyncio.create_task(lease.renew_periodically(db))
         try:
             yield lease
         finally:
             renewing.cancel()
     finally:
-        await asyncio.shield(_release(db, lease))
-
-
-async def _wait_for_lease(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
-    deadline, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
-    while not await _try_acquire(db, holder, agent_id=agent_id, session_id=session_id):
-        if asyncio.get_running_loop().time() > deadline:
-            raise OverloadedError("Another turn of this session is still running.", hint="Retry later.")
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, 0.5)
-
-
-async def _renew_periodically(db: Database, lease: SessionLease) -> None:
-    while not lease.is_lost:
-        await asyncio.sleep(LEASE_SECONDS / 3)
-        try:
-            key = {"agent_id": lease.agent_id, "session_id": lease.session_id}
-            async with db.transaction(lease.agent_id) as tx:
-                renewed = await leases.renew(tx, lease.holder, "turn", **key, seconds=LEASE_SECONDS)
-            if not renewed:
-                lease.mark_lost()
-        except DatabaseError:
-            continue  # the turn fails on its own, or the database returns before the lease expires
-
-
-async def _try_acquire(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> bool:
-    async with db.transaction(agent_id) as tx:
-        return await leases.acquire(tx, holder, "turn", agent_id=agent_id, session_id=session_id, seconds=LEASE_SECONDS)
-
-
-async def _release(db: Database, lease: SessionLease) -> None:
-    if lease.pending_tasks:
-        await asyncio.wait(lease.pending_tasks)
-    try:
-        async with db.transaction(lease.agent_id) as tx:
-            key = {"agent_id": lease.agent_id, "session_id": lease.session_id}
-            await leases.release(tx, lease.holder, "turn", **key)
-    except DatabaseError:
-        return  # the lease expires
+        await asyncio.shield(lease.release(db))

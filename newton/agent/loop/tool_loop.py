@@ -1,4 +1,4 @@
-"""The tool-calling loop of one reply: the model calls tools, reads their results, and continues."""
+"""The tool-calling loop of one turn: the model calls tools, reads their results, and continues."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -10,7 +10,6 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import MAX_RESULT_CHARS, AgentToolset, ToolResult
-from newton.clock import Clock
 from newton.dialogue.messages import Message
 from newton.errors import ProviderError, TokenQuotaError
 from newton.ids import new_id
@@ -33,14 +32,15 @@ TOO_MANY_CALLS = ToolResult(
 class ToolLoop:
     """The tool loop of one turn.
 
-    `caller_options` has the caller's own tools, `append_lines` stores messages as they come, and `min_trust` is the
-    lowest trust of anything the model has read. After the loop `calls` are those that the caller must run.
+    `caller_options` are the options without Newton's tools, `append_lines` stores messages, and `min_trust` is the
+    lowest trust of the text that the model has read. After the loop, `calls` are the calls that the caller must run.
     """
 
     chat: ChatService
     gate: ActionGate
-    clock: Clock
     tools: AgentToolset | None
+    prompt: PromptBuilder
+    request: ModelRequest
     caller_options: RequestOptions
     max_tokens: int
     append_lines: Callable[[Sequence[Message]], Awaitable[None]]
@@ -48,10 +48,11 @@ class ToolLoop:
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
     calls: tuple[ToolCall, ...] = ()
 
-    async def stream(self, prompt: PromptBuilder, request: ModelRequest) -> AsyncGenerator[str]:
-        """Yield the text of all rounds. Raises ProviderError when the model fails, and CensorError."""
+    async def stream(self) -> AsyncGenerator[str]:
+        """Yield the text of all rounds. Raises ProviderError when the model fails, CensorError for a blocked reply."""
+        count_tokens = self.chat.scope.count_tokens
         for rounds_left in reversed(range(MAX_ROUNDS)):
-            chunks = self.chat.stream(prompt, request, self.replies)
+            chunks = self.chat.stream(self.prompt, self.request, self.replies)
             separator = "\n\n" if any(reply.text for reply in self.replies) else ""
             async with aclosing(self.gate.filter_stream(chunks)) as checked:
                 async for chunk in checked:
@@ -63,58 +64,61 @@ class ToolLoop:
                 return
             if rounds_left == 0:
                 break
-            prompt = replace(prompt, tool_messages=(*prompt.tool_messages, *await self._run_calls(own, reply.text)))
-            if rounds_left == 1 or prompt.overhead_tokens(count_tokens=self.chat.scope.count_tokens) > MAX_TOOL_TOKENS:
-                prompt = replace(prompt, options=self.caller_options)  # without Newton's tools, so that the loop ends
-            request = prompt.build(self.max_tokens, count_tokens=self.chat.scope.count_tokens)
-            if reason := await self.chat.get_refusal_reason(request.tokens):
+            results = await self._run_calls(own, reply.text)
+            self.prompt = replace(self.prompt, tool_messages=(*self.prompt.tool_messages, *results))
+            if rounds_left == 1 or self.prompt.overhead_tokens(count_tokens=count_tokens) > MAX_TOOL_TOKENS:
+                # Without Newton's tools the model must answer, so the loop ends.
+                self.prompt = replace(self.prompt, options=self.caller_options)
+            self.request = self.prompt.build(self.max_tokens, count_tokens=count_tokens)
+            if reason := await self.chat.get_refusal_reason(self.request.tokens):
                 raise TokenQuotaError(reason, hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC).")
         raise ProviderError("The model kept calling tools instead of answering.", hint="Send the message again.")
 
     async def _split_calls(
         self, calls: Sequence[ToolCall]
     ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
-        """Split calls into Newton's own, with an error result for those a censor blocks, and the caller's.
+        """Split calls into those that Newton runs and those that the caller must run.
 
-        The caller's calls are returned only when none of Newton's own are left.
+        A caller's call that a censor blocks is returned among Newton's, with an error as its result. If there are calls
+        for Newton to run, the caller's calls are dropped: the model can repeat them in the next round.
         """
         caller_tools = {tool.name for tool in self.caller_options.tools}
         own: dict[ToolCall, ToolResult | None] = {}
         others: list[ToolCall] = []
         for call in calls:
-            if call.name not in caller_tools:
-                own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = None
-                continue
-            check = await self.gate.check(call.arguments, "action")
-            if check.blocks:
+            blocked = None
+            if call.name in caller_tools:
+                check = await self.gate.check(call.arguments, "action")
+                if not check.blocks:
+                    others.append(call)
+                    continue
                 error = {"error": f"A censor forbids it: {check.message}.", "hint": "Try another way."}
-                own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = ToolResult(error, is_error=True)
-            else:
-                others.append(call)
+                blocked = ToolResult(error, is_error=True)
+            own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = blocked
         return own, () if own else tuple(others)
 
     async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[ChatMessage]:
-        """Run the calls in order; store each before its result. Text beside the calls is stored with the reply."""
+        """Run the calls in order. Store all calls first, then each result; `text` is stored later, with the reply."""
         cleaned = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
-        now = self.clock.now()
-        await self.append_lines([Message(role="assistant", content="", said_at=now, calls=cleaned, is_notice=True)])
+        clock = self.chat.scope.clock
+        line = Message(role="assistant", content="", said_at=clock.now(), calls=cleaned, is_notice=True)
+        await self.append_lines([line])
         messages = [ChatMessage("assistant", text, tuple(calls))]
         for index, (call, blocked) in enumerate(calls.items()):
             result = TOO_MANY_CALLS if index >= MAX_CALLS_PER_REPLY else blocked or await self._run_call(call)
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
             output = json.dumps(result.fields, ensure_ascii=False, default=str)[: 2 * MAX_RESULT_CHARS]
-            await self.append_lines([to_tool_line(call, clean_model_text(output), said_at=self.clock.now())])
+            await self.append_lines([to_tool_line(call, clean_model_text(output), said_at=clock.now())])
             messages.append(ChatMessage("tool", output, tool_call_id=call.id))
         return messages
 
     async def _run_call(self, call: ToolCall) -> ToolResult:
         if self.tools is None:
-            return ToolResult(
-                {"error": f"There is no tool {call.name!r}.", "hint": "Answer without tools."}, is_error=True
-            )
+            error = {"error": f"There is no tool {call.name!r}.", "hint": "Answer without tools."}
+            return ToolResult(error, is_error=True)
         return await self.tools.with_trust([self.min_trust]).execute(call.name, call.arguments)
 
 
 def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:
-    """Return the result of Newton's own call as a log message. It is a notice, not a memory: it may repeat memories."""
+    """Return the result of a call run by Newton as a log message. It is a notice, because it may repeat memories."""
     return Message(role="tool", name=call.name, content=text, said_at=said_at, tool_call_id=call.id, is_notice=True)

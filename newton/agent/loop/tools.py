@@ -1,7 +1,7 @@
-"""Tools of the model: each has an input model, a censor check and one service call.
+"""Tools of the model: each has an input model, a censor check if it changes anything, and one service call.
 
-The model proposes content; code sets origin, trust, state and identity. What the model stores has the trust `agent`, or
-the lowest trust of the text that it read before, whichever is lower.
+The model supplies content; code sets origin, trust and state. Memories that the model stores have the trust `agent`, or
+the lowest trust of any text that it has read, whichever is lower.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -11,17 +11,8 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from newton.agent.inputs import (
-    DecisionInput,
-    ExpandInput,
-    LessonInput,
-    PopTaskInput,
-    PushTaskInput,
-    RecallInput,
-    RememberInput,
-    ReviewInput,
-    ToolInput,
-)
+from newton.agent import inputs
+from newton.agent.inputs import ToolInput
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
@@ -33,13 +24,13 @@ from newton.memory.memory import Trust, lowest_known_trust, lowest_trust
 from newton.providers.chat import ToolDefinition
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
-MAX_RESULT_CHARS = 6_000  # characters of a memory in a result; the rest is cut
+MAX_RESULT_CHARS = 6_000  # characters of a memory in a result; the rest is omitted
 
 F = TypeVar("F", bound="ToolInput")
 
 
 class ToolResult(NamedTuple):
-    """The result of a tool call; `trust` is the lowest trust of the quarantined text in its fields."""
+    """The result of a tool call. `trust` is the lowest trust of quarantined text in its fields, if there is any."""
 
     fields: Mapping[str, object]
     trust: Trust | None = None
@@ -48,7 +39,7 @@ class ToolResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolset:
-    """The tools of one agent for one origin. `max_trust` is the upper bound of the trust of what they store."""
+    """The tools of one agent for one origin. `max_trust` is the highest trust that stored memories may get."""
 
     memories: MemoryService
     curation: CurationService
@@ -60,18 +51,15 @@ class AgentToolset:
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
         """Return a copy for a model that has read text of these trust tiers."""
         trust = lowest_trust([self.max_trust, *(tier for tier in tiers if tier)])
-        return replace(
-            self,
-            max_trust=trust,
-            memories=replace(self.memories, scope=self.memories.scope.at(self.memories.scope.origin, trust)),
-            decisions=replace(self.decisions, scope=self.decisions.scope.at(self.decisions.scope.origin, trust)),
-        )
+        memories = replace(self.memories, scope=replace(self.memories.scope, trust=trust))
+        decisions = replace(self.decisions, scope=replace(self.decisions.scope, trust=trust))
+        return replace(self, max_trust=trust, memories=memories, decisions=decisions)
 
     def for_session(self, session_id: UUID) -> "AgentToolset":
         return replace(self, tasks=self.tasks.for_session(session_id))
 
     async def execute(self, name: str, arguments: str) -> ToolResult:
-        """Run a tool call and return its result or its error. Raises DatabaseError."""
+        """Run a tool call; return its result, or its error as a result. Raises only DatabaseError."""
         spec = TOOLS.get(name)
         try:
             if spec is None:
@@ -86,17 +74,17 @@ class AgentToolset:
             return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
     async def _check_censors(self, spec: "ToolSpec", args: ToolInput) -> str | None:
-        """Return the warning of the censors, if any. Raises CensorError when a censor blocks the call."""
+        """Return the warning of a matching censor, if any. Raises CensorError if a censor blocks the call."""
         if not spec.mutates:
             return None
         check = await self.gate.check(args.all_text(), "action")
         if check.blocks:
-            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was kept. Do something else.")
+            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
         return check.message if check.matches else None
 
 
 class ToolSpec(NamedTuple):
-    """One tool: its input model, its handler, and whether it changes anything."""
+    """A tool: its input model, its handler, and True in `mutates` if it changes anything."""
 
     input_model: type[ToolInput]
     handler: Callable[[AgentToolset, Any], Awaitable[ToolResult]]
@@ -104,45 +92,40 @@ class ToolSpec(NamedTuple):
 
 
 def parse_input(model: type[F], arguments: str) -> F:
-    """Parse the JSON arguments of a tool call. Raises InputError that names the first invalid field."""
+    """Parse the JSON arguments of a tool call. Raises an InputError that names the first invalid field."""
     try:
         parsed = model.model_validate_json(arguments)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the arguments"
-        raise InputError(f"{field}: {first['msg']}.", hint="Call it again with what its schema says.") from None
+        raise InputError(f"{field}: {first['msg']}.", hint="Call the tool again and follow its schema.") from None
     if any(len(text) > MAX_TEXT_CHARS for text in parsed.iter_texts()):
         raise InputError(f"A text is longer than {MAX_TEXT_CHARS} characters.", hint="Shorten it.")
     return parsed
 
 
 def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
-    """Return the definitions of all tools but the excluded ones, as the chat API takes them."""
-    return tuple(
-        ToolDefinition(name, _function_schema(name, kind.input_model))
-        for name, kind in TOOLS.items()
-        if name not in exclude
-    )
+    """Return the definitions of all tools but the excluded ones, in the format of the chat API."""
+    specs = [(name, spec) for name, spec in TOOLS.items() if name not in exclude]
+    return tuple(ToolDefinition(name, _function_schema(name, spec.input_model)) for name, spec in specs)
 
 
-async def remember(toolset: AgentToolset, args: RememberInput) -> ToolResult:
-    kept = await toolset.memories.remember(FactDraft(**args.model_dump()))
-    return ToolResult({"memory_id": short_id(kept.memory_id), "status": str(kept.status)})
+async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolResult:
+    return await _store_fact(toolset, FactDraft(**args.model_dump()))
 
 
-async def recall(toolset: AgentToolset, args: RecallInput) -> ToolResult:
+async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
     recalled = await toolset.memories.recall(args.query, limit=args.limit)
     items = [
-        {"memory_id": short_id(one.memory_id), "kind": one.kind, "trust": one.trust, "text": one.summary}
-        for one in recalled.memories
+        {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
+        for found in recalled.memories
     ]
     missing = {"missing": dict(recalled.missing)} if recalled.missing else {}
-    return ToolResult(
-        {"items": items, **missing}, lowest_known_trust(one.trust for one in recalled.memories if one.quarantined)
-    )
+    trust = lowest_known_trust(found.trust for found in recalled.memories if found.quarantined)
+    return ToolResult({"items": items, **missing}, trust)
 
 
-async def expand(toolset: AgentToolset, args: ExpandInput) -> ToolResult:
+async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
     memory, _, fact = await toolset.curation.get(args.memory_id)
     fields = {
         "memory_id": short_id(memory.memory_id),
@@ -158,48 +141,51 @@ async def expand(toolset: AgentToolset, args: ExpandInput) -> ToolResult:
     return ToolResult(fields, memory.trust if memory.quarantined else None)
 
 
-async def decide(toolset: AgentToolset, args: DecisionInput) -> ToolResult:
-    decided = await toolset.decisions.decide(args.to_draft(toolset.memories.scope.now()))
-    return ToolResult(
-        {"decision_id": short_id(decided.decision_id), "is_new": decided.is_new, **_preview_fields(decided.preview)}
-    )
+async def decide(toolset: AgentToolset, args: inputs.DecisionInput) -> ToolResult:
+    result = await toolset.decisions.decide(args.to_draft(toolset.memories.scope.now()))
+    fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **_preview_fields(result.preview)}
+    return ToolResult(fields)
 
 
-async def review(toolset: AgentToolset, args: ReviewInput) -> ToolResult:
+async def review(toolset: AgentToolset, args: inputs.ReviewInput) -> ToolResult:
     await toolset.decisions.review(args.decision_id, args.outcome, lesson=args.lesson, how="api")
     return ToolResult({"reviewed": args.outcome})
 
 
-async def push_task(toolset: AgentToolset, args: PushTaskInput) -> ToolResult:
+async def push_task(toolset: AgentToolset, args: inputs.PushTaskInput) -> ToolResult:
     return ToolResult({"task": (await toolset.tasks.push(args.goal)).number})
 
 
-async def pop_task(toolset: AgentToolset, args: PopTaskInput) -> ToolResult:
+async def pop_task(toolset: AgentToolset, args: inputs.PopTaskInput) -> ToolResult:
     return ToolResult({"task": (await toolset.tasks.pop(args.result)).number, "status": "complete"})
 
 
-async def note_lesson(toolset: AgentToolset, args: LessonInput) -> ToolResult:
-    kept = await toolset.memories.remember(FactDraft(content=args.lesson, subject=args.subject))
-    return ToolResult({"memory_id": short_id(kept.memory_id), "status": str(kept.status)})
+async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolResult:
+    return await _store_fact(toolset, FactDraft(content=args.lesson, subject=args.subject))
+
+
+async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
+    stored = await toolset.memories.remember(fact)
+    return ToolResult({"memory_id": short_id(stored.memory_id), "status": str(stored.status)})
 
 
 TOOLS: Mapping[str, ToolSpec] = {
-    "remember": ToolSpec(RememberInput, remember),
-    "recall": ToolSpec(RecallInput, recall, mutates=False),
-    "expand": ToolSpec(ExpandInput, expand, mutates=False),
-    "decide": ToolSpec(DecisionInput, decide),
-    "review": ToolSpec(ReviewInput, review),
-    "push_task": ToolSpec(PushTaskInput, push_task),
-    "pop_task": ToolSpec(PopTaskInput, pop_task),
-    "note_lesson": ToolSpec(LessonInput, note_lesson),
+    "remember": ToolSpec(inputs.RememberInput, remember),
+    "recall": ToolSpec(inputs.RecallInput, recall, mutates=False),
+    "expand": ToolSpec(inputs.ExpandInput, expand, mutates=False),
+    "decide": ToolSpec(inputs.DecisionInput, decide),
+    "review": ToolSpec(inputs.ReviewInput, review),
+    "push_task": ToolSpec(inputs.PushTaskInput, push_task),
+    "pop_task": ToolSpec(inputs.PopTaskInput, pop_task),
+    "note_lesson": ToolSpec(inputs.LessonInput, note_lesson),
 }
 
 
 def _preview_fields(preview: DecisionPreview) -> dict[str, object]:
-    """Return the similar decisions, guardrail messages and base rate of a preview."""
+    """Return the similar decisions, the guardrail messages and the base rate of a preview, as JSON."""
     precedents = [
-        {"decision_id": short_id(one.memory_id), "outcome": one.outcome, "text": one.summary}
-        for one in preview.precedents
+        {"decision_id": short_id(found.memory_id), "outcome": found.outcome, "text": found.summary}
+        for found in preview.precedents
     ]
     messages = [result.message for result in preview.guardrail_results if result.message]
     return {
@@ -211,6 +197,6 @@ def _preview_fields(preview: DecisionPreview) -> dict[str, object]:
 
 def _function_schema(name: str, model: type[ToolInput]) -> dict[str, object]:
     schema = model.model_json_schema()
-    described = " ".join((model.__doc__ or "").split())
-    parameters = {field: one for field, one in schema.items() if field not in ("title", "description")}
-    return {"name": name, "description": described, "parameters": parameters}
+    description = " ".join((model.__doc__ or "").split())
+    parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    return {"name": name, "description": description, "parameters": parameters}

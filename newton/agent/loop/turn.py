@@ -1,4 +1,4 @@
-"""One turn of a session: store the input first, assemble the context, call the model, store the reply."""
+"""One turn of a session: store the input, build the context, call the model, store the reply."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -10,7 +10,6 @@ from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.fallback import quote_memories
 from newton.agent.loop.prompt import (
-    ModelRequest,
     PromptBuilder,
     count_tool_tokens,
     drop_own_tool_calls,
@@ -18,7 +17,7 @@ from newton.agent.loop.prompt import (
     select_dialogue,
     to_chat_messages,
 )
-from newton.agent.loop.session_lock import SessionLease, lease_session
+from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
 from newton.agent.loop.tools import AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import RecordedInput, ReplyRecord, TurnRecorder
@@ -39,16 +38,15 @@ from newton.memory.hygiene import clean_text
 from newton.memory.memory import Trust, lowest_known_trust
 from newton.providers.chat import ChatModel, ChatReply, FinishReason, RequestOptions, ToolCall, ToolModel
 
-DEFAULT_ORIGIN = "chat"
 CENSOR_MESSAGE = "A censor forbids this input."
 EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
-NO_MODEL_REASON = "no model reads the conversation, so memories to quote were searched"
+NO_MODEL_REASON = "no model was called, so the whole memory was searched for memories to quote"
 OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most this part of the window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerOptions:
-    """Options of an API caller. `instructions` precede the context; `fingerprint` identifies a reply."""
+    """Options of an API caller. `instructions` go before the context; `fingerprint` computes the ref of a reply."""
 
     request_options: RequestOptions = field(default_factory=RequestOptions)
     instructions: str = ""
@@ -58,7 +56,7 @@ class CallerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """The input of a turn. `earlier` are messages before it; with `already_stored`, those after it."""
+    """The input of a turn. `earlier` are messages to store before it, or after it if it is `already_stored`."""
 
     session_id: UUID
     text: str
@@ -71,7 +69,11 @@ class TurnInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """The result of a turn. `degraded` says why there is no complete model reply; the caller must run `calls`."""
+    """The result of a turn.
+
+    `degraded` is the reason why there is no complete reply of the model. The caller must run `calls`. `tokens` are the
+    input and output tokens of the model.
+    """
 
     text: str
     context: SessionContext
@@ -98,12 +100,23 @@ class TurnResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """A turn whose input is stored."""
+
+    input: TurnInput
+    recorder: TurnRecorder
+    recorded: RecordedInput
+
+    @property
+    def options(self) -> CallerOptions:
+        return self.input.caller_options or CallerOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _PreparedTurn:
-    """The context and the model request of a turn; `degraded` says why there is no request."""
+    """The context of a turn and the tool loop to run; `degraded` says why there is no tool loop."""
 
     context: SessionContext
-    prompt: PromptBuilder | None = None
-    request: ModelRequest | None = None
     tool_loop: ToolLoop | None = None
     degraded: str | None = None
 
@@ -118,6 +131,16 @@ class _PreparedTurn:
     @property
     def min_trust(self) -> Trust | None:
         return lowest_known_trust((self.tool_loop and self.tool_loop.min_trust, *self.context.bundle.external_trusts))
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """Return the input and output tokens of all replies."""
+        return sum(reply.input_tokens for reply in self.replies), sum(reply.output_tokens for reply in self.replies)
+
+    def finish_reason(self, degraded: str | None) -> FinishReason:
+        if not self.replies:
+            return "stop"
+        return "interrupted" if degraded else self.replies[-1].finish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,257 +157,185 @@ class TurnRunner:
     tools: AgentToolset | None = None
 
     async def run(self, turn_input: TurnInput) -> AsyncGenerator[str | TurnResult]:
-        """Yield the reply in chunks, then the TurnResult. Closed early, it stores the text received until then.
+        """Yield the reply in chunks, then the TurnResult. If closed early, store the text received until then.
 
-        Turns of a session run one at a time across processes. Raises OverloadedError when another turn does not end, or
-        has taken over the lease; nothing more is stored then.
+        Turns of a session run one at a time across processes. Raises OverloadedError when the current turn of the
+        session does not end in time, or when another turn takes over the lease; nothing more is stored then.
         """
-        text = clean_text(turn_input.text, what="message")
-        async with lease_session(
-            self.scope.db, agent_id=self.scope.agent_id, session_id=turn_input.session_id
-        ) as lease:
-            recorder = self._recorder(turn_input, lease)
-            line = (
-                None
-                if turn_input.already_stored
-                else Message(role="user", content=text, said_at=self.scope.now(), ref=turn_input.ref)
+        text, session_id = clean_text(turn_input.text, what="message"), turn_input.session_id
+        async with lease_session(self.scope.db, agent_id=self.scope.agent_id, session_id=session_id) as lease:
+            recorder = TurnRecorder(
+                scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease
             )
-            recorded = await lease.run_to_completion(recorder.record_input(text, line, turn_input.earlier))
-            async with aclosing(self._run(turn_input, recorded, recorder)) as pieces:
+            line = Message(role="user", content=text, said_at=self.scope.now(), ref=turn_input.ref)
+            recorded = await lease.run_to_completion(
+                recorder.record_input(text, None if turn_input.already_stored else line, turn_input.earlier)
+            )
+            turn = _Turn(input=turn_input, recorder=recorder, recorded=recorded)
+            async with aclosing(self._run(turn)) as pieces:
                 while (piece := await lease.run(anext(pieces, None))) is not None:
                     yield piece
 
-    async def _run(
-        self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder
-    ) -> AsyncGenerator[str | TurnResult]:
-        check = await self.gate.check(recorded.text, "input")
-        proposed = () if check.blocks else await recorder.propose_identity_changes(recorded)
-        prepared = await self._prepare_checked(turn_input, recorded, recorder, check)
+    async def _run(self, turn: _Turn) -> AsyncGenerator[str | TurnResult]:
+        recorder = turn.recorder
+        check = await self.gate.check(turn.recorded.text, "input")
+        proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
+        prepared = await self._prepare(turn, check)
         degraded, pieces = prepared.degraded, list[str]()
-        stopped = f"A censor forbids this input: {check.message}." if check.blocks else None
+        block_message = f"A censor forbids this input: {check.message}." if check.blocks else None
         try:
-            if prepared.prompt and prepared.request and prepared.tool_loop:
-                async with aclosing(prepared.tool_loop.stream(prepared.prompt, prepared.request)) as stream:
+            if prepared.tool_loop:
+                async with aclosing(prepared.tool_loop.stream()) as stream:
                     async for piece in stream:
                         pieces.append(piece)
                         yield piece
         except ProviderError as error:
             degraded = str(error)
         except CensorError as error:
-            degraded = stopped = error.what
+            degraded = block_message = error.what
         finally:
             # A turn cancelled during streaming stores the text received so far.
-            reply = _to_reply_record(turn_input, recorded, prepared, "".join(pieces), "model")
+            reply = _to_reply_record(turn, prepared, "".join(pieces), "model")
             has_reply = await recorder.lease.run_to_completion(recorder.record_reply(reply))
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            if not stopped:
-                prepared = replace(prepared, context=await self._rebuild_context(turn_input, recorded, prepared))
-            pieces = [stopped or quote_memories(prepared.context.bundle)]
+            if prepared.tool_loop and not block_message:
+                # A context built for a model omits the conversation.
+                prepared = replace(prepared, context=await self._build_full_context(turn))
+            pieces = [block_message or quote_memories(prepared.context.bundle)]
             yield pieces[0]
-            author = "censor" if stopped else "memory"
-            await recorder.record_reply(_to_reply_record(turn_input, recorded, prepared, pieces[0], author))
+            author = "censor" if block_message else "memory"
+            await recorder.record_reply(_to_reply_record(turn, prepared, pieces[0], author))
         await recorder.record_context(prepared.context.bundle)
         yield TurnResult(
             text="".join(pieces),
             context=prepared.context,
             degraded=degraded,
-            quoted=not has_reply and stopped is None,
-            failed=self.model is not None and degraded is not None and stopped is None,
-            forbidden=stopped is not None,
+            quoted=not has_reply and block_message is None,
+            failed=self.model is not None and degraded is not None and block_message is None,
+            forbidden=block_message is not None,
             calls=prepared.calls,
-            finish=_finish_reason(prepared, degraded),
-            tokens=_sum_usage(prepared.replies),
+            finish=prepared.finish_reason(degraded),
+            tokens=prepared.tokens,
             proposed=proposed,
         )
 
-    async def _prepare_checked(
-        self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder, check: CensorCheck
-    ) -> _PreparedTurn:
+    async def _prepare(self, turn: _Turn, check: CensorCheck) -> _PreparedTurn:
+        """Build the context and the model request, or the context alone when no model may be called."""
         if check.blocks:
-            return await self._prepare_without_model(turn_input, recorded, CENSOR_MESSAGE)
-        return await self._prepare(turn_input, recorded, recorder)
-
-    @property
-    def chat(self) -> ChatService:
-        return ChatService(scope=self.scope, model=self.model, limits=self.limits)
-
-    def _recorder(self, turn_input: TurnInput, lease: SessionLease) -> TurnRecorder:
-        return TurnRecorder(
-            scope=self.scope,
-            session_id=turn_input.session_id,
-            sizes=self.sizes,
-            capacity=self.limits.working,
-            lease=lease,
-        )
-
-    async def _prepare(self, turn_input: TurnInput, recorded: RecordedInput, recorder: TurnRecorder) -> _PreparedTurn:
-        max_reply = (turn_input.caller_options and turn_input.caller_options.max_reply_tokens) or self.limits.reply
-        limits = replace(self.limits, reply=min(max_reply, self.limits.reply))
-        chat = replace(self.chat, limits=limits)
-        if reason := await chat.get_refusal_reason(self.scope.count_tokens(recorded.text)):
-            return await self._prepare_without_model(turn_input, recorded, reason)
+            return await self._prepare_without_model(turn, CENSOR_MESSAGE)
+        limits = replace(self.limits, reply=min(turn.options.max_reply_tokens or self.limits.reply, self.limits.reply))
+        chat = ChatService(scope=self.scope, model=self.model, limits=limits)
+        count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
+        if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
+            return await self._prepare_without_model(turn, reason)
         budget = await chat.get_budget()
-        full_view = await self.compaction.load_view(turn_input.session_id, max_tokens=budget.conversation)
-        before, after_input = self._split_view(turn_input, recorded, full_view, budget)
-        view = (
-            full_view
-            if turn_input.already_stored
-            else [item for item in full_view if recorded.position is None or item.first < recorded.position]
+        full_view = await self.compaction.load_view(session_id, max_tokens=budget.conversation)
+        before, after_input = self._split_view(turn, full_view, budget)
+        view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
+        prompt = self._build_prompt(turn, after_input, budget)
+        conversation = budget.fit_conversation(
+            before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
         )
         end = max((item.last for item in view), default=-1)
-        prompt = self._build_prompt(turn_input, recorded, after_input, budget)
-        conversation = budget.fit_conversation(
-            before,
-            prompt.text_tokens + prompt.overhead_tokens(count_tokens=self.scope.count_tokens),
-            count_tokens=self.scope.count_tokens,
-        )
-        sent = replace(
-            find_sent_messages(turn_input.session_id, [*conversation, *after_input], end=end),
-            inherited_ranges=tuple(recorded.ancestors),
-        )
-        request = self._context_request(turn_input, recorded, sent)
+        sent = find_sent_messages(session_id, [*conversation, *after_input], end=end)
+        sent = replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
         context = await SessionContextService(builder=self.contexts).get_for_turn(
-            replace(request, tokens=budget.context)
+            self._context_request(turn, tokens=budget.context, sent=sent)
         )
         prompt = replace(prompt, context=context.bundle.text, view=conversation)
-        model_request = prompt.build(budget.usable, count_tokens=self.scope.count_tokens)
-        if reason := await chat.get_refusal_reason(
-            budget.calibration.to_model_tokens(model_request.tokens, len(model_request.messages))
-        ):
-            return await self._prepare_without_model(turn_input, recorded, reason)
+        request = prompt.build(budget.usable, count_tokens=count_tokens)
+        model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
+        if reason := await chat.get_refusal_reason(model_tokens):
+            return await self._prepare_without_model(turn, reason)
         async with self.scope.transaction() as tx:
             quarantined = await log.find_quarantined_trust(
-                tx, [*conversation, *after_input], agent_id=self.scope.agent_id, session_id=turn_input.session_id
+                tx, [*conversation, *after_input], agent_id=self.scope.agent_id, session_id=session_id
             )
-        tool_loop = self._tool_loop(
-            turn_input,
-            chat,
-            recorder,
+        tool_loop = ToolLoop(
+            chat=chat,
+            gate=self.gate,
+            tools=self.tools and self.tools.for_session(session_id),
+            prompt=prompt,
+            request=request,
+            caller_options=turn.options.request_options,
             max_tokens=budget.usable,
+            append_lines=turn.recorder.append,
             min_trust=lowest_known_trust((*quarantined, *context.bundle.external_trusts)),
         )
-        return _PreparedTurn(context=context, prompt=prompt, request=model_request, tool_loop=tool_loop)
+        return _PreparedTurn(context=context, tool_loop=tool_loop)
 
     def _split_view(
-        self, turn_input: TurnInput, recorded: RecordedInput, view: Sequence[ViewMessage], budget: PromptBudget
+        self, turn: _Turn, view: Sequence[ViewMessage], budget: PromptBudget
     ) -> tuple[list[ViewMessage], list[ViewMessage]]:
         """Split the view into the messages before and after the input; the latter get at most half the window."""
         dialogue = (
             drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
-            if turn_input.caller_options
+            if turn.input.caller_options
             else select_dialogue(view, count_tokens=self.scope.count_tokens)
         )
-        if not turn_input.already_stored:
-            return [item for item in dialogue if recorded.position is None or item.first < recorded.position], []
+        if not turn.input.already_stored:
+            return _select_before_input(dialogue, turn.recorded), []
         index = next((index for index in reversed(range(len(dialogue))) if dialogue[index].is_input), len(dialogue))
-        since = fit_to_budget(
+        after = fit_to_budget(
             dialogue[index:],
             max_tokens=budget.usable // 2,
             count_tokens=self.scope.count_tokens,
             overhead=budget.overhead_per_message,
         )
-        return dialogue[:index], [item for item in since if not item.is_input]
+        return dialogue[:index], [item for item in after if not item.is_input]
 
-    def _build_prompt(
-        self, turn_input: TurnInput, recorded: RecordedInput, after_input: Sequence[ViewMessage], budget: PromptBudget
-    ) -> PromptBuilder:
-        options = turn_input.caller_options or CallerOptions()
-        own_tools = list_tools(exclude=frozenset(tool.name for tool in options.request_options.tools))
-        fits = (
-            count_tool_tokens(RequestOptions(tools=own_tools), count_tokens=self.scope.count_tokens) * OWN_TOOLS_DIVISOR
-            <= budget.usable
-        )
-        with_own = self.tools is not None and isinstance(self.model, ToolModel) and fits
+    def _build_prompt(self, turn: _Turn, after_input: Sequence[ViewMessage], budget: PromptBudget) -> PromptBuilder:
+        """Build a prompt without context and view; offer Newton's tools if the model can call them and they fit."""
+        options, count_tokens = turn.options.request_options, self.scope.count_tokens
+        own_tools = list_tools(exclude=frozenset(tool.name for tool in options.tools))
+        tool_tokens = count_tool_tokens(RequestOptions(tools=own_tools), count_tokens=count_tokens)
+        if self.tools and isinstance(self.model, ToolModel) and tool_tokens * OWN_TOOLS_DIVISOR <= budget.usable:
+            options = replace(options, tools=(*options.tools, *own_tools))
         return PromptBuilder(
             context="",
             view=(),
-            text=recorded.text,
-            text_tokens=self.scope.count_tokens(recorded.text),
+            text=turn.recorded.text,
+            text_tokens=count_tokens(turn.recorded.text),
             overhead_per_message=budget.overhead_per_message,
-            instructions=options.instructions,
+            instructions=turn.options.instructions,
             tool_messages=to_chat_messages(after_input),
-            options=replace(options.request_options, tools=(*options.request_options.tools, *own_tools))
-            if with_own
-            else options.request_options,
+            options=options,
         )
 
-    def _tool_loop(
-        self,
-        turn_input: TurnInput,
-        chat: ChatService,
-        recorder: TurnRecorder,
-        *,
-        max_tokens: int,
-        min_trust: Trust | None,
-    ) -> ToolLoop:
-        return ToolLoop(
-            chat=chat,
-            gate=self.gate,
-            clock=self.scope.clock,
-            tools=self.tools and self.tools.for_session(turn_input.session_id),
-            caller_options=turn_input.caller_options.request_options if turn_input.caller_options else RequestOptions(),
-            max_tokens=max_tokens,
-            append_lines=recorder.append,
-            min_trust=min_trust,
-        )
+    async def _prepare_without_model(self, turn: _Turn, reason: str) -> _PreparedTurn:
+        return _PreparedTurn(context=await self._build_full_context(turn), degraded=reason)
 
-    async def _prepare_without_model(
-        self, turn_input: TurnInput, recorded: RecordedInput, reason: str
-    ) -> _PreparedTurn:
-        """Build a context to quote from, conversation included."""
-        bundle = await self.contexts.build(self._context_request(turn_input, recorded, None))
-        return _PreparedTurn(
-            context=SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON), degraded=reason
-        )
+    async def _build_full_context(self, turn: _Turn) -> SessionContext:
+        """Build a context to quote from, which includes memories of the conversation itself."""
+        bundle = await self.contexts.build(self._context_request(turn, tokens=self.limits.context))
+        return SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON)
 
-    async def _rebuild_context(
-        self, turn_input: TurnInput, recorded: RecordedInput, prepared: _PreparedTurn
-    ) -> SessionContext:
-        """Rebuild the context for quoting: one built for a model omits the conversation."""
-        if prepared.prompt is None:
-            return prepared.context
-        return (await self._prepare_without_model(turn_input, recorded, "")).context
-
-    def _context_request(
-        self, turn_input: TurnInput, recorded: RecordedInput, sent_messages: SentMessages | None
-    ) -> ContextBuildRequest:
+    def _context_request(self, turn: _Turn, *, tokens: int, sent: SentMessages | None = None) -> ContextBuildRequest:
         return ContextBuildRequest(
             agent_id=self.scope.agent_id,
-            input=recorded.text,
-            input_memory_id=recorded.memory_id,
-            tokens=self.limits.context,
+            input=turn.recorded.text,
+            input_memory_id=turn.recorded.memory_id,
+            tokens=tokens,
             adaptive_budget=True,
-            frame=turn_input.frame,
-            session_id=turn_input.session_id,
-            sent_messages=sent_messages,
+            frame=turn.input.frame,
+            session_id=turn.input.session_id,
+            sent_messages=sent,
         )
 
 
-def _to_reply_record(
-    turn_input: TurnInput, recorded: RecordedInput, prepared: _PreparedTurn, text: str, answered_by: AnsweredBy
-) -> ReplyRecord:
-    reply_fingerprint = (
-        turn_input.caller_options.fingerprint(text, prepared.calls)
-        if turn_input.caller_options and turn_input.caller_options.fingerprint
-        else None
-    )
+def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -> list[ViewMessage]:
+    return [item for item in view if recorded.position is None or item.first < recorded.position]
+
+
+def _to_reply_record(turn: _Turn, prepared: _PreparedTurn, text: str, answered_by: AnsweredBy) -> ReplyRecord:
+    fingerprint = turn.options.fingerprint
     return ReplyRecord(
         text=text,
         answered_by=answered_by,
         context=prepared.context,
-        input_position=recorded.position,
+        input_position=turn.recorded.position,
         min_trust=prepared.min_trust,
         calls=prepared.calls if answered_by == "model" else (),
-        fingerprint=reply_fingerprint,
+        fingerprint=fingerprint(text, prepared.calls) if fingerprint else None,
     )
-
-
-def _finish_reason(prepared: _PreparedTurn, degraded: str | None) -> FinishReason:
-    if prepared.replies and degraded is None:
-        return prepared.replies[-1].finish
-    return "interrupted" if degraded and prepared.replies else "stop"
-
-
-def _sum_usage(replies: Sequence[ChatReply]) -> tuple[int, int]:
-    return sum(reply.input_tokens for reply in replies), sum(reply.output_tokens for reply in replies)

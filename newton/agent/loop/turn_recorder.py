@@ -1,6 +1,7 @@
-"""Storage of a turn: messages, the context they were answered from, and working memory."""
+"""Storage of a turn: its messages, the context of the reply, and the working memory."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -22,15 +23,18 @@ from newton.dialogue.log import AncestorRange
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.session_summary import SummarySizes
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef, TenetProposal
+from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory import store
 from newton.memory.hygiene import clean_model_text
-from newton.memory.memory import Trust
+from newton.memory.memory import Trust, WriteContext
 from newton.providers.chat import ToolCall
 
 
 class RecordedInput(NamedTuple):
-    """A stored user message: its position and memory. Both are None when it was stored before, identical and at the
-    same time. For a branch, `ancestors` are the inherited ranges."""
+    """A user message with its position in the log and its memory; both are None if it was stored before this turn.
+
+    For a branch, `ancestors` are the inherited message ranges.
+    """
 
     text: str
     position: int | None = None
@@ -40,8 +44,7 @@ class RecordedInput(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRecord:
-    """A reply to store. `calls` are for the caller to run; `min_trust` is the lowest trust of external text it may
-    repeat."""
+    """A reply to store. The caller must run `calls`; `min_trust` is the lowest trust of external text in its prompt."""
 
     text: str
     answered_by: AnsweredBy
@@ -54,9 +57,9 @@ class ReplyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecorder:
-    """Stores the messages of one turn. `capacity` is the size of working memory, in tokens.
+    """Stores the messages of one turn. `capacity` is the maximum size of the working memory, in tokens.
 
-    Every method raises OverloadedError and writes nothing when `lease` is lost.
+    Every method raises OverloadedError and writes nothing if the lease is lost.
     """
 
     scope: AgentScope
@@ -66,44 +69,37 @@ class TurnRecorder:
     lease: SessionLease
 
     async def append(self, lines: Sequence[Message]) -> None:
-        async with self.scope.transaction() as tx:
-            await self.lease.renew(tx)
-            await self._append_lines(tx, lines)
+        async with self._write() as (tx, ctx):
+            await self._append_lines(tx, ctx, lines)
 
     async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
-        """Append `earlier` messages and the input. Unanswered tool calls are closed as interrupted."""
-        answered_ids = {one.tool_call_id for one in earlier}
-        async with self.scope.transaction() as tx:
-            await self.lease.renew(tx)
-            open_calls = await leases.list_open_calls(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            interrupted = [
-                to_tool_line(call, INTERRUPTED, said_at=self.scope.now())
-                for call in open_calls
-                if call.id not in answered_ids
-            ]
+        """Append the `earlier` messages and the input. Tool calls without a result get the result "interrupted"."""
+        answered_ids = {message.tool_call_id for message in earlier}
+        async with self._write() as (tx, ctx):
+            open_calls = await leases.list_open_calls(tx, agent_id=ctx.agent_id, session_id=self.session_id)
+            unanswered = [call for call in open_calls if call.id not in answered_ids]
+            interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
             if interrupted or earlier:
-                stored, _ = await self._append_lines(tx, [*interrupted, *earlier])
+                stored, _ = await self._append_lines(tx, ctx, [*interrupted, *earlier])
                 payload = {"session_id": str(self.session_id), "messages": len(stored)}
                 self.scope.publish("session.appended", payload)
-            ancestors = await log.list_ancestors(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            stored, memory_id = await self._append_lines(tx, [line]) if line else ((), None)
+            ancestors = await log.list_ancestors(tx, agent_id=ctx.agent_id, session_id=self.session_id)
+            stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
             return RecordedInput(text, _last_position(stored), memory_id, ancestors)
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
-        """Propose the identity changes that the user asks for. Only user input proposes: no reply, and no recalled
-        text."""
+        """Propose the identity changes that the user message asks for. Replies and recalled text propose none."""
         if recorded.position is None:
             return ()
-        async with self.scope.transaction() as tx:
-            await self.lease.renew(tx)
-            edit = IdentityEdit(ctx=self.scope.write_context())
-            return await detect_proposals(tx, recorded.text, MessageRef(self.session_id, recorded.position), edit=edit)
+        message_ref = MessageRef(self.session_id, recorded.position)
+        async with self._write() as (tx, ctx):
+            return await detect_proposals(tx, recorded.text, message_ref, edit=IdentityEdit(ctx=ctx))
 
     async def record_reply(self, reply: ReplyRecord) -> bool:
-        """Store the reply; return False when it has neither text nor calls.
+        """Store the reply; return False if it has neither text nor calls.
 
-        A reply without a model is a notice: it is not sent to models and not extracted. A reply that may repeat
-        external text gets at most the trust of that text.
+        A reply that no model wrote is a notice: it is not sent to models, and no facts are extracted from it. A reply
+        that may repeat external text gets at most the trust of that text.
         """
         text = clean_model_text(reply.text)
         if not text and not reply.calls:
@@ -117,54 +113,53 @@ class TurnRecorder:
             min_trust=reply.min_trust,
             calls=reply.calls,
         )
-        async with self.scope.transaction() as tx:
-            await self.lease.renew(tx)
-            stored, _ = await self._append_lines(tx, [line])
+        async with self._write() as (tx, ctx):
+            stored, _ = await self._append_lines(tx, ctx, [line])
             position = _last_position(stored)
             if reply.input_position is not None and position is not None:
-                await bundle_store.insert_turn(tx, self._turn_record(reply, reply.input_position, position))
+                turn = TurnRecord(
+                    agent_id=ctx.agent_id,
+                    session_id=self.session_id,
+                    bundle_id=reply.context.bundle.bundle_id,
+                    created_at=ctx.now,
+                    method=reply.context.method,
+                    reason=reply.context.reason,
+                    answered_by=reply.answered_by,
+                    input_position=reply.input_position,
+                    reply_position=position,
+                )
+                await bundle_store.insert_turn(tx, turn)
             payload = {"session_id": str(self.session_id), "position": position, "answered_by": reply.answered_by}
             self.scope.publish("turn.completed", payload)
         return True
 
     async def record_context(self, bundle: Bundle) -> None:
-        """Record the memories that were used, and update the session summary. After an interrupted turn the next turn
-        does both."""
-        async with self.scope.transaction() as tx:
-            await self.lease.renew(tx)
-            shown = [item.memory_id for item in bundle.items]
-            await store.record_access(tx, shown, agent_id=self.scope.agent_id, now=self.scope.now())
-            await working_set_store.add_memories(tx, shown, scope=self._session_scope())
-        writer = ArtifactWriter(session_id=self.session_id, ctx=self.scope.write_context(), sizes=self.sizes)
-        async with self.scope.transaction() as tx:
-            await self.lease.renew(tx)
-            await writer.update(tx)
+        """Record an access to the memories of the context, and update the session summary."""
+        async with self._write() as (tx, ctx):
+            memory_ids = [item.memory_id for item in bundle.items]
+            await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
+            await working_set_store.add_memories(tx, memory_ids, scope=self._session_scope(ctx))
+        async with self._write() as (tx, ctx):
+            await ArtifactWriter(session_id=self.session_id, ctx=ctx, sizes=self.sizes).update(tx)
 
-    def _turn_record(self, reply: ReplyRecord, input_position: int, reply_position: int) -> TurnRecord:
-        return TurnRecord(
-            agent_id=self.scope.agent_id,
-            session_id=self.session_id,
-            bundle_id=reply.context.bundle.bundle_id,
-            created_at=self.scope.now(),
-            method=reply.context.method,
-            reason=reply.context.reason,
-            answered_by=reply.answered_by,
-            input_position=input_position,
-            reply_position=reply_position,
-        )
-
-    async def _append_lines(self, tx: Tx, lines: Sequence[Message]) -> tuple[Sequence[StoredMessage], UUID | None]:
-        """Return the new messages and the memory of the last one; duplicates at the same time are skipped."""
-        stored = await sessions.append(
-            tx, lines, session_id=self.session_id, ctx=self.scope.write_context(), sizes=self.sizes
-        )
-        memory_ids = await working_set_store.add_messages(tx, [p.position for p in stored], scope=self._session_scope())
+    async def _append_lines(
+        self, tx: Tx, ctx: WriteContext, lines: Sequence[Message]
+    ) -> tuple[Sequence[StoredMessage], UUID | None]:
+        """Append the messages that are not stored yet; return them, and the memory of the last one."""
+        stored = await sessions.append(tx, lines, session_id=self.session_id, ctx=ctx, sizes=self.sizes)
+        positions = [message.position for message in stored]
+        memory_ids = await working_set_store.add_messages(tx, positions, scope=self._session_scope(ctx))
         return stored, memory_ids[-1] if memory_ids else None
 
-    def _session_scope(self) -> SessionScope:
-        return SessionScope(
-            agent_id=self.scope.agent_id, session_id=self.session_id, now=self.scope.now(), capacity=self.capacity
-        )
+    def _session_scope(self, ctx: WriteContext) -> SessionScope:
+        return SessionScope(agent_id=ctx.agent_id, session_id=self.session_id, now=ctx.now, capacity=self.capacity)
+
+    @asynccontextmanager
+    async def _write(self) -> AsyncGenerator[tuple[Tx, LifecycleContext]]:
+        """Open a transaction that renews the lease, with its write context."""
+        async with self.scope.write() as (tx, ctx):
+            await self.lease.renew(tx)
+            yield tx, ctx
 
 
 def _last_position(messages: Sequence[StoredMessage]) -> int | None:

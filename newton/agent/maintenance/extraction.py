@@ -1,4 +1,4 @@
-"""Extraction by a model, in the background: facts, procedures, proposed censors and titles of conversations."""
+"""Extraction of facts, procedures, proposed censors and titles from conversations, by a model in the background."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from newton.heart import censors, episodes, procedures
 from newton.heart.censors import CensorRule
 from newton.heart.episodes import EpisodeSummary
 from newton.heart.extraction_schema import ExtractionOutput, ProposedFact, ProposedProcedure, build_extraction_prompt
-from newton.heart.facts import fact_store as facts
+from newton.heart.facts import fact_store
 from newton.heart.facts.attributes import has_words
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
@@ -27,12 +27,12 @@ from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import digest
 
 MAX_ANSWER_TOKENS = 1_500
-MIN_WORD_OVERLAP = 0.6
+MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a fact restates a request
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """Numbers of conversations read and of memories extracted."""
+    """The number of conversations read, and the numbers of memories extracted from them."""
 
     conversations: int
     facts: int
@@ -41,74 +41,70 @@ class ExtractionResult:
 
 
 async def extract(llm: StructuredLLM, ctx: LifecycleContext, *, limit: int) -> ExtractionResult:
-    """Extract from up to `limit` conversations not yet read, oldest first.
+    """Extract from up to `limit` unread conversations, oldest first.
 
-    Recalled text and output of tools and the web are not read. A conversation that fails is retried later. Raises
-    TokenQuotaError, and ProviderError when two in a row or all fail; earlier results stay stored.
+    Recalled text and the output of tools and the web are not read. A conversation for which the model fails is retried
+    in the next run. Raises TokenQuotaError, and ProviderError when the model fails twice in a row or for all; results
+    stored before remain.
     """
-    refused: ProviderError | None = None
-    read = learnt = practised = proposed = 0
+    failure: ProviderError | None = None
+    read = fact_count = procedure_count = censor_count = 0
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit)
     for conversation in unread:
-        extracted = None
+        output = None
         if conversation.lines:
             prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
             try:
-                extracted = await llm.complete(
-                    prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS
-                )
+                output = await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
             except ProviderError as error:
-                if refused or isinstance(error, TokenQuotaError):
+                if failure or isinstance(error, TokenQuotaError):
                     raise
-                refused = error
+                failure = error
                 continue
-            refused = None
+            failure = None
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
                 read += 1
-                if extracted:
-                    own = replace(ctx, trust=conversation.trust)
-                    learnt += await _store_facts(tx, conversation, extracted, ctx=own, llm=llm)
-                    practised += await _store_procedures(tx, conversation, extracted, ctx=own, llm=llm)
-                    proposed += await _propose_censors(tx, extracted, ctx=own, llm=llm)
-                    await _store_title(tx, conversation, extracted, ctx=own, llm=llm)
-    if refused and not read:
-        raise refused
-    return ExtractionResult(read, learnt, practised, proposed)
+                if output:
+                    own_ctx = replace(ctx, trust=conversation.trust)
+                    fact_count += await _store_facts(tx, conversation, output, ctx=own_ctx)
+                    procedure_count += await _store_procedures(tx, conversation, output, ctx=own_ctx)
+                    censor_count += await _propose_censors(tx, output, ctx=own_ctx)
+                    await _store_title(tx, conversation, output, ctx=own_ctx)
+    if failure and not read:
+        raise failure
+    return ExtractionResult(read, fact_count, procedure_count, censor_count)
 
 
-async def _store_facts(
-    tx: Tx, conversation: EpisodeLines, extracted: ExtractionOutput, *, ctx: LifecycleContext, llm: StructuredLLM
-) -> int:
-    # what somebody wants from now on waits for their yes; it is no fact meanwhile, whatever a model makes of it. What
-    # nobody was asked about, such as a rule of a team, is one.
-    wanted = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
-    said = [
-        fact
-        for fact in extracted.facts
-        if clean_model_text(fact.content) and not _restates_request(fact.content, wanted)
+async def _store_facts(tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext) -> int:
+    """Store the extracted facts; return the number of new ones.
+
+    Facts that restate a proposed line of the identity are skipped: a person decides on the proposal.
+    """
+    requests = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
+    facts = [
+        _to_fact_input(conversation, fact)
+        for fact in output.facts
+        if clean_model_text(fact.content) and not _restates_request(fact.content, requests)
     ]
-    told = [_to_fact_input(conversation, fact) for fact in said]
-    statements = {s.content_hash: s for s in told}
-    learnt = await facts.add_facts(tx, list(statements.values()), ctx=ctx)
-    born = [await facts.find_fact_id(tx, s, agent_id=ctx.agent_id) for s in statements.values()]
-    await store.add_links(tx, "part_of", [(fact, conversation.memory_id) for fact in born], ctx=ctx)
-    return sum(what == "new" for what in learnt)
+    unique = list({fact.content_hash: fact for fact in facts}.values())
+    statuses = await fact_store.add_facts(tx, unique, ctx=ctx)
+    fact_ids = [await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id) for fact in unique]
+    await store.add_links(tx, "part_of", [(fact_id, conversation.memory_id) for fact_id in fact_ids], ctx=ctx)
+    return statuses.count("new")
 
 
 def _restates_request(content: str, requests: Sequence[str]) -> bool:
-    """Return whether the fact restates a request: most of its words are in the request."""
-    own, many = (
-        extract_content_words(content),
-        [extract_content_words(words) for words in requests] if detect_instructions(content) else [],
-    )
-    return any(len(own & theirs) > MIN_WORD_OVERLAP * min(len(own), len(theirs)) for theirs in many)
+    """Return whether the fact is an instruction that shares most of its content words with a request."""
+    if not detect_instructions(content):
+        return False
+    words, request_words = extract_content_words(content), map(extract_content_words, requests)
+    return any(len(words & other) > MIN_WORD_OVERLAP * min(len(words), len(other)) for other in request_words)
 
 
 def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:
-    subject = clean_model_text(fact.subject or "")
-    attribute = clean_model_text(fact.attribute or "")
+    subject, attribute = clean_model_text(fact.subject or ""), clean_model_text(fact.attribute or "")
     return NewFact(
         ref=f"extracted:{conversation.memory_id}:{digest(fact.content).hex()[:16]}",
         content=clean_model_text(fact.content),
@@ -121,19 +117,19 @@ def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:
 
 
 async def _store_procedures(
-    tx: Tx, conversation: EpisodeLines, extracted: ExtractionOutput, *, ctx: LifecycleContext, llm: StructuredLLM
+    tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
 ) -> int:
-    """Store procedures under new names; a model replaces none. Return their number."""
-    new = 0
-    for proposed in extracted.procedures:
+    """Store the procedures with new names and return their number. Existing procedures are never replaced."""
+    count = 0
+    for proposed in output.procedures:
         try:
-            learnt = await procedures.add_procedure(tx, _to_skill(proposed), ctx=ctx)
+            memory_id = await procedures.add_procedure(tx, _to_skill(proposed), ctx=ctx)
         except (InputError, ConflictError):
             continue
-        if learnt:
-            await store.add_links(tx, "part_of", [(learnt, conversation.memory_id)], ctx=ctx)
-            new += 1
-    return new
+        if memory_id:
+            await store.add_links(tx, "part_of", [(memory_id, conversation.memory_id)], ctx=ctx)
+            count += 1
+    return count
 
 
 def _to_skill(proposed: ProposedProcedure) -> Skill:
@@ -147,19 +143,17 @@ def _to_skill(proposed: ProposedProcedure) -> Skill:
         raise InputError("The procedure is not valid.", hint=str(error)) from None
 
 
-async def _store_title(
-    tx: Tx, conversation: EpisodeLines, extracted: ExtractionOutput, *, ctx: LifecycleContext, llm: StructuredLLM
-) -> None:
-    title, summary = clean_model_text(extracted.title or ""), clean_model_text(extracted.summary or "")
-    if title and summary:
-        told = EpisodeSummary(title=title, summary=summary, outcome=extracted.outcome)
-        await episodes.set_summary(tx, conversation.memory_id, told, ctx=ctx)
+async def _store_title(tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext) -> None:
+    title, text = clean_model_text(output.title or ""), clean_model_text(output.summary or "")
+    if title and text:
+        summary = EpisodeSummary(title=title, summary=text, outcome=output.outcome)
+        await episodes.set_summary(tx, conversation.memory_id, summary, ctx=ctx)
 
 
-async def _propose_censors(tx: Tx, extracted: ExtractionOutput, *, ctx: LifecycleContext, llm: StructuredLLM) -> int:
-    """Store proposed censors in quarantine until a person approves them. Return their number."""
-    said = [(clean_model_text(proposed.trigger), clean_model_text(proposed.reason)) for proposed in extracted.censors]
-    rules = [rule for trigger, reason in said if trigger and reason and (rule := _to_censor_rule(trigger, reason))]
+async def _propose_censors(tx: Tx, output: ExtractionOutput, *, ctx: LifecycleContext) -> int:
+    """Store proposed censors, quarantined until a person approves them; return their number."""
+    texts = [(clean_model_text(proposed.trigger), clean_model_text(proposed.reason)) for proposed in output.censors]
+    rules = [rule for trigger, reason in texts if trigger and reason and (rule := _to_censor_rule(trigger, reason))]
     return len(await censors.add_rules(tx, rules, ctx=ctx))
 
 

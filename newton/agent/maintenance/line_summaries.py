@@ -1,4 +1,4 @@
-"""One-line summaries of long messages by a model, in the background, once per text."""
+"""One-line summaries of long messages, by a model in the background. Equal texts are summarized once."""
 
 import re
 
@@ -11,14 +11,14 @@ from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import TokenCounter, WriteContext
 from newton.memory.representations import one_line
 
-SCHEMA_OVERHEAD_TOKENS = 50  # the JSON around the text, and more than most models exceed a limit by
+SCHEMA_OVERHEAD_TOKENS = 50  # for the JSON around the text
 MAX_INPUT_CHARS = 24_000  # of a text in the prompt
 
 
 async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> str | None:
-    """Return a one-line summary of at most `max_tokens`; None if the model's answer is not short enough.
+    """Return a one-line summary of at most `max_tokens`; None if the answer of the model is not short enough.
 
-    Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError without an answer.
+    Raises TokenQuotaError if the call could exceed the daily limit, and ProviderError if the model fails.
     """
     assert not in_transaction()
     answer = await llm.complete(
@@ -27,13 +27,12 @@ async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> s
         purpose="compress",
         max_tokens=max_tokens + SCHEMA_OVERHEAD_TOKENS,
     )
-    return accept_summary(
-        answer.words if answer else "", content, max_tokens=max_tokens, count_tokens=llm.scope.count_tokens
-    )
+    text, count_tokens = answer.words if answer else "", llm.scope.count_tokens
+    return accept_summary(text, content, max_tokens=max_tokens, count_tokens=count_tokens)
 
 
 def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: TokenCounter) -> str | None:
-    """Return the cleaned summary if it is not empty, within `max_tokens` and shorter than the content. Pure."""
+    """Return the cleaned summary if it has words, at most `max_tokens`, and fewer tokens than the content. Pure."""
     line = one_line(clean_model_text(text))
     if not re.search(r"\w", line) or count_tokens(line) > max_tokens or count_tokens(line) >= count_tokens(content):
         return None
@@ -41,29 +40,26 @@ def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: To
 
 
 async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) -> int:
-    """Summarize up to `limit` long messages without a summary; return their number.
+    """Summarize up to `limit` long messages that have no summary; return the number of summaries.
 
-    Stops at the daily token limit. Raises ProviderError when the model fails; earlier summaries stay stored.
+    Stops at the daily token limit. Raises ProviderError if the model fails; summaries stored before remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         lines = await long_messages.find(tx, agent_id=ctx.agent_id, limit=limit)
-    told = 0
+    count = 0
     for line in lines:
         room = long_messages.token_budget(line, count_tokens=llm.scope.count_tokens)
+        size = max(room, 1)
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
-            before, words = await long_messages.find_summary(
-                tx, line.content, agent_id=ctx.agent_id, max_tokens=max(room, 1)
-            )
-        if not before and room > 0:
+            is_known, text = await long_messages.find_summary(tx, line.content, agent_id=ctx.agent_id, max_tokens=size)
+        if not is_known and room > 0:
             try:
-                words = await summarize_text(llm, line.content, room)
+                text = await summarize_text(llm, line.content, room)
             except TokenQuotaError:
                 break
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
-            await long_messages.save_summary(
-                tx, line.content, words, memory_id=line.memory_id, max_tokens=max(room, 1), ctx=ctx
-            )
-            if words:
-                await long_messages.apply_summaries(tx, [(line, words)], ctx=ctx)
-                told += 1
-    return told
+            await long_messages.save_summary(tx, line.content, text, memory_id=line.memory_id, max_tokens=size, ctx=ctx)
+            if text:
+                await long_messages.apply_summaries(tx, [(line, text)], ctx=ctx)
+                count += 1
+    return count

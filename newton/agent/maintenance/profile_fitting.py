@@ -1,4 +1,4 @@
-"""Fitting of a profile's weights to usage data, with a comparison before the result is saved."""
+"""Fitting of the weights of a profile to usage data: which memories of a context the replies used."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -28,44 +28,44 @@ class ProfileFitter:
     frames: Mapping[str, Frame]
 
     async def find_profile_in_use(self) -> str:
-        """Return the profile with the most usage data; without any, the one that most frames name."""
+        """Return the profile with the most usage data; without usage data, the one that most frames select."""
         async with self.scope.transaction() as tx:
             used = await training_data.find_most_used_profile(tx, agent_id=self.scope.agent_id)
         named = Counter(frame.profile for frame in self.frames.values())
         return used or min(named, key=lambda name: (-named[name], name))
 
     async def fit(self, name: str) -> WeightFit:
-        """Fit weights to the contexts built by a profile and compare them with its own. Changes nothing.
+        """Fit weights to the contexts built by a profile, and compare them with its current weights. Changes nothing.
 
-        Raises NotFoundError, InputError for a profile without weights, and ConflictError without enough usage data.
+        Raises NotFoundError, InputError for a profile without weights, and ConflictError for too little usage data.
         """
         base = get_profile(self.profiles, name)
         if not base.weights.nonzero or base.combine != "sum":
-            raise InputError(
-                f"{name!r} has no weights to fit.", hint="Choose a profile with weights: see `newton profiles show`."
-            )
+            hint = "Choose a profile with weights: see `newton profiles show`."
+            raise InputError(f"{name!r} has no weights to fit.", hint=hint)
+        agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
-            known = await training_data.load_cases(
-                tx, agent_id=self.scope.agent_id, profile=name, features=LEARNABLE_FEATURES
-            )
-        if len(known) < MIN_CASES:
+            cases = await training_data.load_cases(tx, agent_id=agent_id, profile=name, features=LEARNABLE_FEATURES)
+        if len(cases) < MIN_CASES:
             raise ConflictError(
-                f"Only {len(known)} of the {MIN_CASES} contexts needed to fit {name!r} have usage data.",
+                f"Only {len(cases)} of the {MIN_CASES} contexts needed to fit {name!r} have usage data.",
                 hint="Chat more with a model configured (`newton chat`).",
             )
         start = np.array([base.weights.nonzero.get(feature, 0.0) for feature in LEARNABLE_FEATURES])
-        return fit_weights(known, start / start.sum())
+        return fit_weights(cases, start / start.sum())
 
     def save(self, result: WeightFit, base: str, name: str, folder: Path) -> Path:
-        """Save the weights as a user profile. Raises ConflictError when the name exists, and ConfigError for an invalid
-        name or folder."""
-        like = get_profile(self.profiles, base)
+        """Save the weights as a profile in `folder`; return its path.
+
+        Raises ConflictError if the name exists, and ConfigError for an invalid name or folder.
+        """
+        base_profile = get_profile(self.profiles, base)
         if name in self.profiles:
-            raise ConflictError(f"There is a profile {name!r}, which this would replace.", hint="Choose another name.")
+            raise ConflictError(f"The profile {name!r} exists already.", hint="Choose another name.")
         weights = {feature: round(float(w), 3) for feature, w in zip(LEARNABLE_FEATURES, result.weights, strict=True)}
-        described = (
-            f"Learnt from {result.training_count} contexts by {base} until {self.scope.now():%Y-%m-%d}: precision"
-            f" {result.after.precision:.3f} beside {result.before.precision:.3f} on {result.validation_count} others."
+        description = (
+            f"Fitted to {result.training_count} contexts built by {base} until {self.scope.now():%Y-%m-%d}: precision"
+            f" {result.after.precision:.3f} instead of {result.before.precision:.3f} on {result.validation_count} more."
         )
-        changed = {"name": name, "description": described, "weights": FeatureWeights(**weights)}
-        return write_profile(like.model_copy(update=changed), folder)
+        changed = {"name": name, "description": description, "weights": FeatureWeights(**weights)}
+        return write_profile(base_profile.model_copy(update=changed), folder)

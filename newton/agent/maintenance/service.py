@@ -1,10 +1,10 @@
-"""Maintenance of an agent's memory: pending embeddings, deduplication, generalization, lifecycle, retention."""
+"""Maintenance of an agent's memory: embedding, deduplication, generalization, lifecycle, retention."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.llm.structured import StructuredLLM
@@ -27,22 +27,18 @@ from newton.ids import derive_model_id
 from newton.memory.outbox import DrainResult, EmbeddingOutbox
 from newton.memory.transitions import PlannedTransition, list_applied_since
 
-if TYPE_CHECKING:
-    pass
-
-# Pending memories processed after a write, before the response; the rest follows in the background.
-BATCH_SIZE = 64
+BATCH_SIZE = 64  # items of one step; further pending items are processed in the background
 
 
 class LifecycleReport(NamedTuple):
-    """The applied transitions, and the number of expired contexts deleted."""
+    """The applied state transitions, and the number of expired contexts deleted."""
 
     steps: Sequence[PlannedTransition]
     expired_contexts: int
 
 
 class RetentionReport(NamedTuple):
-    """Numbers of contexts deleted and of working sets expired."""
+    """The numbers of contexts deleted and of working sets deleted."""
 
     contexts: int
     sessions: int
@@ -50,7 +46,10 @@ class RetentionReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceService:
-    """Maintenance for one agent. Contexts are kept for `bundle_retention_days`; 0 keeps them forever."""
+    """Maintenance for one agent.
+
+    Contexts are deleted after `bundle_retention_days` (0: never), working sets after `working_set_idle_days` without use.
+    """
 
     scope: AgentScope
     bundle_retention_days: int
@@ -60,22 +59,17 @@ class MaintenanceService:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
-        """Extract entities, embed pending memories, and compare facts with known ones.
+        """Extract entities from pending memories, embed them, and deduplicate facts.
 
-        Each step processes up to `limit` items, or all.
+        Each step processes up to `limit` items; all with None.
         """
         await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
             return DrainResult(0, 0, stopped_by="no embedding model is set")
         drained = await EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(limit=limit)
-        model = derive_model_id(self.scope.embedder.identity)
+        ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
         await deduplicate_facts(
-            self.scope.db,
-            self.scope.write_context(),
-            self.similarity_thresholds,
-            model_id=model,
-            judge=self.llm,
-            limit=limit,
+            self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, judge=self.llm, limit=limit
         )
         return drained
 
@@ -84,63 +78,59 @@ class MaintenanceService:
         after: UUID | None = None
         while True:
             async with self.scope.transaction() as tx:
-                read = await entity_store.index_mentions(tx, ctx=ctx, after=after)
-            if single_batch or not read.memories:
+                batch = await entity_store.index_mentions(tx, ctx=ctx, after=after)
+            if single_batch or not batch.memories:
                 return
-            after = read.last
+            after = batch.last
 
     async def run_lifecycle(self, *, dry_run: bool = False) -> LifecycleReport:
-        """Run daily maintenance: merge duplicate facts, generalize, apply due transitions, apply retention.
+        """Run the daily maintenance: deduplicate and generalize facts, apply due transitions and retention.
 
-        Returns all transitions, or with `dry_run` those that are due now.
+        Returns all transitions made. With `dry_run`, change nothing and return the transitions that are due now.
         """
         if dry_run:
-            return LifecycleReport(
-                await engine.run_lifecycle(self.scope.db, self.scope.write_context(), dry_run=True), 0
-            )
-        began = self.scope.now()
+            due = await engine.run_lifecycle(self.scope.db, self.scope.write_context(), dry_run=True)
+            return LifecycleReport(due, expired_contexts=0)
+        started_at = self.scope.now()
         await self.process_pending(limit=None)
         await self.generalize_facts()
         await self.apply_transitions()
         async with self.scope.transaction() as tx:
-            released = await self.apply_retention(tx)
+            retention = await self.apply_retention(tx)
         async with self.scope.transaction() as tx:
-            changed = await list_applied_since(tx, began, agent_id=self.scope.agent_id, origin=self.scope.origin)
-            if changed:
-                about = {"job": "lifecycle", "result": Counter(change.transition.event for change in changed)}
-                self.scope.publish("job.completed", about)
-        return LifecycleReport([change.transition for change in changed], released.contexts)
+            changes = await list_applied_since(tx, started_at, agent_id=self.scope.agent_id, origin=self.scope.origin)
+            if changes:
+                result = Counter(change.transition.event for change in changes)
+                self.scope.publish("job.completed", {"job": "lifecycle", "result": result})
+        return LifecycleReport([change.transition for change in changes], retention.contexts)
 
     async def generalize_facts(self) -> int:
-        """Generalize groups of facts over their limit; return the number of facts concerned."""
+        """Generalize groups of facts that exceed their limit; return the number of facts affected."""
         return await generalize_facts(self.scope.db, self.scope.write_context())
 
     async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
-        """Apply all due transitions, caps included, of one kind or of all."""
+        """Apply all due state transitions, of one kind of memory or of all. Return them."""
         return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
 
     async def apply_retention(self, tx: Tx) -> RetentionReport:
-        """Delete expired contexts and working sets of idle sessions."""
+        """Delete expired contexts, and the working sets of idle sessions."""
         now, agent_id = self.scope.now(), self.scope.agent_id
-        sets = await working_set_store.expire_working_sets(
-            tx, agent_id=agent_id, before=now - timedelta(days=self.working_set_idle_days)
-        )
-        if not self.bundle_retention_days:
-            return RetentionReport(0, sets)
-        before = now - timedelta(days=self.bundle_retention_days)
-        return RetentionReport(await bundle_store.delete_bundles_before(tx, agent_id=agent_id, before=before), sets)
+        idle_since, bundles = now - timedelta(days=self.working_set_idle_days), 0
+        working_sets = await working_set_store.expire_working_sets(tx, agent_id=agent_id, before=idle_since)
+        if self.bundle_retention_days:
+            before = now - timedelta(days=self.bundle_retention_days)
+            bundles = await bundle_store.delete_bundles_before(tx, agent_id=agent_id, before=before)
+        return RetentionReport(bundles, working_sets)
 
     async def update_summaries(self) -> int:
         """Update stale session summaries; return the number of sessions."""
         async with self.scope.transaction() as tx:
-            late = await artifacts.find_sessions_due(
-                tx, agent_id=self.scope.agent_id, sizes=self.sizes, limit=BATCH_SIZE
-            )
-        for session_id in late:
-            writer = ArtifactWriter(session_id=session_id, ctx=self.scope.write_context(), sizes=self.sizes)
-            async with self.scope.transaction() as tx:
-                await writer.update(tx)
-        return len(late)
+            agent_id = self.scope.agent_id
+            due = await artifacts.find_sessions_due(tx, agent_id=agent_id, sizes=self.sizes, limit=BATCH_SIZE)
+        for session_id in due:
+            async with self.scope.write() as (tx, ctx):
+                await ArtifactWriter(session_id=session_id, ctx=ctx, sizes=self.sizes).update(tx)
+        return len(due)
 
     async def extract(self) -> ExtractionResult:
         """Extract from unread conversations. Raises ConfigError without a model."""
@@ -149,5 +139,5 @@ class MaintenanceService:
         return await extract(self.llm, self.scope.write_context(), limit=BATCH_SIZE)
 
     async def summarize_lines(self) -> int:
-        """Summarize long messages by the model; return their number. Does nothing without a model."""
+        """Summarize long messages; return the number of summaries. Does nothing without a model."""
         return 0 if self.llm is None else await summarize_lines(self.llm, self.scope.write_context(), limit=BATCH_SIZE)

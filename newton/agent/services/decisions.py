@@ -226,12 +226,10 @@ class DecisionService:
         search = MemorySearch(db=self.scope.db, agent_id=self.scope.agent_id, limits={"decision": limits})
         recalled = await recall(to_embedding_text(draft), embedder=self.scope.embedder, search=search)
         track_record, results = await self.check_guardrails(draft)
-        precedents = [
-            found for found in recalled.memories if max(found.similarity, found.lexical) >= MIN_PRECEDENT_SIMILARITY
-        ]
+        similar = [hit for hit in recalled.memories if max(hit.similarity, hit.lexical) >= MIN_PRECEDENT_SIMILARITY]
         return DecisionPreview(
             draft=draft,
-            precedents=precedents[:MAX_PRECEDENTS],
+            precedents=similar[:MAX_PRECEDENTS],
             track_record=track_record,
             censor_check=censors,
             guardrail_results=results,

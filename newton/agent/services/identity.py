@@ -114,9 +114,7 @@ class IdentityService:
             yield tx, IdentityEdit(ctx=ctx, reason=reason)
 
 
-async def detect_proposals(
-    tx: Tx, text: str, message_ref: MessageRef, *, edit: IdentityEdit
-) -> Sequence[TenetProposal]:
+async def detect_proposals(tx: Tx, text: str, source: MessageRef, *, edit: IdentityEdit) -> Sequence[TenetProposal]:
     """Propose the standing instructions of a user message that are not yet in the identity; publish an event if any."""
     instructions = [
         instruction
@@ -125,7 +123,7 @@ async def detect_proposals(
     ]
     if not instructions:
         return ()
-    proposed = await identity_store.propose(tx, instructions, message_ref=message_ref, edit=edit)
+    proposed = await identity_store.propose(tx, instructions, message_ref=source, edit=edit)
     if proposed:
         publish("identity.proposed", {}, agent_id=edit.ctx.agent_id, now=edit.ctx.now)
     return proposed

@@ -67,7 +67,7 @@ class IngestService:
             else:
                 title = redact_secrets(document.title)
                 source = DocumentSource(ref=str(path.resolve()), title=title, format=document.format)
-                report.add(await self._replace_passages(source, chunks, trust))
+                report.add(await self._store_passages(source, chunks, trust))
             progress(path)
         return report
 
@@ -77,7 +77,7 @@ class IngestService:
         missing = await asyncio.to_thread(_missing_refs, folder, list(known))
         for ref in missing:
             source = DocumentSource(ref=ref, title=known[ref].title, format=known[ref].format)
-            await self._replace_passages(source, [], "user")
+            await self._store_passages(source, [], "user")
         return missing
 
     async def list_documents(self) -> list[documents.DocumentSummary]:
@@ -100,9 +100,7 @@ class IngestService:
             chunk._replace(text=redact_secrets(chunk.text), heading=redact_secrets(chunk.heading)) for chunk in chunks
         ]
 
-    async def _replace_passages(
-        self, source: DocumentSource, chunks: Sequence[TextChunk], trust: Trust
-    ) -> IngestResult:
+    async def _store_passages(self, source: DocumentSource, chunks: Sequence[TextChunk], trust: Trust) -> IngestResult:
         async with self.scope.write(trust) as (tx, ctx):
             result = await documents.replace_passages(tx, source, chunks, ctx=ctx)
             if result.new or result.replaced:

@@ -36,11 +36,9 @@ class ProcedureService:
         """Record a use, with its result if known."""
         async with self.scope.write() as (tx, ctx):
             memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
-            (activation,) = await activations.record_activations(
-                tx, "procedure", [memory_id], stage=ctx.origin, ctx=ctx
-            )
+            (use_id,) = await activations.record_activations(tx, "procedure", [memory_id], stage=ctx.origin, ctx=ctx)
             if result:
-                await activations.record_result(tx, "procedure", memory_id, result, activation=activation, ctx=ctx)
+                await activations.record_result(tx, "procedure", memory_id, result, activation=use_id, ctx=ctx)
             self._publish("used", memory_id, result)
 
     async def record_outcome(self, name: str, result: ActivationResult) -> None:

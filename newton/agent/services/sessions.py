@@ -103,9 +103,7 @@ class SessionService:
     async def get_view(self, ref: str) -> SessionView:
         """Return the current view of the session, whatever its length."""
         async with self._session(ref) as (tx, ctx, session_id):
-            logged = await log.get_token_count(tx, agent_id=ctx.agent_id, session_id=session_id)
-            view = (await log.load_view(tx, agent_id=ctx.agent_id, session_id=session_id)).view
-        return SessionView(view, count_view_tokens(view), logged)
+            return await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
         """Return the view for a request of `max_tokens` (default: the budget), compacted without a model if due.
@@ -134,9 +132,9 @@ class SessionService:
 
     async def compact(self, ref: str, *, max_tokens: int | None = None) -> tuple[SessionView, SessionView]:
         """Compact the session if due for `max_tokens` (default: the budget); return the views before and after."""
-        room, before = self._token_limit(max_tokens), await self.get_view(ref)
-        async with self._session(ref) as (_, _, session_id):
-            pass
+        room = self._token_limit(max_tokens)
+        async with self._session(ref) as (tx, ctx, session_id):
+            before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
         await self.compaction.load_view(session_id, max_tokens=room)
         return before, await self.get_view(ref)
 
@@ -228,6 +226,12 @@ async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: dateti
     if new:
         publish("session.created", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
     return session_id
+
+
+async def _read_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> SessionView:
+    logged = await log.get_token_count(tx, agent_id=agent_id, session_id=session_id)
+    view = (await log.load_view(tx, agent_id=agent_id, session_id=session_id)).view
+    return SessionView(view, count_view_tokens(view), logged)
 
 
 def _match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
