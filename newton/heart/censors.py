@@ -129,10 +129,8 @@ def compile_pattern(pattern: str) -> "re2.Pattern":
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise InputError(
-            f"Invalid pattern {pattern!r}: {_error_text(error)}.",
-            hint="Use RE2 syntax, which has no look-around and no back-references.",
-        ) from None
+        hint = "Use RE2 syntax, which has no look-around and no back-references."
+        raise InputError(f"Invalid pattern {pattern!r}: {_error_text(error)}.", hint=hint) from None
 
 
 def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[Censor]:

@@ -37,13 +37,14 @@ def find_dates(text: str, today: date) -> Iterator[tuple[Match, tuple[DateRange,
     words = _TRIGGER_WORDS.intersection(_WORD_PATTERN.findall(text))
     if _YEAR_PATTERN.search(text):
         words |= _YEAR_TRIGGERS
-    for form in _PATTERNS if words else ():
-        for match in () if form.trigger_words.isdisjoint(words) else _compile(form.pattern).finditer(text):
+    for pattern, resolve, triggers in _PATTERNS:
+        for match in () if triggers.isdisjoint(words) else _compile(pattern).finditer(text):
             try:
-                last, following = form.resolve(match, today), form.resolve_next(match, today)
+                last = resolve(match, today)
+                next_range = _NEXT_RESOLVERS[resolve](match, today) if resolve in _NEXT_RESOLVERS else None
             except (ValueError, OverflowError):  # the 31st of February, a million years ago
                 continue
-            yield match, tuple(dict.fromkeys((last, following or last)))
+            yield match, tuple(dict.fromkeys((last, next_range or last)))
 
 
 @functools.cache
@@ -125,25 +126,23 @@ def _resolve_last_count(match: Match, today: date) -> DateRange:
 
 
 def _resolve_weekday(match: Match, today: date) -> DateRange:
-    """Resolve a weekday to its latest date, today included.
-
-    "last" is before today, "next" after today, "this" in the current week."""
-    wanted = ("mon", "tue", "wed", "thu", "fri", "sat", "sun").index(match["day"][:3])
+    """Resolve a weekday: "last" is before today, "next" after it, "this" in the current week; default: by today."""
+    weekday = ("mon", "tue", "wed", "thu", "fri", "sat", "sun").index(match["day"][:3])
     match match["step"] or "":
         case "last" | "previous" | "past":
-            return _day_range(today - ((today.weekday() - wanted - 1) % 7 + 1) * DAY)
+            return _day_range(today - ((today.weekday() - weekday - 1) % 7 + 1) * DAY)
         case "next" | "coming":
-            return _day_range(today + ((wanted - today.weekday() - 1) % 7 + 1) * DAY)
+            return _day_range(today + ((weekday - today.weekday() - 1) % 7 + 1) * DAY)
         case "this":
-            return _day_range(_week_range(today, 0)[0] + wanted * DAY)
+            return _day_range(_week_range(today, 0)[0] + weekday * DAY)
         case _:
-            return _day_range(today - (today.weekday() - wanted) % 7 * DAY)
+            return _day_range(today - (today.weekday() - weekday) % 7 * DAY)
 
 
 def _resolve_next_weekday(match: Match, today: date) -> DateRange | None:
     """Resolve a weekday without "last" or "next" to its first date from today on."""
-    last = _resolve_weekday(match, today)
-    return (last if last[0] == today else (last[0] + WEEK, last[1] + WEEK)) if not match["step"] else None
+    last = _resolve_weekday(match, today)[0]
+    return None if match["step"] else _day_range(last if last == today else last + WEEK)
 
 
 def _resolve_month(match: Match, today: date) -> DateRange:
@@ -184,10 +183,8 @@ def _same_day_in_years(month: int, day: int, today: date) -> Iterator[date]:
             yield date(year, month, day)
 
 
-def _resolve_beside_date(match: Match, today: date) -> DateRange:
-    """Resolve "the week before 5 May": the day, the weekend or the seven days beside the date.
-
-    With a count, resolve to the whole unit."""
+def _resolve_near_date(match: Match, today: date) -> DateRange:
+    """Resolve "the week before 5 May" to the unit next to the date, and "2 weeks before 5 May" to a whole unit."""
     day, unit, before = _resolve_date(match, today)[0], match["unit"], match["way"] == "before"
     if match["count"]:
         return _unit_range(unit, day, -_read_count(match) if before else _read_count(match))
@@ -201,33 +198,20 @@ def _month_number(name: str) -> int:
 
 
 def _resolve_iso(match: Match, _: date) -> DateRange:
-    year, month = int(match["year"]), int(match["month"])
-    return _day_range(date(year, month, int(match["date"]))) if match["date"] else _checked_month_range(year, month)
-
-
-def _checked_month_range(year: int, month: int) -> DateRange:
-    if not 1 <= month <= 12:
-        raise ValueError(month)
-    return _month_range(year, month)
+    day = date(int(match["year"]), int(match["month"]), int(match["date"] or 1))  # raises for month 13
+    return _day_range(day) if match["date"] else _month_range(day.year, day.month)
 
 
 def _resolve_year(match: Match, _: date) -> DateRange:
     return _year_range(int(match["year"]))
 
 
-def _resolve_none(_: Match, __: date) -> DateRange | None:
-    return None
-
-
 class _DatePattern(NamedTuple):
-    """A date expression. A text is matched only if it contains one of `trigger_words`, which most texts do not.
-
-    `resolve_next` returns the next occurrence where the expression may mean that as well."""
+    """A date expression. A text is matched only if it contains one of `trigger_words`, which most texts do not."""
 
     pattern: str
     resolve: Callable[[Match, date], DateRange]
     trigger_words: frozenset[str]
-    resolve_next: Callable[[Match, date], DateRange | None]
 
 
 _SIDES = "since|from|after|before|until|till|by"
@@ -239,7 +223,7 @@ _DATE = r"(?P<date>\d\d?)(?:st|nd|rd|th)?"
 _UNITS = "day|week|month|year"
 _DAY_FIRST = rf"(?:the )?{_DATE}(?: of)? (?P<month>{MONTHS})(?:,? (?P<year>{YEAR}))?"
 _MONTH_FIRST = rf"(?P<month>{MONTHS}) (?:the )?{_DATE}(?:,? (?P<year>{YEAR}))?"
-_BESIDE_DATE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|month|year)s? (?P<way>before|after) "
+_NEAR_DATE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|month|year)s? (?P<way>before|after) "
 
 
 def _list_spellings(pattern: str) -> frozenset[str]:
@@ -248,11 +232,7 @@ def _list_spellings(pattern: str) -> frozenset[str]:
     >>> sorted(_list_spellings("tues?|thu(?:rs?)?"))
     ['thu', 'thur', 'thurs', 'tue', 'tues']
     """
-    return frozenset(word for spelling in _split_alternatives(pattern) for word in _expand_optional(spelling))
-
-
-def _split_alternatives(pattern: str) -> list[str]:
-    return pattern.split("|")
+    return frozenset(word for spelling in pattern.split("|") for word in _expand_optional(spelling))
 
 
 def _expand_optional(spelling: str) -> Iterable[str]:
@@ -262,12 +242,16 @@ def _expand_optional(spelling: str) -> Iterable[str]:
     return {spelling[:-2], spelling[:-1]} if spelling.endswith("?") else {spelling}
 
 
-_YEAR_TRIGGERS = frozenset({"#"})
+_NAMED_DAYS = "|".join(sorted(_NAMED_DAY_OFFSETS, key=len, reverse=True))
+_NAMED_DAY_TRIGGERS = frozenset(
+    {"today", "tonight", "yesterday", "tomorrow", "morning", "afternoon", "evening", "night"}
+)
+_YEAR_TRIGGERS = frozenset({"#"})  # stands for any year
 _MONTH_TRIGGERS = _list_spellings(MONTHS)
 _UNIT_TRIGGERS = frozenset({"week", "weekend", "month", "quarter", "year"})
 _COUNT_TRIGGERS = frozenset({*_UNITS.split("|"), "days", "weeks", "months", "years"})
 
-
+# Resolvers of expressions that may mean the next occurrence as well as the latest one.
 _NEXT_RESOLVERS: Mapping[Callable[[Match, date], DateRange], Callable[[Match, date], DateRange | None]] = {
     _resolve_weekday: _resolve_next_weekday,
     _resolve_month: _resolve_next_month,
@@ -275,46 +259,36 @@ _NEXT_RESOLVERS: Mapping[Callable[[Match, date], DateRange], Callable[[Match, da
 }
 
 
-def _make_pattern(
+def _pattern(
     expression: str, resolve: Callable[[Match, date], DateRange], trigger_words: frozenset[str], lead: str = _SIDE
 ) -> _DatePattern:
-    return _DatePattern(
-        rf"(?<![\w-]){lead}{expression}(?![\w-])", resolve, trigger_words, _NEXT_RESOLVERS.get(resolve, _resolve_none)
-    )
+    return _DatePattern(rf"(?<![\w-]){lead}{expression}(?![\w-])", resolve, trigger_words)
 
 
 _PATTERNS = (
-    _make_pattern(
-        rf"(?P<name>{'|'.join(sorted(_NAMED_DAY_OFFSETS, key=len, reverse=True))})",
-        _resolve_named_day,
-        frozenset({"today", "tonight", "yesterday", "tomorrow", "morning", "afternoon", "evening", "night"}),
-    ),
-    _make_pattern(
-        rf"(?:the )?(?P<step>{_STEPS}) (?P<unit>weekend|week|month|quarter|year)", _resolve_unit, _UNIT_TRIGGERS
-    ),
-    _make_pattern(rf"(?:about )?(?P<count>{_NUMBER}) (?P<unit>{_UNITS})s? ago", _resolve_ago, frozenset({"ago"})),
-    _make_pattern(
+    _pattern(rf"(?P<name>{_NAMED_DAYS})", _resolve_named_day, _NAMED_DAY_TRIGGERS),
+    _pattern(rf"(?:the )?(?P<step>{_STEPS}) (?P<unit>weekend|week|month|quarter|year)", _resolve_unit, _UNIT_TRIGGERS),
+    _pattern(rf"(?:about )?(?P<count>{_NUMBER}) (?P<unit>{_UNITS})s? ago", _resolve_ago, frozenset({"ago"})),
+    _pattern(
         rf"(?:(?:in|over|within) )?(?:the )?(?:last|past) (?P<count>{_NUMBER}) (?P<unit>{_UNITS})s?",
         _resolve_last_count,
         _COUNT_TRIGGERS,
     ),
-    _make_pattern(rf"{_BESIDE_DATE}{_DAY_FIRST}", _resolve_beside_date, _MONTH_TRIGGERS),
-    _make_pattern(rf"{_BESIDE_DATE}{_MONTH_FIRST}", _resolve_beside_date, _MONTH_TRIGGERS),
-    _make_pattern(
-        rf"(?:on )?(?:(?P<step>{_STEPS}) )?(?P<day>{_WEEKDAYS})", _resolve_weekday, _list_spellings(_WEEKDAYS)
-    ),
-    _make_pattern(
+    _pattern(rf"{_NEAR_DATE}{_DAY_FIRST}", _resolve_near_date, _MONTH_TRIGGERS),
+    _pattern(rf"{_NEAR_DATE}{_MONTH_FIRST}", _resolve_near_date, _MONTH_TRIGGERS),
+    _pattern(rf"(?:on )?(?:(?P<step>{_STEPS}) )?(?P<day>{_WEEKDAYS})", _resolve_weekday, _list_spellings(_WEEKDAYS)),
+    _pattern(
         rf"(?:(?P<side>{_SIDES})|on|(?P<step>{_STEPS}))\s(?P<day>{_SHORT_WEEKDAYS})",
         _resolve_weekday,
         _list_spellings(_SHORT_WEEKDAYS),
         lead="",
     ),
-    _make_pattern(rf"(?:in )?(?P<step>last|this|next) (?P<month>{MONTHS})", _resolve_month, _MONTH_TRIGGERS),
-    _make_pattern(rf"(?:in |during )?(?P<month>{MONTHS}),? (?P<year>{YEAR})", _resolve_month, _MONTH_TRIGGERS),
-    _make_pattern(rf"(?:on )?{_DAY_FIRST}", _resolve_date, _MONTH_TRIGGERS),
-    _make_pattern(rf"(?:on )?{_MONTH_FIRST}", _resolve_date, _MONTH_TRIGGERS),
-    _make_pattern(rf"(?:on )?(?P<year>{YEAR})-(?P<month>\d\d)(?:-(?P<date>\d\d))?", _resolve_iso, _YEAR_TRIGGERS),
-    _make_pattern(rf"(?P<month>{MONTHS})", _resolve_month, _MONTH_TRIGGERS, lead=_LED),
-    _make_pattern(rf"(?P<year>{YEAR})", _resolve_year, _YEAR_TRIGGERS, lead=_LED),
+    _pattern(rf"(?:in )?(?P<step>last|this|next) (?P<month>{MONTHS})", _resolve_month, _MONTH_TRIGGERS),
+    _pattern(rf"(?:in |during )?(?P<month>{MONTHS}),? (?P<year>{YEAR})", _resolve_month, _MONTH_TRIGGERS),
+    _pattern(rf"(?:on )?{_DAY_FIRST}", _resolve_date, _MONTH_TRIGGERS),
+    _pattern(rf"(?:on )?{_MONTH_FIRST}", _resolve_date, _MONTH_TRIGGERS),
+    _pattern(rf"(?:on )?(?P<year>{YEAR})-(?P<month>\d\d)(?:-(?P<date>\d\d))?", _resolve_iso, _YEAR_TRIGGERS),
+    _pattern(rf"(?P<month>{MONTHS})", _resolve_month, _MONTH_TRIGGERS, lead=_LED),
+    _pattern(rf"(?P<year>{YEAR})", _resolve_year, _YEAR_TRIGGERS, lead=_LED),
 )
-_TRIGGER_WORDS = frozenset(word for form in _PATTERNS for word in form.trigger_words)
+_TRIGGER_WORDS = frozenset(word for pattern in _PATTERNS for word in pattern.trigger_words)

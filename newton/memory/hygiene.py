@@ -18,8 +18,8 @@ _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 class SecretPattern(NamedTuple):
     """The pattern of one kind of credential; a match is replaced as a whole.
 
-    A text is searched only if it contains one of `hints` (lower case). With `must_look_random`, a match must also
-    look random, because people write such words too. Every pattern takes linear time: quantifiers are possessive."""
+    A text is searched only if it contains one of `hints` (lower case). With `must_look_random`, a match must also look
+    random, because ordinary words match too. Quantifiers are possessive, so that a search takes linear time."""
 
     kind: str
     hints: tuple[str, ...]
@@ -27,71 +27,65 @@ class SecretPattern(NamedTuple):
     must_look_random: bool
 
 
-def _secret_pattern(kind: str, hints: str, pattern: str, *, random: bool = False) -> SecretPattern:
+def _secret(kind: str, hints: str, pattern: str, *, random: bool = False) -> SecretPattern:
     return SecretPattern(kind, tuple(hints.split()), re.compile(pattern), random)
 
 
 _PRIVATE_KEY_LABEL = r"(?:[A-Z0-9]{1,20}+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
 SECRET_PATTERNS: tuple[SecretPattern, ...] = (
-    _secret_pattern(
+    _secret(
         "private-key",
         "-----begin",
         # to its end marker; a truncated key up to its last line
         rf"-----BEGIN {_PRIVATE_KEY_LABEL}(?:(?:[^-]++|-(?!----))*+-----END {_PRIVATE_KEY_LABEL}"
         r"|(?:\s*+[A-Za-z0-9+/=]{40,}+)++)",
     ),
-    _secret_pattern("age-key", "age-secret-key-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
-    _secret_pattern("aws-key", "akia asia abia acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
-    _secret_pattern(
+    _secret("age-key", "age-secret-key-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
+    _secret("aws-key", "akia asia abia acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
+    _secret(
         "aws-secret",
         "aws_secret aws-secret awssecret secretaccesskey",
         r"(?i:\b(?:aws[_-]?secret[_-]?(?:access[_-]?)?key|secretaccesskey)[\"']?\s{0,9}[=:]\s{0,9}[\"']?)"
         r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])",
     ),
-    _secret_pattern("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"\bgh[pousr]_[A-Za-z0-9]{36,}+"),
-    _secret_pattern("github-token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{22,}+"),
-    _secret_pattern("gitlab-token", "gl", r"\bgl(?:pat|dt|rt|ft|soat|cbt|ptt|oas|agent|imt)-[A-Za-z0-9_-]{20,}+"),
-    _secret_pattern("api-key", "sk-", r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", random=True),
-    _secret_pattern("groq-key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,}+"),
-    _secret_pattern("huggingface-token", "hf_", r"\bhf_[A-Za-z0-9]{30,}+"),
-    _secret_pattern("slack-token", "xox", r"\bxox[abceprs]-[A-Za-z0-9-]{10,}+"),
-    _secret_pattern("slack-token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}+"),
-    _secret_pattern(
-        "slack-webhook", "hooks.slack.com/", r"\bhooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/_-]{20,}+"
-    ),
-    _secret_pattern(
-        "discord-webhook", "/api/webhooks/", r"\bdiscord(?:app)?\.com/api/webhooks/\d{15,25}+/[A-Za-z0-9_-]{40,}+"
-    ),
-    _secret_pattern("telegram-token", ":aa", r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
-    _secret_pattern("google-key", "aiza", r"\bAIza[0-9A-Za-z_-]{35}(?![0-9A-Za-z_-])"),
-    _secret_pattern("google-secret", "gocspx-", r"\bGOCSPX-[0-9A-Za-z_-]{24,}+"),
-    _secret_pattern("google-token", "ya29.", r"\bya29\.[0-9A-Za-z._-]{30,}+"),
-    _secret_pattern("azure-key", "accountkey accesskey", r"\b(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{40,}+={0,2}"),
-    _secret_pattern("azure-secret", "8q~", r"(?<![\w~.-])[\w~.-]{3}8Q~[\w~.-]{31,37}(?![\w~.-])"),
-    _secret_pattern("digitalocean-token", "_v1_", r"\bdo[opr]_v1_[0-9a-f]{64}\b"),
-    _secret_pattern("databricks-token", "dapi", r"\bdapi[0-9a-f]{32}\b"),
-    _secret_pattern("vault-token", "hvs. hvb. hvr.", r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}+"),
-    _secret_pattern("docker-token", "dckr_", r"\bdckr_[a-z]{3}_[A-Za-z0-9_-]{24,}+"),
-    _secret_pattern("npm-token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
-    _secret_pattern("pypi-token", "pypi-ag", r"\bpypi-Ag[A-Za-z0-9_-]{50,}+"),
-    _secret_pattern("stripe-key", "k_live_ k_test_", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}+"),
-    _secret_pattern("shopify-token", "shp", r"\bshp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}\b"),
-    _secret_pattern("sendgrid-key", "sg.", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
-    _secret_pattern("twilio-key", "sk", r"\bSK[0-9a-f]{32}\b"),
-    _secret_pattern("grafana-token", "glsa_", r"\bglsa_[A-Za-z0-9]{32}_[0-9a-f]{8}\b"),
-    _secret_pattern("sentry-token", "sntry", r"\bsntry[us]_[A-Za-z0-9+/=_-]{40,}+"),
-    _secret_pattern("notion-token", "ntn_ secret_", r"\b(?:ntn_[A-Za-z0-9]{40,}+|secret_[A-Za-z0-9]{43}\b)"),
-    _secret_pattern("atlassian-token", "atatt3", r"\bATATT3[A-Za-z0-9_=-]{100,}+"),
-    _secret_pattern(
-        "jwt", "eyj", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"
-    ),
-    _secret_pattern("bearer-token", "bearer", r"(?i:\bbearer\s{1,9}+)[A-Za-z0-9._~+/-]{20,}+=*+", random=True),
-    _secret_pattern(
+    _secret("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"\bgh[pousr]_[A-Za-z0-9]{36,}+"),
+    _secret("github-token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{22,}+"),
+    _secret("gitlab-token", "gl", r"\bgl(?:pat|dt|rt|ft|soat|cbt|ptt|oas|agent|imt)-[A-Za-z0-9_-]{20,}+"),
+    _secret("api-key", "sk-", r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", random=True),
+    _secret("groq-key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,}+"),
+    _secret("huggingface-token", "hf_", r"\bhf_[A-Za-z0-9]{30,}+"),
+    _secret("slack-token", "xox", r"\bxox[abceprs]-[A-Za-z0-9-]{10,}+"),
+    _secret("slack-token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}+"),
+    _secret("slack-webhook", "hooks.slack.com/", r"\bhooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/_-]{20,}+"),
+    _secret("discord-webhook", "/api/webhooks/", r"\bdiscord(?:app)?\.com/api/webhooks/\d{15,25}+/[A-Za-z0-9_-]{40,}+"),
+    _secret("telegram-token", ":aa", r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
+    _secret("google-key", "aiza", r"\bAIza[0-9A-Za-z_-]{35}(?![0-9A-Za-z_-])"),
+    _secret("google-secret", "gocspx-", r"\bGOCSPX-[0-9A-Za-z_-]{24,}+"),
+    _secret("google-token", "ya29.", r"\bya29\.[0-9A-Za-z._-]{30,}+"),
+    _secret("azure-key", "accountkey accesskey", r"\b(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{40,}+={0,2}"),
+    _secret("azure-secret", "8q~", r"(?<![\w~.-])[\w~.-]{3}8Q~[\w~.-]{31,37}(?![\w~.-])"),
+    _secret("digitalocean-token", "_v1_", r"\bdo[opr]_v1_[0-9a-f]{64}\b"),
+    _secret("databricks-token", "dapi", r"\bdapi[0-9a-f]{32}\b"),
+    _secret("vault-token", "hvs. hvb. hvr.", r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}+"),
+    _secret("docker-token", "dckr_", r"\bdckr_[a-z]{3}_[A-Za-z0-9_-]{24,}+"),
+    _secret("npm-token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    _secret("pypi-token", "pypi-ag", r"\bpypi-Ag[A-Za-z0-9_-]{50,}+"),
+    _secret("stripe-key", "k_live_ k_test_", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}+"),
+    _secret("shopify-token", "shp", r"\bshp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}\b"),
+    _secret("sendgrid-key", "sg.", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
+    _secret("twilio-key", "sk", r"\bSK[0-9a-f]{32}\b"),
+    _secret("grafana-token", "glsa_", r"\bglsa_[A-Za-z0-9]{32}_[0-9a-f]{8}\b"),
+    _secret("sentry-token", "sntry", r"\bsntry[us]_[A-Za-z0-9+/=_-]{40,}+"),
+    _secret("notion-token", "ntn_ secret_", r"\b(?:ntn_[A-Za-z0-9]{40,}+|secret_[A-Za-z0-9]{43}\b)"),
+    _secret("atlassian-token", "atatt3", r"\bATATT3[A-Za-z0-9_=-]{100,}+"),
+    _secret("jwt", "eyj", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"),
+    _secret("bearer-token", "bearer", r"(?i:\bbearer\s{1,9}+)[A-Za-z0-9._~+/-]{20,}+=*+", random=True),
+    _secret(
         "basic-auth", "basic", r"(?i:\bauthorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?basic\s{1,9}+)[A-Za-z0-9+/]{6,}+=*+"
     ),
     # up to the last @, because a password may contain one; quotation marks end a quoted URL
-    _secret_pattern("url-password", "://", r"(?<=://)[^\s:/@]{0,100}+:[^\s/\"'<>]{1,200}(?=@)"),
+    _secret("url-password", "://", r"(?<=://)[^\s:/@]{0,100}+:[^\s/\"'<>]{1,200}(?=@)"),
 )
 
 _ALTERNATION = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
@@ -118,18 +112,16 @@ def clean_name(text: str, *, what: str) -> str:
     Raises InputError unless it is one line of at most 200 printable characters."""
     _ensure_length(text, what=what, max_chars=MAX_NAME_CHARACTERS, hint="Shorten it.")
     if not all(map(_is_line_character, text)):
-        raise InputError(
-            f"The {what} is not one line of printable characters.",
-            hint="Remove line breaks and control characters, and send it as valid UTF-8.",
-        )
+        hint = "Remove line breaks and control characters, and send it as valid UTF-8."
+        raise InputError(f"The {what} is not one line of printable characters.", hint=hint)
     return redact_secrets(text)
 
 
 def clean_ref(text: str, *, what: str) -> str:
     """Return an identifier, such as a session's name, unchanged.
 
-    Raises InputError as `clean_name` does, for a secret (two redacted identifiers would be equal), and for "." and
-    "..", which a URL path cannot end in."""
+    Raises InputError as `clean_name` does; for a secret, because redacted identifiers would be equal; and for "." and
+    "..", because a URL path cannot end in them."""
     if text in (".", ".."):
         raise InputError(f"{text!r} is not a valid {what}.", hint="Choose another name.")
     if clean_name(text, what=what) != text:
@@ -138,11 +130,10 @@ def clean_ref(text: str, *, what: str) -> str:
 
 
 def validate_time(moment: datetime, *, what: str = "time") -> datetime:
-    """Return the time if it has a zone and is in the years 2 to 9998, so that it exists in every zone."""
+    """Return the time. Raises InputError without a zone or outside the years 2 to 9998, which exist in every zone."""
     if moment.utcoffset() is None:
-        raise InputError(
-            f"The {what} has no time zone: {moment.isoformat()}.", hint="Write it as 2026-03-01T09:00:00Z."
-        )
+        message = f"The {what} has no time zone: {moment.isoformat()}."
+        raise InputError(message, hint="Write it as 2026-03-01T09:00:00Z.")
     if not 2 <= moment.year <= 9998:
         raise InputError(f"The {what} has the year {moment.year}.", hint="Use a year from 2 to 9998.")
     return moment
@@ -151,7 +142,7 @@ def validate_time(moment: datetime, *, what: str = "time") -> datetime:
 def clean_model_text(text: str) -> str:
     """Return a model's text without NUL bytes, lone surrogates, secrets and surrounding white space.
 
-    It repairs instead of raising, because a model cannot be asked to correct its text.
+    Invalid text is repaired, because a model cannot be asked to correct it.
 
     >>> clean_model_text("the key\\0 is AKIAIOSFODNN7EXAMPLE")
     'the key is [REDACTED:aws-key]'
@@ -161,7 +152,6 @@ def clean_model_text(text: str) -> str:
 
 def redact_secrets(text: str) -> str:
     """Replace secrets by `[REDACTED:kind]`.
-
 
     >>> redact_secrets("use postgres://ana:hunter2@db/x")
     'use postgres://[REDACTED:url-password]@db/x'
@@ -175,10 +165,10 @@ def redact_secrets(text: str) -> str:
 
 
 def _redact_pattern(secret: SecretPattern, text: str) -> str:
-    replacement = f"[REDACTED:{secret.kind}]"
-    return secret.pattern.sub(
-        lambda hit: hit[0] if secret.must_look_random and not _looks_random(hit[0]) else replacement, text
-    )
+    def replace(match: re.Match[str]) -> str:
+        return match[0] if secret.must_look_random and not _looks_random(match[0]) else f"[REDACTED:{secret.kind}]"
+
+    return secret.pattern.sub(replace, text)
 
 
 def _looks_random(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The importance of a memory: given by a person, or derived from its record. Pure.
+"""The importance of a memory: set by a person, or derived from its kind, state, outcome and use count. Pure.
 
 People use a scale from 0 to 10; it is stored in [0, 1]."""
 
@@ -22,9 +22,8 @@ def normalize_importance(importance: float | None) -> float | None:
     if importance is None:
         return None
     if not 0 <= importance <= MAX_IMPORTANCE:
-        raise InputError(
-            f"The importance {importance:g} is out of range.", hint=f"Use a number from 0 to {MAX_IMPORTANCE}."
-        )
+        hint = f"Use a number from 0 to {MAX_IMPORTANCE}."
+        raise InputError(f"The importance {importance:g} is out of range.", hint=hint)
     return importance / MAX_IMPORTANCE
 
 
@@ -34,10 +33,5 @@ def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> 
     >>> [round(derive_importance("fact", state, None, n), 2) for state, n in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
     [0.1, 0.5, 0.6]
     """
-    use_bonus = min(_USE_BONUS * math.log10(1 + uses), _MAX_USE_BONUS)
-    bonus = (
-        _KIND_BONUS.get(kind, 0.0)
-        + _STATE_BONUS.get(state, 0.0)
-        + (_OUTCOME_BONUS.get(outcome, 0.0) if outcome else 0.0)
-    )
-    return min(_BASE + bonus + use_bonus, 1.0)
+    bonus = _KIND_BONUS.get(kind, 0.0) + _STATE_BONUS.get(state, 0.0) + _OUTCOME_BONUS.get(outcome or "", 0.0)
+    return min(_BASE + bonus + min(_USE_BONUS * math.log10(1 + uses), _MAX_USE_BONUS), 1.0)

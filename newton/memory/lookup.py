@@ -16,12 +16,12 @@ from newton.memory.memory import Kind, Outcome, Trust
 
 SQL = load("newton.memory", "lookup.sql")
 
-MIN_ID_DIGITS = 6  # an id begins with the time, so ids of the same time share their beginning
+MIN_ID_DIGITS = 6  # of the end of an id, because ids of the same time begin alike
 SHORT_ID_DIGITS, FULL_ID_DIGITS = 8, 32
 
 
 class RelatedMemory(NamedTuple):
-    """A related memory. `link` is the relation as a phrase: 'supersedes', 'was made from', …"""
+    """A related memory. `link` is the relation as a phrase, such as 'supersedes' or 'was made from'."""
 
     link: str
     other_id: UUID
@@ -66,17 +66,15 @@ async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | No
     Raises InputError for another format, NotFoundError, and ConflictError if several ids match."""
     digits = memory_ref.strip().lower().replace("-", "")
     if len(digits) < MIN_ID_DIGITS or not set(digits) <= set("0123456789abcdef"):
-        raise InputError(
-            f"{memory_ref!r} is not a memory id.",
-            hint=f"Give the whole id or at least its last {MIN_ID_DIGITS} digits; `newton recall` shows them.",
-        )
+        hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} digits; `newton recall` shows them."
+        raise InputError(f"{memory_ref!r} is not a memory id.", hint=hint)
     rows = await _find_by_suffix(tx, digits, agent_id=agent_id, kind=kind)
     if not rows:
-        if gone := await SQL["find_forgotten"].fetch_one(tx, agent_id=agent_id, id_suffix=digits):
-            raise NotFoundError(
-                f"The {gone['kind']} {memory_ref} was forgotten on {gone['forgotten_at']:%Y-%m-%d}: {gone['reason']}.",
-                hint="It cannot be restored.",
+        if row := await SQL["find_forgotten"].fetch_one(tx, agent_id=agent_id, id_suffix=digits):
+            message = (
+                f"The {row['kind']} {memory_ref} was forgotten on {row['forgotten_at']:%Y-%m-%d}: {row['reason']}."
             )
+            raise NotFoundError(message, hint="It cannot be restored.")
         raise NotFoundError(f"There is no {kind or 'memory'} {memory_ref}.", hint="`newton recall` shows ids.")
     if len(rows) > 1:
         raise ConflictError(f"Several memory ids end in {memory_ref}.", hint="Give more digits of the id.")
@@ -95,9 +93,8 @@ async def read_memory(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> MemoryDetai
     if row is None:
         raise NotFoundError(f"There is no memory {memory_id}.", hint="`newton recall` shows ids.")
     fields: dict[str, Any] = dict(row)
-    compressed = fields.pop("packed")
-    fields["full_text"] = (
-        zlib.decompress(compressed).decode() if compressed else fields["full_text"] or fields["summary"]
-    )
+    if compressed := fields.pop("packed"):
+        fields["full_text"] = zlib.decompress(compressed).decode()
+    fields["full_text"] = fields["full_text"] or fields["summary"]
     relatives = await SQL["list_related"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
     return MemoryDetail(**fields, relatives=tuple(RelatedMemory(*row) for row in relatives))

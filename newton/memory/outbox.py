@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -19,21 +19,19 @@ if TYPE_CHECKING:
 SQL = load("newton.memory", "outbox.sql")
 
 BATCH = 256
-# After this many failures of its own a text is not retried; `newton doctor` shows it.
-MAX_ATTEMPTS = 8
-
-_FIRST_ID = UUID(int=0)
+MAX_ATTEMPTS = 8  # to embed a text; `newton doctor` shows texts that failed as often
 
 
-@dataclass(frozen=True, slots=True)
-class PendingText:
+class PendingText(NamedTuple):
+    """A memory of the outbox with the text to embed."""
+
     memory_id: UUID
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxBacklog:
-    """The numbers of memories without vectors that wait or failed for good, and the last error."""
+    """The numbers of memories without vectors that wait or have failed too often, and the last error."""
 
     waiting: int
     given_up: int
@@ -50,6 +48,7 @@ class DrainResult:
 
 
 async def read_backlog(tx: Tx, *, agent_id: UUID) -> OutboxBacklog:
+    """Return the counts of the outbox and its last error."""
     row = await SQL["count_backlog"].fetch_one(tx, agent_id=agent_id, attempts=MAX_ATTEMPTS)
     assert row is not None
     return OutboxBacklog(**row)
@@ -72,12 +71,11 @@ class EmbeddingOutbox:
     async def drain(self, *, limit: int | None = None, on_progress: Callable[[int], None] | None = None) -> DrainResult:
         """Embed up to `limit` waiting memories; call `on_progress` with the number of each batch."""
         embedded = failed = 0
-        after = _FIRST_ID
+        after = UUID(int=0)
         async with self._db.transaction(self._agent) as tx:
-            if (other := await read_active_model(tx, agent_id=self._agent)) not in (None, self._embedder.identity):
-                return DrainResult(
-                    0, 0, stopped_by=f"the active model is {other}; `newton reembed` switches to this one"
-                )
+            active = await read_active_model(tx, agent_id=self._agent)
+        if active not in (None, self._embedder.identity):
+            return DrainResult(0, 0, f"the active model is {active}; `newton reembed` switches to this one")
         while limit is None or embedded + failed < limit:
             batch = await self._next_batch(after, BATCH if limit is None else min(BATCH, limit - embedded - failed))
             if not batch:
@@ -97,14 +95,14 @@ class EmbeddingOutbox:
             rows = await SQL["list_waiting"].fetch_all(
                 tx, agent_id=self._agent, after=after, max_rows=limit, attempts=MAX_ATTEMPTS
             )
-        return [PendingText(**row) for row in rows]
+        return [PendingText(*row) for row in rows]
 
     async def _embed_batch(self, batch: Sequence[PendingText]) -> int:
         """Return how many vectors were stored. Raises ProviderError if the model fails for every text."""
         try:
             vectors = await self._embedder.embed([item.text for item in batch])
         except ProviderError:
-            await self._embedder.embed(["still there?"])  # raises if the model is down
+            await self._embedder.embed(["test"])  # raises if the model is down
             return await self._embed_one_by_one(batch)
         await self._store_vectors(batch, vectors)
         return len(batch)
@@ -116,10 +114,9 @@ class EmbeddingOutbox:
             try:
                 vectors = await self._embedder.embed([item.text])
             except ProviderError as error:
+                failure = {"agent_id": self._agent, "memory_id": item.memory_id, "error": error.what}
                 async with self._db.transaction(self._agent) as tx:
-                    await SQL["record_failure"].execute(
-                        tx, agent_id=self._agent, memory_id=item.memory_id, error=error.what
-                    )
+                    await SQL["record_failure"].execute(tx, **failure)
             else:
                 await self._store_vectors([item], vectors)
                 stored += 1

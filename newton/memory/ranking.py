@@ -2,7 +2,6 @@
 
 import re
 import struct
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -25,10 +24,12 @@ ROLE_NAMES = frozenset({"User", "Assistant", "System", "Tool"})  # speakers with
 
 _WORD = re.compile(r"\w+")
 
+_ThreadPosition = tuple[UUID | None, int | None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """The weights of the evidence; a weight of 0 switches its search off.
+    """The weights of the evidence; a weight of 0 disables its search.
 
     `similarity` multiplies the cosine, `lexical` the share of the best possible BM25. `neighbours` are the factors
     for messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker.
@@ -90,18 +91,9 @@ def score_relevance(
 
     Neighbours add evidence, because a short message often answers the one before it and means little alone."""
     own = _evidence_scores(hits, weights)
-    threads: defaultdict[UUID, dict[int, float]] = defaultdict(dict)
-    for hit, score in zip(hits, own, strict=True):
-        if hit.thread_id is not None and hit.position is not None:
-            threads[hit.thread_id][hit.position] = score
+    by_position = {(hit.thread_id, hit.position): score for hit, score in zip(hits, own, strict=True)}
     return [
-        score
-        + (
-            _neighbour_score(threads[hit.thread_id], hit.position, weights)
-            if hit.thread_id is not None and hit.position is not None
-            else 0.0
-        )
-        + (weights.speaker if hit.speaker in speakers else 0.0)
+        score + _neighbour_score(hit, by_position, weights) + (weights.speaker if hit.speaker in speakers else 0.0)
         for hit, score in zip(hits, own, strict=True)
     ]
 
@@ -126,33 +118,29 @@ def select_best(
     text: str = "",
     in_range: AbstractSet[UUID] = frozenset(),
 ) -> dict[UUID, tuple[float, float, float]]:
-    """Return the most relevant hits within the limit of each kind: cosine, lexical share and relevance of each.
+    """Return cosine, lexical share and relevance of the most relevant hits, within the limit of each kind.
 
     Memories of `in_range` match the requested time."""
-    left = dict(limits)
-    relevance = normalize_by_max(
-        score_relevance(hits, weights, find_named_speakers(text, {hit.speaker for hit in hits}))
-    )
-    relevance = (
-        blend_time_match(relevance, [hit.memory_id in in_range for hit in hits], weights) if in_range else relevance
-    )
-    kept: dict[UUID, tuple[float, float, float]] = {}
-    for index in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
-        hit = hits[index]
-        if left[hit.kind] > 0:
-            left[hit.kind] -= 1
-            kept[hit.memory_id] = SINGLE_PRECISION.unpack(
-                SINGLE_PRECISION.pack(hit.similarity, hit.lexical, relevance[index])
-            )
-    return kept
+    remaining = dict(limits)
+    speakers = find_named_speakers(text, {hit.speaker for hit in hits})
+    relevance = normalize_by_max(score_relevance(hits, weights, speakers))
+    if in_range:
+        relevance = blend_time_match(relevance, [hit.memory_id in in_range for hit in hits], weights)
+    best: dict[UUID, tuple[float, float, float]] = {}
+    for score, hit in sorted(zip(relevance, hits, strict=True), key=lambda pair: (-pair[0], pair[1].memory_id)):
+        if remaining[hit.kind] > 0:
+            remaining[hit.kind] -= 1
+            packed = SINGLE_PRECISION.pack(hit.similarity, hit.lexical, score)
+            best[hit.memory_id] = SINGLE_PRECISION.unpack(packed)
+    return best
 
 
 def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT_WEIGHTS) -> list[tuple[UUID, int]]:
-    """Return the (thread, position) pairs beside the best hits that are not hits themselves."""
-    own = _evidence_scores(hits, weights)
-    ranked = sorted(range(len(hits)), key=lambda i: (-own[i], hits[i].memory_id))
-    sources = [hits[i] for i in ranked if hits[i].thread_id is not None][:MAX_NEIGHBOUR_SOURCES]
-    taken = {(hit.thread_id, hit.position) for hit in hits}
+    """Return the (thread, position) pairs adjacent to the best hits that are not hits themselves."""
+    scores = _evidence_scores(hits, weights)
+    ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: (-pair[0], pair[1].memory_id))
+    sources = [hit for _, hit in ranked if hit.thread_id is not None][:MAX_NEIGHBOUR_SOURCES]
+    known = {(hit.thread_id, hit.position) for hit in hits}
     steps = [sign * distance for distance in range(1, len(weights.neighbours) + 1) for sign in (-1, 1)]
     adjacent = {
         (hit.thread_id, hit.position + step): None
@@ -160,14 +148,18 @@ def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT
         for step in steps
         if hit.thread_id is not None and hit.position is not None and hit.position + step >= 0
     }
-    return [pair for pair in adjacent if pair not in taken]
+    return [pair for pair in adjacent if pair not in known]
 
 
-def _neighbour_score(scores: Mapping[int, float], position: int, weights: RankingWeights) -> float:
-    """Return the evidence that the hits around a position add to it."""
+def _neighbour_score(hit: SearchHit, scores: Mapping[_ThreadPosition, float], weights: RankingWeights) -> float:
+    """Return the evidence that the hits near a message of a thread add to it."""
+    thread_id, position = hit.thread_id, hit.position
     total = 0.0
+    if thread_id is None or position is None:
+        return total
     for distance, factor in enumerate(weights.neighbours, 1):
-        total += factor * max(scores.get(position - distance, 0.0), scores.get(position + distance, 0.0))
+        sides = (scores.get((thread_id, position + step), 0.0) for step in (-distance, distance))
+        total += factor * max(sides)
     return total
 
 

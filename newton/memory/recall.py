@@ -237,13 +237,10 @@ async def _fetch_similarities(
 def _merge_hits(
     by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Record], similarities: Mapping[UUID, float]
 ) -> list[SearchHit]:
-    """Merge hits of both searches. The last column of each query is its own evidence."""
-    both = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
-    others = ((i, row) for i, row in by_words.items() if i not in by_meaning)
-    return [
-        *map(SearchHit._make, both),
-        *(SearchHit._make((*r[:-1], similarities.get(i, 0.0), r[-1])) for i, r in others),
-    ]
+    """Merge the hits of both searches. The last column of each query is its own score."""
+    rows = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
+    rows += [(*row[:-1], similarities.get(i, 0.0), row[-1]) for i, row in by_words.items() if i not in by_meaning]
+    return [SearchHit._make(row) for row in rows]
 
 
 async def fetch_memories(
@@ -278,8 +275,7 @@ async def fetch_pending_decisions_as_of(
     tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int
 ) -> tuple[RetrievedMemory, ...]:
     """Return the decisions that were pending as of `moment`, the oldest first."""
-    rows = await SQL["list_open_decisions_at"].fetch_all(
-        tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit
-    )
+    query = SQL["list_open_decisions_at"]
+    rows = await query.fetch_all(tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit)
     found = [RetrievedMemory(*row) for row in reversed(rows)]
     return tuple(await _restore_as_of(tx, found, agent_id=agent_id, moment=moment))

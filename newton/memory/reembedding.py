@@ -1,6 +1,6 @@
 """Change the embedding model: compute the new vectors beside the old ones, then switch in one transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from newton.errors import ProviderError
 from newton.ids import derive_model_id
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder, Vector
+    from newton.providers.embedding import Embedder
 
 SQL = load("newton.memory", "reembedding.sql")
 
@@ -23,7 +23,7 @@ BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class ReembedResult:
-    """The result of a run. `is_active`: the new model is in use. `stopped_by` is the reason if it ended early."""
+    """The result of a run: whether the new model is in use, and the reason if the run ended early."""
 
     embedded: int
     is_active: bool
@@ -78,21 +78,15 @@ async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, si
     vectors = await embedder.embed([row["text"] for row in rows])
     ids = [row["memory_id"] for row in rows]
     async with db.transaction(agent_id) as tx:
-        await _store_vectors(tx, model, ids, vectors, agent_id=agent_id)
+        await SQL["lock_memories"].execute(tx, agent_id=agent_id, memory_ids=ids)
+        await SQL["insert_embeddings"].execute(
+            tx, agent_id=agent_id, model_id=model, memory_ids=ids, vectors=[HalfVector(vector) for vector in vectors]
+        )
     return len(rows)
 
 
-async def _store_vectors(
-    tx: Tx, model: UUID, memory_ids: Sequence[UUID], vectors: "Sequence[Vector]", *, agent_id: UUID
-) -> None:
-    await SQL["lock_memories"].execute(tx, agent_id=agent_id, memory_ids=memory_ids)
-    await SQL["insert_embeddings"].execute(
-        tx, agent_id=agent_id, model_id=model, memory_ids=memory_ids, vectors=[HalfVector(vector) for vector in vectors]
-    )
-
-
 async def _switch_model(db: Database, model: UUID, *, agent_id: UUID, now: datetime) -> bool:
-    """Switch to the model; False if a memory without a vector of it was added meanwhile."""
+    """Switch to the model. Return False if a memory without a vector of it was added in the meantime."""
     async with db.transaction(agent_id) as tx:
         await SQL["lock_active_model"].execute(tx, agent_id=agent_id)
         if await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=1):

@@ -41,36 +41,31 @@ def split_date_prefix(text: str) -> tuple[str | None, str]:
         return None, text
     day = text[1:11]
     digits = day[:4] + day[5:7] + day[8:]
-    return (
-        (day, text[DATE_PREFIX_LENGTH:])
-        if day[4] == day[7] == "-" and digits.isascii() and digits.isdigit()
-        else (None, text)
-    )
+    is_date = day[4] == day[7] == "-" and digits.isascii() and digits.isdigit()
+    return (day, text[DATE_PREFIX_LENGTH:]) if is_date else (None, text)
 
 
 def make_short_forms(
     text: str, *, count_tokens: TokenCounter, prefix: str = "", max_tokens: int = SUMMARY_TOKENS
 ) -> ShortForms:
-    """Return micro and summary of `text`; each begins with `prefix`, which is never truncated.
-
-    `max_tokens` limits the summary."""
+    """Return micro and summary of `text`, the latter within `max_tokens`; both begin with `prefix`, never truncated."""
     line = one_line(text)
     summary, summary_tokens = _fit_to_limit(line, limit=max_tokens, count_tokens=count_tokens, prefix=prefix)
     if summary_tokens <= MICRO_TOKENS:
-        return ShortForms(micro=summary, summary=summary, micro_tokens=summary_tokens, summary_tokens=summary_tokens)
+        return ShortForms(summary, summary, summary_tokens, summary_tokens)
     micro, micro_tokens = _fit_to_limit(line, limit=MICRO_TOKENS, count_tokens=count_tokens, prefix=prefix)
-    return ShortForms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)
+    return ShortForms(micro, summary, micro_tokens, summary_tokens)
 
 
 def _fit_to_limit(line: str, *, limit: int, count_tokens: TokenCounter, prefix: str) -> tuple[str, int]:
-    """Return the first shortening of `line` within `limit` tokens, and its tokens."""
-    shown, tokens = prefix + line, limit + 1
-    for tried in _iter_shortenings(line, limit=limit):
-        shown = prefix + tried
-        tokens = count_tokens(to_bullet(shown))
+    """Return the first shortening of `line` within `limit` tokens, and its number of tokens."""
+    text, tokens = prefix + line, limit + 1
+    for shortening in _iter_shortenings(line, limit=limit):
+        text = prefix + shortening
+        tokens = count_tokens(to_bullet(text))
         if tokens <= limit:
             break
-    return shown, tokens
+    return text, tokens
 
 
 def _iter_shortenings(line: str, *, limit: int) -> Iterator[str]:
@@ -79,7 +74,7 @@ def _iter_shortenings(line: str, *, limit: int) -> Iterator[str]:
     The last one has at most one character, so that only a prefix can exceed the limit."""
     if len(line) <= limit * 8:
         yield line
-    # English text has at most about eight characters per token, so longer beginnings need not be counted.
+    # English text has at most about eight characters per token, so longer beginnings are not counted.
     room = min(len(line), limit * 6)
     while room > 1:
         yield _truncate(line, room)

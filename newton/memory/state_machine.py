@@ -1,6 +1,7 @@
-"""All allowed state transitions. The database's constraint and docs/lifecycle.md must agree with it."""
+"""All allowed state transitions. A constraint of the database and docs/lifecycle.md must agree with this table."""
 
 from collections.abc import Iterable
+from itertools import product, starmap
 from typing import NamedTuple
 
 from newton.memory.memory import Kind
@@ -15,23 +16,19 @@ class AllowedTransition(NamedTuple):
     to_state: str
 
 
-def _expand(kind: Kind, from_states: str, event: str, to_states: str) -> Iterable[AllowedTransition]:
-    return [
-        AllowedTransition(kind, before, event, after) for before in from_states.split() for after in to_states.split()
-    ]
+def _expand(kind: Kind, from_states: str, events: str, to_states: str) -> Iterable[AllowedTransition]:
+    """Return every combination of these states and events."""
+    return starmap(AllowedTransition, product([kind], from_states.split(), events.split(), to_states.split()))
 
 
 CAPPED_KINDS: tuple[Kind, ...] = ("event", "entity", "relation", "passage")
 
 ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
-    change
-    for changes in (
+    transition
+    for transitions in (
         _expand("fact", "NEW", "confirmed", "CONFIRMED"),
         _expand("fact", "NEW CONFIRMED", "established", "CORE"),
-        _expand("fact", "NEW CONFIRMED CORE", "superseded", "SUPERSEDED"),
-        _expand("fact", "NEW CONFIRMED CORE", "expired", "SUPERSEDED"),
-        _expand("fact", "NEW CONFIRMED CORE", "merged", "SUPERSEDED"),
-        _expand("fact", "NEW CONFIRMED CORE", "generalised", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "superseded expired merged generalised", "SUPERSEDED"),
         _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
         _expand("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),
         _expand("fact", "NEW CONFIRMED SUPERSEDED", "released", "CONFIRMED CORE SUPERSEDED"),
@@ -60,5 +57,5 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
         _expand("passage", "ARCHIVED", "replaced", "SUPERSEDED"),
         _expand("passage", "ARCHIVED", "released", "ARCHIVED"),
     )
-    for change in changes
+    for transition in transitions
 )

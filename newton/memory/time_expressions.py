@@ -11,7 +11,7 @@ MAX_RANGE = 366 * DAY  # a longer mentioned range is too vague to store
 MAX_TIMES = 4  # of one text: each is searched for
 MAX_CHARACTERS = 4_000  # of a text that are parsed
 
-# Timestamps and the log lines that begin with them are written by machines; questions do not mean them.
+# Timestamps, and log lines that begin with one. They are ignored, because machines write them.
 _CLOCK = r"[t ,]+(?:at )?\d\d:\d\d"
 _TIMESTAMP = rf"(?:{YEAR}[-/]\d\d[-/]\d\d{_CLOCK}|(?:{MONTHS}) +\d\d?{_CLOCK}:\d\d)"
 _NOT_AFTER_PREPOSITION = r"(?<!\bon )(?<!\bat )(?<!since )(?<!before )(?<!after )"
@@ -76,9 +76,7 @@ def _deduplicate(ranges: Iterable[TimeRange]) -> list[TimeRange]:
 
 
 class _TimeMention(NamedTuple):
-    """A date match with the ranges that it may mean, the latest that has begun first.
-
-    `is_future` is None if the sentence shows neither future nor past."""
+    """A date expression with the ranges that it may mean, the latest that has begun first."""
 
     match: Match
     candidates: tuple[DateRange, ...]
@@ -105,6 +103,7 @@ def _find_mentions(text: str, today: date) -> list[_TimeMention]:
 
 
 def _refers_to_future(match: Match) -> bool | None:
+    """Return whether the sentence of a date is about the future; None if it shows neither future nor past."""
     if match["side"] == "by":
         return True
     text = match.string
@@ -141,11 +140,8 @@ def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...
     >>> span.phrase, str(span.start)[:10]
     ('last friday', '2023-05-05')
     """
-    ranges = [
-        _mentioned_range(mention.match, days, moment)
-        for mention in _find_mentions(text, moment.date())
-        for days in mention.possible
-    ]
+    mentions = _find_mentions(text, moment.date())
+    ranges = [_mentioned_range(mention.match, days, moment) for mention in mentions for days in mention.possible]
     other = [r for r in ranges if r.start and r.end and r.end - r.start <= MAX_RANGE and not r.contains(moment)]
     return tuple(_deduplicate(other))
 

@@ -10,7 +10,7 @@ from newton.db.queries import load
 from newton.memory.memory import Kind
 from newton.memory.time_expressions import TimeRange
 
-# Kinds that match by their own time. When a fact or a procedure was stored says nothing about its content.
+# Kinds that match by their own time. The time of a fact or a procedure is unrelated to its content.
 DATED_KINDS: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decision"})
 
 SQL = load("newton.memory", "time_search.sql")
@@ -19,12 +19,9 @@ SQL = load("newton.memory", "time_search.sql")
 async def find_in_range(
     tx: Tx, ranges: Sequence[TimeRange], search_arguments: Mapping[str, object]
 ) -> dict[UUID, Record]:
-    """Return the most important, then the latest memories of each kind in these ranges, by id.
-
-    `search_arguments` are those of the other searches."""
-    return {
-        row[0]: row for row in await SQL["find_in_ranges"].fetch_all(tx, **search_arguments, **_range_arguments(ranges))
-    }
+    """Return the most important, then the latest memories of each kind in these ranges, by id."""
+    rows = await SQL["find_in_ranges"].fetch_all(tx, **search_arguments, **_range_arguments(ranges))
+    return {row[0]: row for row in rows}
 
 
 async def filter_in_range(

@@ -102,8 +102,6 @@ async def declare_relations(tx: Tx, declarations: Sequence[RelationDeclaration],
 def _resolve_triple(declaration: RelationDeclaration, index: NameIndex) -> RelationTriple:
     source, target = index.resolve(declaration.source), index.resolve(declaration.target)
     if source is None or target is None or source.entity_id == target.entity_id:
-        raise InputError(
-            f"{declaration.source!r} and {declaration.target!r} are not two distinct entities.",
-            hint="Use their full names.",
-        )
+        message = f"{declaration.source!r} and {declaration.target!r} are not two distinct entities."
+        raise InputError(message, hint="Use their full names.")
     return source.entity_id, normalize_attribute(declaration.type), target.entity_id

@@ -1,1 +1,1 @@
-"""Events that an agent lived through."""
+"""Events that an agent recorded: files read and written, commands run, errors."""

@@ -1,6 +1,7 @@
-"""Events with their payloads. An event with text from outside has trust `tool` and is quarantined."""
+"""Store and read events. An event with output of a tool has trust `tool` and is quarantined."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,7 +19,7 @@ from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart.events", "event_store.sql")
 
-MAX_HIGHLIGHTS = 3  # highlights of another session
+MAX_HIGHLIGHTS = 3  # of another session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,28 +31,25 @@ class NewEvent:
     session_id: UUID | None = None
 
     def effective_trust(self, ctx: WriteContext) -> Trust:
+        """Return the trust of the writer, at most `tool` for an event with output of a tool."""
         return lowest_trust([ctx.trust, "tool"]) if has_output(self.event) else ctx.trust
 
 
 async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext) -> int:
-    """Store the events that do not exist yet and return their number.
-
-    Raises ConflictError when a known ref has another event.
-    """
-    each = [_to_new_memory(h, ctx=ctx) for h in events]
-    refs = [(h.ref, draft.content_hash) for h, draft in zip(events, each, strict=True)]
+    """Store the events that do not exist yet and return their number. Raises ConflictError for a ref in use."""
+    refs = [(event.ref, _content_hash(event)) for event in events]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="event")
-    drafts = {h.ref: draft for h, draft in zip(events, each, strict=True)}
+    drafts = {event.ref: _to_new_memory(event, ctx=ctx) for event in events}
     written = await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
-    new = {h.ref: h for h in events if drafts[h.ref].memory_id in written}
     rows = [
         {
-            "memory_id": str(drafts[ref].memory_id),
-            "session_id": str(h.session_id) if h.session_id else None,
-            "type": h.event.type,
-            "payload": h.event.payload,
+            "memory_id": str(drafts[new.ref].memory_id),
+            "session_id": str(new.session_id) if new.session_id else None,
+            "type": new.event.type,
+            "payload": new.event.payload,
         }
-        for ref, h in new.items()
+        for new in {event.ref: event for event in events}.values()
+        if drafts[new.ref].memory_id in written
     ]
     await SQL["insert_events"].execute(tx, agent_id=ctx.agent_id, events=json.dumps(rows))
     return len(rows)
@@ -59,9 +57,7 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """How many latest events of a session, and highlights of how many other sessions, to read. Events of the `types`
-    come first, in their order.
-    """
+    """The maximum numbers of latest events of a session and of other sessions; `preferred_types` come first."""
 
     agent_id: UUID
     session_id: UUID
@@ -74,15 +70,14 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentEvents:
-    """The latest events of the session, newest first, and highlights of others, newest session first, without
-    duplicates.
-    """
+    """The latest events of the session, newest first, and highlights of others, newest session first."""
 
     current_session: Sequence[RetrievedMemory] = ()
     other_sessions: Sequence[Sequence[RetrievedMemory]] = ()
 
 
 async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
+    """Return the latest events without duplicates."""
     rows = await SQL["list_recent_events"].fetch_all(
         tx,
         agent_id=query.agent_id,
@@ -94,12 +89,16 @@ async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
         max_per_session=MAX_HIGHLIGHTS,
         types=query.preferred_types,
     )
-    of = {row["memory_id"]: row["nth"] for row in rows}
-    sessions: dict[int, list[RetrievedMemory]] = {}
-    for found in await fetch_memories(tx, list(of), agent_id=query.agent_id, moment=query.moment):
-        sessions.setdefault(of[found.memory_id], []).append(found)
-    own = sessions.pop(0, [])
-    return RecentEvents(current_session=own, other_sessions=[sessions[nth] for nth in sorted(sessions)])
+    ordinals = {row["memory_id"]: row["nth"] for row in rows}
+    sessions: defaultdict[int, list[RetrievedMemory]] = defaultdict(list)
+    for memory in await fetch_memories(tx, list(ordinals), agent_id=query.agent_id, moment=query.moment):
+        sessions[ordinals[memory.memory_id]].append(memory)
+    current = sessions.pop(0, [])
+    return RecentEvents(current_session=current, other_sessions=[sessions[nth] for nth in sorted(sessions)])
+
+
+def _content_hash(event: NewEvent) -> bytes:
+    return digest(event.ref, render_line(event.event))
 
 
 def _to_new_memory(event: NewEvent, *, ctx: WriteContext) -> NewMemory:
@@ -112,6 +111,6 @@ def _to_new_memory(event: NewEvent, *, ctx: WriteContext) -> NewMemory:
         embedding_text=line,
         occurred_at=event.event.occurred_at,
         ctx=replace(ctx, trust=event.effective_trust(ctx)),
-        content_hash=digest(event.ref, line),
+        content_hash=_content_hash(event),
         ref=event.ref,
     )

@@ -22,7 +22,7 @@ MAX_OUTPUT_CHARACTERS = 360  # before the time, with the output in whole lines
 MAX_STACK_LINES = 3
 MAX_EXIT_CODE = 2**32
 
-# Fields with text from outside. An event with one of them has trust `tool`, not `agent`.
+# Fields with output of tools. An event with one of them has trust `tool`, not `agent`.
 OUTPUT_FIELDS = frozenset({"stdout", "stderr", "content", "output", "stack", "body", "text", "response", "result"})
 
 _TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,59}")
@@ -42,52 +42,47 @@ class EventData:
 def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventData:
     """Return the event as plain JSON without secrets. Raises InputError for an invalid type or payload."""
     if not _TYPE.fullmatch(type):
-        raise InputError(
-            f"Invalid event type {type[:80]!r}.",
-            hint="Begin with a lower-case letter; up to 59 lower-case letters, digits, '_', '-' and '.' follow.",
-        )
+        hint = "Begin with a lower-case letter; up to 59 lower-case letters, digits, '_', '-' and '.' may follow."
+        raise InputError(f"Invalid event type {type[:80]!r}.", hint=hint)
     try:
         text = json.dumps(payload, ensure_ascii=False, allow_nan=False, default=_to_plain)
         plain = json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        raise InputError(
-            "The payload is not valid JSON.", hint="Send strings, finite numbers, lists and objects, without cycles."
-        ) from None
+        hint = "Send strings, finite numbers, lists and objects, without cycles."
+        raise InputError("The payload is not valid JSON.", hint=hint) from None
     if len(text.encode("utf-8", "replace")) > MAX_PAYLOAD_BYTES:
         raise InputError(f"The payload is larger than {MAX_PAYLOAD_BYTES:,} bytes.", hint="Send a smaller payload.")
     if not isinstance(plain, dict):
         raise InputError("The payload is not a JSON object.", hint='Name each value: {"path": "a.py"}.')
-    return EventData(
-        type=type, occurred_at=occurred_at, payload=cast("Payload", _clean(cast("Payload", plain), depth=1))
-    )
+    cleaned = _clean(cast("Payload", plain), depth=1)
+    return EventData(type=type, occurred_at=occurred_at, payload=cast("Payload", cleaned))
 
 
 def render_line(event: EventData) -> str:
     """Return the event as one line of at most 400 characters. A payload of unknown shape is rendered as JSON."""
-    tell = _RENDERERS.get(event.type)
-    said = (tell(event.payload) if tell else None) or f"{event.type} {_to_json(event.payload)}"
-    at = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
-    return at + _truncate(said, MAX_LINE_CHARACTERS - len(at))
+    render = _RENDERERS.get(event.type)
+    text = (render(event.payload) if render else None) or f"{event.type} {_to_json(event.payload)}"
+    prefix = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
+    return prefix + _truncate(text, MAX_LINE_CHARACTERS - len(prefix))
 
 
 def has_output(event: EventData) -> bool:
-    """Return whether the event has text from outside: a field of OUTPUTS at any depth, field names included."""
-    left: list[tuple[Json, bool]] = [(event.payload, False)]
-    while left:
-        value, outside = left.pop()
-        match value:
-            case str():
-                if outside and value.strip():
-                    return True
-            case Mapping():
-                if outside and any(map(str.strip, value)):
-                    return True
-                left += [(item, outside or name.casefold() in OUTPUT_FIELDS) for name, item in value.items()]
-            case Sequence():
-                left += [(item, outside) for item in value]
-            case _:
-                pass
-    return False
+    """Return whether the payload has text in a field of OUTPUT_FIELDS, at any depth."""
+    return _has_output(event.payload, is_output=False)
+
+
+def _has_output(value: Json, *, is_output: bool) -> bool:
+    match value:
+        case str():
+            return is_output and bool(value.strip())
+        case Mapping():
+            fields = ((item, is_output or name.casefold() in OUTPUT_FIELDS) for name, item in value.items())
+            named = is_output and any(map(str.strip, value))
+            return named or any(_has_output(item, is_output=output) for item, output in fields)
+        case Sequence():
+            return any(_has_output(item, is_output=is_output) for item in value)
+        case _:
+            return False
 
 
 def render_entity_line(name: str, type: str, properties: Payload) -> str:
@@ -96,8 +91,9 @@ def render_entity_line(name: str, type: str, properties: Payload) -> str:
     >>> render_entity_line("Ana Berg", "person", {"role": "nurse"})
     'Ana Berg (person): role nurse'
     """
-    told_of = ", ".join(f"{key} {_value_text(value)}" for key, value in sorted(properties.items()))
-    return _truncate(f"{name} ({type})" + (f": {told_of}" if told_of else ""), MAX_LINE_CHARACTERS)
+    texts = {key: value if isinstance(value, str) else _to_json(value) for key, value in properties.items()}
+    details = ", ".join(f"{key} {text}" for key, text in sorted(texts.items()))
+    return _truncate(f"{name} ({type})" + (f": {details}" if details else ""), MAX_LINE_CHARACTERS)
 
 
 def render_relation_line(source: str, type: str, target: str) -> str:
@@ -132,8 +128,8 @@ def _render_shell_exec(payload: Payload) -> str | None:
         return None
     match _read_texts(payload, "command", "outcome", "stdout", "stderr"):
         case [command, outcome, stdout, stderr] if command:
-            ended = _truncate(outcome, MAX_OUTCOME_CHARACTERS) if code is None else f"exit {code:d}"
-            head = _join_parts(f"ran {command}", ended)
+            result = _truncate(outcome, MAX_OUTCOME_CHARACTERS) if code is None else f"exit {code:d}"
+            head = _join_parts(f"ran {command}", result)
             return _join_parts(head, _fit_lines(stdout or stderr, MAX_OUTPUT_CHARACTERS - len(head)))
         case _:
             return None
@@ -157,12 +153,9 @@ _RENDERERS: Mapping[str, Callable[[Payload], str | None]] = {
 
 def _read_texts(payload: Payload, head: str, *others: str) -> list[str] | None:
     """Return the fields as texts, "" where missing, the first one truncated. None when one is not a text."""
-    values = [payload.get(name) for name in (head, *others)]
+    values = ["" if (value := payload.get(name)) is None else value for name in (head, *others)]
     texts = [value.strip() for value in values if isinstance(value, str)]
-    if len(texts) + values.count(None) < len(values):
-        return None
-    first, *rest = [value.strip() if isinstance(value, str) else "" for value in values]
-    return [_truncate(first, MAX_HEAD_CHARACTERS), *rest]
+    return [_truncate(texts[0], MAX_HEAD_CHARACTERS), *texts[1:]] if len(texts) == len(values) else None
 
 
 def _format_line_range(lines: Json) -> str | None:
@@ -183,27 +176,22 @@ def _format_line_range(lines: Json) -> str | None:
 
 
 def _fit_lines(text: str, max_chars: int) -> str:
-    """Return as many of the first lines as fit; a line that is too long is cut at a word."""
-    lines = [line for line in map(one_line, text.splitlines()) if line]
-    kept: list[str] = []
-    for line in lines:
+    """Return as many of the first lines as fit; a first line that is too long is cut at a word."""
+    head: list[str] = []
+    for line in filter(None, map(one_line, text.splitlines())):
         max_chars -= len(line) + 1
         if max_chars < 0:
-            return " ".join(kept) + ELLIPSIS if kept else _truncate(line, max_chars + len(line) + 1)
-        kept.append(line)
-    return " ".join(kept)
+            return " ".join(head) + ELLIPSIS if head else _truncate(line, max_chars + len(line) + 1)
+        head.append(line)
+    return " ".join(head)
 
 
 def _join_parts(*parts: str) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _value_text(value: Json) -> str:
-    return value if isinstance(value, str) else _to_json(value)
-
-
 def _to_json(value: Json) -> str:
-    """Return compact JSON with sorted keys. What cannot be encoded is represented by its names."""
+    """Return compact JSON with sorted keys; of a value that cannot be encoded, the sorted keys or "?"."""
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_to_plain)
     except (TypeError, ValueError, RecursionError):

@@ -1,5 +1,6 @@
 """Align two statements: shared words, and the role of each word in either statement."""
 
+from bisect import insort
 from collections import Counter
 from typing import NamedTuple
 
@@ -15,8 +16,8 @@ class AlignedStatement:
         self.statement = own
         self.items = [item for item in own.items if not item.is_plain_verb]
         both = (*own.items, *other.items)
-        small = {item.surface for item in both if not item.capital}
-        self._names = {i.surface for i in both if i.capital and not (i.first and i.surface in small)}
+        lower_case = {item.surface for item in both if not item.capital}
+        self._names = {i.surface for i in both if i.capital and not (i.first and i.surface in lower_case)}
         self.keys = [self.comparison_key(item) for item in self.items]
         self.feature_names = {feature for feature, _ in own.features}
 
@@ -36,24 +37,26 @@ class AlignedStatement:
         return f"{clause} {last}".strip()
 
     def roles_by_word(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for item in self.items:
-            found.setdefault(self.comparison_key(item), []).append(self.comparison_role(item))
-        return {key: sorted(roles) for key, roles in found.items()}
+        """Return the sorted roles of each word."""
+        roles: dict[str, list[str]] = {}
+        for key, item in zip(self.keys, self.items, strict=True):
+            insort(roles.setdefault(key, []), self.comparison_role(item))
+        return roles
 
     def list_times(self) -> list[str]:
         return [item.surface for item in self.items if item.is_time]
 
 
 class StatementPair(NamedTuple):
+    """A new and a known statement, aligned with each other."""
+
     new: AlignedStatement
     known: AlignedStatement
 
     def unmatched_words(self) -> tuple[list[str], list[str]]:
         """Return the words that only one statement has, markers included."""
-        told = Counter([*self.new.keys, *self.new.statement.markers])
-        known = Counter([*self.known.keys, *self.known.statement.markers])
-        return list((told - known).elements()), list((known - told).elements())
+        new, known = (Counter([*side.keys, *side.statement.markers]) for side in self)
+        return list((new - known).elements()), list((known - new).elements())
 
     def overlap(self) -> float:
         """Return the share of words that both have, in [0, 1]."""

@@ -39,9 +39,7 @@ NUMBER_PREFIX, TIME_PREFIX = "#", "@"  # the first character of their parsed for
 
 
 class WordToken(NamedTuple):
-    """A lower-case word; `capital` is True when it looks like a name, `first` when it may only be the first of a
-    sentence.
-    """
+    """A lower-case word, whether it is capitalized like a name, and whether it is the first of a sentence."""
 
     text: str
     is_capitalized: bool = False
@@ -49,17 +47,15 @@ class WordToken(NamedTuple):
 
 
 def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
-    """Return the words with numbers as #3 and #nth3, and times as @day5, @month5, @year2024, @mon, @morning and
-    @clock9:30.
-    """
+    """Replace numbers by #3 and #nth3, and times by @day5, @month5, @year2024, @mon, @morning and @clock9:30."""
     texts = [word.text for word in words]
-    found: list[WordToken] = []
-    place = 0
-    while place < len(words):
-        taken, read_as = _parse_at(texts, place, is_capitalized=words[place].is_capitalized)
-        found += map(WordToken, read_as) if taken else [words[place]]
-        place += max(taken, 1)
-    return _mark_dates(found)
+    tokens: list[WordToken] = []
+    position = 0
+    while position < len(words):
+        length, forms = _parse_at(texts, position, is_capitalized=words[position].is_capitalized)
+        tokens += map(WordToken, forms) if length else [words[position]]
+        position += max(length, 1)
+    return _mark_dates(tokens)
 
 
 def _parse_at(words: Sequence[str], position: int, *, is_capitalized: bool) -> tuple[int, list[str]]:
@@ -80,9 +76,9 @@ def _parse_at(words: Sequence[str], position: int, *, is_capitalized: bool) -> t
 
 
 def _parse_spelled_number(words: Sequence[str], position: int) -> tuple[int, list[str]]:
-    total = part = taken = 0
+    total = part = length = 0
     for word in words[position : position + 12]:
-        if word in CARDINALS and (taken == 0 or _can_append(part, CARDINALS[word])):
+        if word in CARDINALS and (length == 0 or _can_append(part, CARDINALS[word])):
             part += CARDINALS[word]
         elif word == "hundred":
             part = max(part, 1) * 100
@@ -90,8 +86,8 @@ def _parse_spelled_number(words: Sequence[str], position: int) -> tuple[int, lis
             total, part = total + max(part, 1) * SCALES[word], 0
         else:
             break
-        taken += 1
-    return taken, [f"#{total + part}"]
+        length += 1
+    return length, [f"#{total + part}"]
 
 
 def _can_append(part: int, unit: int) -> bool:
@@ -137,21 +133,21 @@ def _parse_named_time(word: str, *, is_capitalized: bool) -> tuple[int, list[str
 
 
 def _mark_dates(words: list[WordToken]) -> list[WordToken]:
-    """Mark months and the days beside them; `may` and `march` are months only beside a word of time."""
+    """Mark months and the days next to them; `may` and `march` are months only next to a word of time."""
     dated = list(words)
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         if word.text in MONTHS:
-            day = _find_day_beside(words, place)
+            day = _find_adjacent_day(words, position)
             if day is not None:
                 dated[day] = WordToken(f"@day{words[day].text.removeprefix('#').removeprefix('nth')}")
-            if day is not None or _is_month(words, place):
-                dated[place] = WordToken(f"@month{MONTHS[word.text]}")
-            if day == place - 2:
-                dated[place - 1] = WordToken("")
+            if day is not None or _is_month(words, position):
+                dated[position] = WordToken(f"@month{MONTHS[word.text]}")
+            if day == position - 2:
+                dated[position - 1] = WordToken("")
     return [word for word in dated if word.text]
 
 
-def _find_day_beside(words: list[WordToken], position: int) -> int | None:
+def _find_adjacent_day(words: list[WordToken], position: int) -> int | None:
     """Return the position of the day: 5 May, May 5th, the 5th of May."""
     sides = [position - 1, position + 1, *([position - 2] if position > 1 and words[position - 1].text == "of" else [])]
     return next((n for n in sides if 0 <= n < len(words) and _is_day(words[n].text)), None)

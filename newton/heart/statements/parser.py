@@ -21,8 +21,8 @@ _NAMING_VERBS = frozenset({"named", "called", "titled"})
 class ParsedWord:
     """A content word, or `=be`, `=have`, `=do` where the sentence has no other verb.
 
-    `capital` marks a name, unless it is `first` in its sentence. `role` names the markers that govern it. `past` and
-    `passive` are None when the form is ambiguous. `finite` marks a certain verb, `single` a singular noun.
+    `capital` marks a name, unless the word is the `first` of its sentence. `role` names the markers that govern it.
+    `past` and `passive` are None when the form is ambiguous. `finite` marks a finite verb, `single` a singular noun.
     """
 
     surface: str
@@ -52,8 +52,7 @@ class ParsedWord:
 class ParsedStatement:
     """A parsed statement. `features` are negations, quantifiers and modalities, each with the word that it precedes.
 
-    `persons` are owners and persons that a clause refers back to. `several` marks more than one statement, so that word
-    order is significant; `expresses_ownership` marks a statement of possession.
+    `persons` are owners and persons that a clause refers back to. Word order is significant with several clauses.
     """
 
     items: tuple[ParsedWord, ...]
@@ -67,8 +66,7 @@ class ParsedStatement:
 @lru_cache(maxsize=1_024)
 def parse_statement(text: str) -> ParsedStatement:
     """Parse a text. Text in other scripts gets a trivial parse."""
-    reader = _StatementParser(tokenize(text))
-    return _normalize_use_as(_normalize_preference(_to_active_voice(reader.parse())))
+    return _normalize_use_as(_normalize_preference(_to_active_voice(_StatementParser(tokenize(text)).parse())))
 
 
 class _StatementParser:
@@ -152,21 +150,13 @@ class _StatementParser:
 
     def _is_content(self, position: int) -> bool:
         text = self._texts[position] if position < len(self._texts) else BREAK
-        small = (
-            text in vocabulary.PERSONS
-            or text in vocabulary.DETERMINERS
-            or text in vocabulary.AUXILIARIES
-            or text in vocabulary.MARKERS
-        )
-        return not (small or text in (BREAK, STOP, QUESTION) or (text.startswith("~") and len(text) > 1))
+        tables = (vocabulary.PERSONS, vocabulary.DETERMINERS, vocabulary.AUXILIARIES, vocabulary.MARKERS)
+        is_feature = text.startswith("~") and len(text) > 1
+        return not (text in (BREAK, STOP, QUESTION) or is_feature or any(text in table for table in tables))
 
     def _has_several_clauses(self) -> bool:
-        verbs = Counter(
-            item.role
-            for item in self._items
-            if item.finite and item.past is not None and item.role in ("", *vocabulary.CLAUSE_MARKERS)
-        )
-        return self._ended or max(verbs.values(), default=0) > 1
+        verbs = Counter(item.role for item in self._items if item.finite and item.past is not None)
+        return self._ended or any(verbs[role] > 1 for role in ("", *vocabulary.CLAUSE_MARKERS))
 
     def _add_auxiliary(self, position: int) -> None:
         """Add a form of be, have or do, which counts only where no verb follows."""
@@ -187,13 +177,11 @@ class _StatementParser:
         role = vocabulary.MARKERS[text]
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
         if following.text in (BREAK, STOP, QUESTION) or following.text in vocabulary.MARKERS:
-            self._items.append(
-                ParsedWord(surface=text, lemma=text, role=self._full_role(""))
-            )  # a particle of its verb: give in
+            # a particle of its verb: give in
+            self._items.append(ParsedWord(surface=text, lemma=text, role=self._full_role("")))
             return
-        clause = text in vocabulary.CLAUSE_MARKERS or (
-            role in vocabulary.STRONG_ROLES and following.text in vocabulary.PERSONS
-        )
+        is_strong = role in vocabulary.STRONG_ROLES
+        clause = text in vocabulary.CLAUSE_MARKERS or (is_strong and following.text in vocabulary.PERSONS)
         if self._items and self._is_employer(text, following):
             role = "at"
         if role in vocabulary.STRONG_ROLES:
@@ -210,11 +198,9 @@ class _StatementParser:
         if self._texts[position] not in vocabulary.TYPE_NOUNS:
             return False
         rest = self._words[position + 1 : position + 3]
-        named = rest[1:] if rest and rest[0].text == "of" else rest[:1]
-        beginnings = {"year": "@year", "version": NUMBER_PREFIX}
-        return bool(named) and (
-            named[0].is_capitalized or named[0].text.startswith(beginnings.get(self._texts[position], "@@"))
-        )
+        name = rest[1:] if rest and rest[0].text == "of" else rest[:1]
+        prefix = {"year": "@year", "version": NUMBER_PREFIX}.get(self._texts[position], "@@")
+        return bool(name) and (name[0].is_capitalized or name[0].text.startswith(prefix))
 
     def _add_content_word(self, position: int) -> None:
         text = self._texts[position]
@@ -256,12 +242,12 @@ def _is_helper(texts: Sequence[str], position: int) -> bool:
             return text == "~not" or text in vocabulary.VERBS
         if text in vocabulary.AUXILIARIES or _is_participle(text) or _is_ing(text):
             return True
-        if not _may_stand_between(text):
+        if not _is_transparent(text):
             return False
     return False
 
 
-def _may_stand_between(text: str) -> bool:
+def _is_transparent(text: str) -> bool:
     return text.startswith("~") or text.endswith("ly")
 
 
@@ -270,7 +256,7 @@ def _find_helpers(texts: Sequence[str], position: int) -> list[str]:
     for text in reversed(texts[max(position - 5, 0) : position]):
         if text in vocabulary.AUXILIARIES:
             found.insert(0, text)
-        elif not _may_stand_between(text):
+        elif not _is_transparent(text):
             break
     return found
 
@@ -309,11 +295,9 @@ def _is_continuing(texts: Sequence[str]) -> bool:
 
 def _gives_name(texts: Sequence[str], position: int) -> bool:
     """Return whether `named` and similar words name the object of another verb: has a dog called Rex, is named Rex."""
-    earlier = texts[:position]
-    return texts[position] in _NAMING_VERBS and any(
-        text in vocabulary.AUXILIARIES or text in vocabulary.OWNERSHIP_VERBS or lemmatize(text) in VERB_LEMMAS
-        for text in earlier
-    )
+    forms = vocabulary.AUXILIARIES | vocabulary.OWNERSHIP_VERBS
+    is_naming = texts[position] in _NAMING_VERBS
+    return is_naming and any(text in forms or lemmatize(text) in VERB_LEMMAS for text in texts[:position])
 
 
 def _verb_form(texts: Sequence[str], position: int, *, continuing: bool) -> tuple[bool | None, bool | None, bool]:

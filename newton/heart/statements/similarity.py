@@ -1,7 +1,6 @@
-"""Compare two statements without a model. Pure.
+"""Compare two statements without a model, by words and grammar. Pure.
 
-Cosine similarity cannot separate "will" from "was" or Tuesday from Thursday, so it never makes two statements equal.
-They are equal when each word has its counterpart and no unmatched word changes the meaning.
+Cosine similarity does not separate "will" from "was" or Tuesday from Thursday, so it never makes two statements equal.
 """
 
 import math
@@ -17,8 +16,8 @@ from newton.heart.statements.numerals import SHORT_DAYS
 from newton.heart.statements.parser import ParsedWord
 from newton.heart.statements.tokenizer import fold_words, is_latin_script
 
-MAX_CHARACTERS = 1_000  # characters; longer statements are only compared word by word
-BELOW_SAME = 0.01  # distance below `same` of a statement that says more
+MAX_CHARACTERS = 1_000  # longer statements are only compared word by word
+BELOW_SAME = 0.01  # distance below `same_min` of statements that differ
 
 _DENIALS = frozenset({"not", "notall", "ceased", "refuses", "denies", "avoids", "seldom"})
 _QUANTIFIER_WORDS = "all some most many few several both only least more less almost about any"
@@ -48,31 +47,31 @@ def compare_statements(
     cosine = min(max(cosine, 0.0), 1.0) if math.isfinite(cosine) else 0.0
     bounds = _Bounds(same_min, near_min)
     if max(len(new), len(known)) > MAX_CHARACTERS:
-        alike = new.casefold().split() == known.casefold().split()
-        return _THE_SAME if alike else bounds.classify(cosine, "long, and not word for word the same")
+        equal = new.casefold().split() == known.casefold().split()
+        return _SAME_WORDS if equal else bounds.classify(cosine, "too long to compare, and the words differ")
     one, other = fold_words(new), fold_words(known)
     if one == other and (one or new.strip() == known.strip()):
-        return _THE_SAME
+        return _SAME_WORDS
     if not is_latin_script(new + known):
         return _compare_other_script(one, other, cosine, bounds)
     return _compare_pair(align_statements(new, known), cosine, bounds)
 
 
 def _compare_pair(pair: StatementPair, cosine: float, bounds: "_Bounds") -> StatementSimilarity:
-    if because := _first_reason(_DIFFERENCE_CHECKS, pair):
-        return StatementSimilarity(0.0, "different", because)
-    if because := _first_reason(_SEPARATION_CHECKS, pair):
-        return bounds.classify((cosine + pair.overlap()) / 2, because)
+    if reason := _first_reason(_DIFFERENCE_CHECKS, pair):
+        return StatementSimilarity(0.0, "different", reason)
+    if reason := _first_reason(_SEPARATION_CHECKS, pair):
+        return bounds.classify((cosine + pair.overlap()) / 2, reason)
     if pair.new.keys == pair.known.keys:
-        return _THE_SAME
-    return StatementSimilarity(bounds.same + (1 - bounds.same) * cosine, "same", "the same, put differently")
+        return _SAME_WORDS
+    return StatementSimilarity(bounds.same + (1 - bounds.same) * cosine, "same", "the same in another construction")
 
 
 def _first_reason(checks: Iterable[Callable[[StatementPair], str]], pair: StatementPair) -> str:
-    return next(filter(None, (question(pair) for question in checks)), "")
+    return next(filter(None, (check(pair) for check in checks)), "")
 
 
-_THE_SAME = StatementSimilarity(1.0, "same", "the same words")
+_SAME_WORDS = StatementSimilarity(1.0, "same", "the same words")
 
 
 class _Bounds(NamedTuple):
@@ -82,20 +81,18 @@ class _Bounds(NamedTuple):
     def classify(self, similarity: float, reason: str) -> StatementSimilarity:
         similarity = min(similarity, self.same - BELOW_SAME)
         if similarity < self.near:
-            return StatementSimilarity(similarity, "different", f"alike {similarity:.2f} only; {reason}")
-        return StatementSimilarity(similarity, "near", f"alike {similarity:.2f}; {reason}")
+            return StatementSimilarity(similarity, "different", f"similarity only {similarity:.2f}; {reason}")
+        return StatementSimilarity(similarity, "near", f"similarity {similarity:.2f}; {reason}")
 
 
 def _compare_other_script(
     new_words: Sequence[str], known_words: Sequence[str], cosine: float, bounds: _Bounds
 ) -> StatementSimilarity:
-    """Compare statements in scripts without rules, where the cosine alone is unreliable."""
-    new, known = (
-        Counter(word for word in words if any(c.isdigit() for c in word)) for words in (new_words, known_words)
-    )
-    if because := _contrast_reason("other number", new - known, known - new):
-        return StatementSimilarity(0.0, "different", because)
-    return bounds.classify(cosine, "not the very same words")
+    """Compare statements in a script without rules by their numbers and the cosine similarity."""
+    new, known = (Counter(w for w in words if any(map(str.isdigit, w))) for words in (new_words, known_words))
+    if reason := _contrast_reason("other number", new - known, known - new):
+        return StatementSimilarity(0.0, "different", reason)
+    return bounds.classify(cosine, "the words differ")
 
 
 def _contrast_reason(what: str, new: Iterable[str], known: Iterable[str]) -> str:
@@ -114,16 +111,16 @@ def _other_number(pair: StatementPair) -> str:
     return _contrast_reason("other number or time", (new - known).elements(), (known - new).elements())
 
 
-def _denied_by_one(pair: StatementPair) -> str:
+def _negated_by_one(pair: StatementPair) -> str:
     new, known = pair.matching_features(_DENIALS)
-    return "one denies it" if new != known else ""
+    return "only one is negated" if new != known else ""
 
 
-def _other_mood(pair: StatementPair) -> str:
+def _other_modality(pair: StatementPair) -> str:
     new, known = ([f for f, _ in side.statement.features if f not in _DENIALS | _QUANTIFIERS] for side in pair)
     if new == known:
         return ""
-    return f"other sense: {_format_words(new) or 'is'} against {_format_words(known) or 'is'}"
+    return f"other modality: {_format_words(new) or 'is'} against {_format_words(known) or 'is'}"
 
 
 def _other_amount(pair: StatementPair) -> str:
@@ -141,9 +138,9 @@ def _other_name(pair: StatementPair) -> str:
 
 def _other_tense(pair: StatementPair) -> str:
     new, known = (_tenses_by_lemma(side.statement.items) for side in pair)
-    apart = any(new[lemma].isdisjoint(known[lemma]) for lemma in new.keys() & known.keys())
-    one, other = (_finite_tenses(side.statement.items) for side in pair)
-    return "other tense" if apart or (one and other and one.isdisjoint(other)) else ""
+    differ = any(new[lemma].isdisjoint(known[lemma]) for lemma in new.keys() & known.keys())
+    one, other = ({i.past for i in side.statement.items if i.finite and i.past is not None} for side in pair)
+    return "other tense" if differ or (one and other and one.isdisjoint(other)) else ""
 
 
 def _tenses_by_lemma(items: Iterable[ParsedWord]) -> dict[str, set[bool]]:
@@ -155,15 +152,11 @@ def _tenses_by_lemma(items: Iterable[ParsedWord]) -> dict[str, set[bool]]:
     return found
 
 
-def _finite_tenses(items: Iterable[ParsedWord]) -> set[bool]:
-    return {item.past for item in items if item.finite and item.past is not None}
-
-
 def _opposite_words(pair: StatementPair) -> str:
     new, known = pair.unmatched_words()
     for one, other in product(new[:20], known[:20]):
-        undone = any(prefix + one == other or prefix + other == one for prefix in _NEGATING_PREFIXES)
-        if undone or other in OPPOSITES.get(one, ()):
+        negated = any(prefix + one == other or prefix + other == one for prefix in _NEGATING_PREFIXES)
+        if negated or other in OPPOSITES.get(one, ()):
             return f"opposite: {one} against {other}"
     return ""
 
@@ -172,10 +165,8 @@ def _swapped_names(pair: StatementPair) -> str:
     names = [key for key in _moved_words(pair) if pair.new.is_name(key)]
     new, known = pair.new.roles_by_word(), pair.known.roles_by_word()
     if len(names) > 1 and Counter(r for n in names for r in new[n]) == Counter(r for n in names for r in known[n]):
-        return f"{' and '.join(sorted(names))} change places"
-    if _order_differs(pair, names_only=True):
-        return "names change places"
-    return ""
+        return f"swapped: {_format_words(sorted(names))}"
+    return "swapped names" if _order_differs(pair, names_only=True) else ""
 
 
 def _moved_words(pair: StatementPair) -> list[str]:
@@ -198,10 +189,7 @@ def _role_order_differs(pair: StatementPair, new: list[str], known: list[str]) -
 
 
 def _equivalent_orders(side: AlignedStatement, words: list[str]) -> Iterator[tuple[str, ...]]:
-    """Return the words in order, and reversed when one side of `is` is only a name.
-
-    "Doctors are managers" does not imply "managers are doctors".
-    """
+    """Yield the words in order, and with the sides of `is` swapped when one of them is only a name or number."""
     plain = [word for word in words if word != _IS]
     yield tuple(plain)
     if _IS in words:
@@ -227,17 +215,15 @@ def _says_more(pair: StatementPair) -> str:
     return f"only one has: {_format_words(sorted(dict.fromkeys([*new, *known]))[:5])}" if new or known else ""
 
 
-def _belongs_elsewhere(pair: StatementPair) -> str:
-    """Return whether a word takes another word's place; `budget of Lumen` equals `Lumen budget`."""
+def _other_role(pair: StatementPair) -> str:
+    """Return the reason when words have other roles; `budget of Lumen` equals `Lumen budget`."""
     moved = _moved_words(pair)
     new, known = pair.new.roles_by_word(), pair.known.roles_by_word()
     ways = {("".join(new[key]), "".join(known[key])) for key in moved}
-    whole = all(_moved_as_group(side, moved) for side in pair)
-    if whole and (
-        ways <= {("of", "")} or ways <= {("", "of")} or (len(moved) == 1 and _is_compound_noun(pair, moved[0]))
-    ):
+    compound = ways <= {("of", "")} or ways <= {("", "of")} or (len(moved) == 1 and _is_compound_noun(pair, moved[0]))
+    if compound and all(_moved_as_group(side, moved) for side in pair):
         return ""
-    return f"in another part: {_format_words(moved)}"
+    return f"in another role: {_format_words(moved)}"
 
 
 def _moved_as_group(side: AlignedStatement, moved: list[str]) -> bool:
@@ -254,11 +240,8 @@ def _is_compound_noun(pair: StatementPair, key: str) -> bool:
             governed, before = one.keys.index(key), other.keys.index(key)
             heads = one.items[max(governed - 1, 0) : governed], other.items[before + 1 : before + 2]
             nouns = all(head and not head[0].finite and not head[0].capital for head in heads)
-            if (
-                nouns
-                and one.comparison_key(heads[0][0]) == other.comparison_key(heads[1][0])
-                and not other.items[before].role
-            ):
+            same_head = nouns and one.comparison_key(heads[0][0]) == other.comparison_key(heads[1][0])
+            if same_head and not other.items[before].role:
                 return True
     return False
 
@@ -267,8 +250,8 @@ def _other_order(pair: StatementPair) -> str:
     return "in another order" if _order_differs(pair) else ""
 
 
-def _times_elsewhere(pair: StatementPair) -> str:
-    """Return the reason when several times refer to other words, judged by order."""
+def _other_time_order(pair: StatementPair) -> str:
+    """Return the reason when the times are in another order, so that they may refer to other words."""
     new, known = pair.new.list_times(), pair.known.list_times()
     return "times in another order" if new != known and any(_has_scattered_times(side) for side in pair) else ""
 
@@ -279,15 +262,12 @@ def _has_scattered_times(side: AlignedStatement) -> bool:
     return bool(places) and (places[-1] - places[0] >= len(places) or max(kinds.values()) > 1)
 
 
-def _several_statements(pair: StatementPair) -> str:
-    """Return the reason when compound statements differ in order, which decides who does what."""
+def _several_clauses(pair: StatementPair) -> str:
+    """Return the reason when statements of several clauses differ in the order of their words."""
     new, known = pair
-    apart = (new.keys, new.statement.features) != (known.keys, known.statement.features)
-    return (
-        "several statements"
-        if apart and (new.statement.has_several_clauses or known.statement.has_several_clauses)
-        else ""
-    )
+    differ = (new.keys, new.statement.features) != (known.keys, known.statement.features)
+    compound = new.statement.has_several_clauses or known.statement.has_several_clauses
+    return "several clauses in another order" if differ and compound else ""
 
 
 def _other_owner(pair: StatementPair) -> str:
@@ -302,7 +282,7 @@ def _other_modality_target(pair: StatementPair) -> str:
     """Return the reason when a modality applies to another word: can swim and runs, swims and can run."""
     for one, other in zip(_modality_anchors(pair.new), _modality_anchors(pair.known), strict=False):
         if one != other and all(anchor and not anchor.startswith(("#", "@")) for anchor in (one, other)):
-            return f"{_format_words((one, other))}: another part is meant"
+            return f"a modality applies to another word: {_format_words((one, other))}"
     return ""
 
 
@@ -312,15 +292,15 @@ def _modality_anchors(side: AlignedStatement) -> list[str]:
 
 def _other_quantifier_target(pair: StatementPair) -> str:
     new, known = (Counter(f for f in side.statement.features if f[0] in _QUANTIFIERS) for side in pair)
-    return "" if new == known else "one limits it"
+    return "" if new == known else "a quantifier applies to another word"
 
 
 def _other_negation_target(pair: StatementPair) -> str:
     """Return the reason when a negation applies to another word: `does not eat meat` equals `eats no meat`."""
     new, known = (sorted(f for f in side.statement.features if f[0] in _DENIALS) for side in pair)
     anchors = {anchor for _, anchor in (*new, *known)}
-    alike = new == known or (len(new) == len(known) == 1 and all(_is_verb_with_object(side, anchors) for side in pair))
-    return "" if alike else "another part is denied"
+    equal = new == known or (len(new) == len(known) == 1 and all(_is_verb_with_object(side, anchors) for side in pair))
+    return "" if equal else "a negation applies to another word"
 
 
 def _is_verb_with_object(side: AlignedStatement, words: set[str]) -> bool:
@@ -333,38 +313,34 @@ def _is_verb_with_object(side: AlignedStatement, words: set[str]) -> bool:
 
 def _other_voice(pair: StatementPair) -> str:
     new, known = ({i.lemma: i.passive for i in side.items if i.passive is not None} for side in pair)
-    apart = [lemma for lemma in new.keys() & known.keys() if new[lemma] != known[lemma]]
-    return f"one is active, the other passive: {_format_words(apart)}" if apart else ""
+    lemmas = [lemma for lemma in new.keys() & known.keys() if new[lemma] != known[lemma]]
+    return f"one is active, the other passive: {_format_words(lemmas)}" if lemmas else ""
 
 
 def _is_or_has(pair: StatementPair) -> str:
     """Return the reason when one says `is` and the other `has`: the project is a problem, or has one."""
     for one, other in (pair, pair[::-1]):
-        plain = any(item.lemma == _IS for item in other.statement.items)
-        if (
-            one.statement.expresses_ownership
-            and plain
-            and not other.statement.expresses_ownership
-            and not any("of" in i.role for i in other.items)
-        ):
-            return "one is it, one has it"
+        has = one.statement.expresses_ownership and not other.statement.expresses_ownership
+        equates = any(item.lemma == _IS for item in other.statement.items)
+        if has and equates and not any("of" in item.role for item in other.items):
+            return "one says `is`, the other `has`"
     return ""
 
 
-def _one_or_many(pair: StatementPair) -> str:
+def _other_grammatical_number(pair: StatementPair) -> str:
     for one, other in (pair, pair[::-1]):
         single = {item.lemma for item in one.items if item.single}
         many = {i.lemma for i in other.items if i.surface.endswith("s") and i.surface != i.lemma and not i.capital}
         if lemmas := single & (many - {i.lemma for i in one.items if i.surface.endswith("s")}):
-            return f"one or many: {_format_words(sorted(lemmas))}"
+            return f"singular against plural: {_format_words(sorted(lemmas))}"
     return ""
 
 
-# Each check returns a short reason why the two differ, or "". The first checks are certain, the rest heuristic.
+# Each check returns a short reason why two statements differ, or "". The first group is certain, the second heuristic.
 _DIFFERENCE_CHECKS: tuple[Callable[[StatementPair], str], ...] = (
     _other_number,
-    _denied_by_one,
-    _other_mood,
+    _negated_by_one,
+    _other_modality,
     _other_tense,
     _other_person,
     _other_amount,
@@ -374,15 +350,15 @@ _DIFFERENCE_CHECKS: tuple[Callable[[StatementPair], str], ...] = (
 )
 _SEPARATION_CHECKS: tuple[Callable[[StatementPair], str], ...] = (
     _says_more,
-    _belongs_elsewhere,
+    _other_role,
     _other_order,
-    _times_elsewhere,
-    _several_statements,
+    _other_time_order,
+    _several_clauses,
     _other_owner,
     _other_quantifier_target,
     _other_modality_target,
     _other_negation_target,
     _other_voice,
     _is_or_has,
-    _one_or_many,
+    _other_grammatical_number,
 )

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from newton.heart.statements import vocabulary
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
@@ -41,41 +42,37 @@ def is_latin_script(text: str) -> bool:
 
 def tokenize(text: str) -> list[WordToken]:
     """Return the words of an English statement; features such as negations begin with ~."""
-    return _mark_cessation(
-        parse_numbers(
-            _replace_phrases(_resolve_possessives(_sort_joined_names(list(_expand_contractions(_scan_words(text))))))
-        )
-    )
+    words = _resolve_possessives(_sort_joined_names(list(_expand_contractions(_scan_words(text)))))
+    return _mark_cessation(parse_numbers(_replace_phrases(words)))
 
 
 def _scan_words(text: str) -> Iterator[WordToken]:
     plain = _CURRENCY.sub(r"\2 \1", unicodedata.normalize("NFKC", text).translate(_APOSTROPHES))
-    shouted = plain.upper() == plain
+    all_capitals = plain.upper() == plain
     yield WordToken(START)
-    fresh, last = True, ""
+    first, last = True, ""
     for match in _TOKEN.finditer(plain):
-        sign = _normalize_token(match[0], last=last)
-        if sign:
-            capital = match[0][0].isupper() and not shouted and not (fresh and _is_ordinary(sign))
-            yield WordToken(sign, capital, starts_sentence=fresh)
-            fresh = sign == STOP or match[0] == ":"
+        if token := _normalize_token(match[0], last=last):
+            capital = match[0][0].isupper() and not all_capitals and not (first and _is_ordinary(token))
+            yield WordToken(token, capital, starts_sentence=first)
+            first = token == STOP or match[0] == ":"
         last = match[0]
 
 
 def _normalize_token(token: str, *, last: str) -> str:
-    """Return the normalized words of a token. A full stop after St or Dr does not end a sentence."""
+    """Return the normalized token, "" if it is ignored. A full stop after St or Dr does not end a sentence."""
     if token[0].isalnum() or len(token) > 1:
         return token.casefold()
     if token in _STOPS:
         return "" if token == "." and len(last) <= 3 and last.isalpha() else STOP
     if token in _BREAKS:
         return BREAK
-    kept = token in _KEPT_SIGNS or token == QUESTION or not unicodedata.category(token).startswith("P")
-    return _SYMBOLS.get(token, token) if kept else ""
+    is_word = token in _KEPT_SIGNS or token == QUESTION or not unicodedata.category(token).startswith("P")
+    return _SYMBOLS.get(token, token) if is_word else ""
 
 
 def _is_ordinary(word: str) -> bool:
-    """Return whether a capital is only that of the first word."""
+    """Return whether the word is no name, so that its capital only shows the beginning of a sentence."""
     phrase = (word,) in vocabulary.PHRASES or (START, word) in vocabulary.PHRASES
     return phrase or word in _FUNCTION_WORDS or lemmatize(word) in VERB_LEMMAS
 
@@ -100,50 +97,41 @@ def _expand_contractions(words: Iterator[WordToken]) -> Iterator[WordToken]:
 
 def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
     """Replace 's by `is` where it can only be a verb."""
-    read_as = list(words)
-    for place, word in enumerate(words):
-        if word.text == "'s" and place + 1 < len(words):
-            following = words[place + 1].text
-            participle = (
-                following in vocabulary.PARTICIPLES
-                and following not in vocabulary.PAST_FORMS
-                and following not in vocabulary.VERBS
-            )
-            if words[place - 1].text in _IS_AFTER or following in _IS_BEFORE or participle:
-                read_as[place] = WordToken("has" if following in ("been", "got") else "is")
-    return read_as
+    resolved = list(words)
+    for position, (word, next_word) in enumerate(pairwise(words)):
+        if word.text == "'s":
+            following = next_word.text
+            participle = following in vocabulary.PARTICIPLES - vocabulary.PAST_FORMS - vocabulary.VERBS
+            if words[position - 1].text in _IS_AFTER or following in _IS_BEFORE or participle:
+                resolved[position] = WordToken("has" if following in ("been", "got") else "is")
+    return resolved
 
 
 def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
     """Sort names joined by and: Ben and Ana becomes Ana and Ben."""
     sorted_ = list(words)
-    for place in range(1, len(words) - 1):
-        one, joint, other = words[place - 1 : place + 2]
-        around = [words[n] for n in (place - 2, place + 2) if 0 <= n < len(words)]
-        alone = not any(word.is_capitalized or word.text == "'s" for word in around)
-        if (
-            joint.text in ("and", "&")
-            and one.is_capitalized
-            and other.is_capitalized
-            and alone
-            and other.text < one.text
-        ):
-            sorted_[place - 1], sorted_[place + 1] = other, one
+    for position in range(1, len(words) - 1):
+        one, joint, other = words[position - 1 : position + 2]
+        around = [words[n] for n in (position - 2, position + 2) if 0 <= n < len(words)]
+        if any(word.is_capitalized or word.text == "'s" for word in around):
+            continue
+        names = one.is_capitalized and other.is_capitalized
+        if names and joint.text in ("and", "&") and other.text < one.text:
+            sorted_[position - 1], sorted_[position + 1] = other, one
     return sorted_
 
 
 def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
     """Replace phrases, longest first, from left to right. Capitalized months and names are never part of one."""
-    found: list[WordToken] = []
-    place = 0
-    while place < len(words):
-        length = next((n for n in range(MAX_PHRASE_WORDS, 0, -1) if _is_phrase(words, place, n)), 0)
-        if length:
-            found += map(WordToken, vocabulary.PHRASES[tuple(word.text for word in words[place : place + length])])
-        else:
-            found.append(words[place])
-        place += max(length, 1)
-    return found
+    tokens: list[WordToken] = []
+    position = 0
+    while position < len(words):
+        length = next((n for n in range(MAX_PHRASE_WORDS, 0, -1) if _is_phrase(words, position, n)), 0)
+        end = position + max(length, 1)
+        part = words[position:end]
+        tokens += map(WordToken, vocabulary.PHRASES[tuple(word.text for word in part)]) if length else part
+        position = end
+    return tokens
 
 
 def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
@@ -162,14 +150,14 @@ def _is_beside_date(words: list[WordToken], position: int) -> bool:
 
 
 def _mark_cessation(words: list[WordToken]) -> list[WordToken]:
-    """Mark what stopped or is not any more as `no longer`, and normalize `any` after a negation."""
+    """Replace `stopped doing` and `not anymore` by `no longer`, and remove `any` after a negation."""
     texts = [word.text for word in words]
-    dropped = {"~anymore", "~any"} if "~not" in texts else {"~anymore"}
-    read_as: list[WordToken] = []
+    redundant = {"~anymore", "~any"} if "~not" in texts else {"~anymore"}
+    marked: list[WordToken] = []
     for word, following in zip(words, [*texts[1:], ""], strict=False):
-        stopped = word.text in _CEASING_VERBS and following.endswith("ing")
-        if stopped or (word.text == "~not" and "~anymore" in texts):
-            read_as.append(WordToken("~ceased"))
-        elif word.text not in dropped:
-            read_as.append(word)
-    return read_as
+        ceases = word.text in _CEASING_VERBS and following.endswith("ing")
+        if ceases or (word.text == "~not" and "~anymore" in texts):
+            marked.append(WordToken("~ceased"))
+        elif word.text not in redundant:
+            marked.append(word)
+    return marked

@@ -1,8 +1,4 @@
-"""English word tables: forms, synonyms, opposites, markers and fillers.
-
-A word in no table is compared as it is. A table entry only makes two statements equal, or gives the reason why they
-differ.
-"""
+"""English word tables: forms, synonyms, opposites, markers and fillers. Other words are compared unchanged."""
 
 from collections.abc import Iterator
 
@@ -159,16 +155,12 @@ PERSONS = {
 _OWNERS = "my mine your yours his our ours their theirs its hers myself yourself himself herself themselves ourselves"
 POSSESSIVES = frozenset(_OWNERS.split())
 
-BE_NOW, BE_THEN, BE_BARE = (
-    frozenset({"am", "is", "are"}),
-    frozenset({"was", "were"}),
-    frozenset({"be", "been", "being"}),
-)
-BE = BE_NOW | BE_THEN | BE_BARE
+BE_PAST, BE_BARE = frozenset({"was", "were"}), frozenset({"be", "been", "being"})
+BE = {"am", "is", "are"} | BE_PAST | BE_BARE
 HAVE, DO = frozenset({"have", "has", "had", "having"}), frozenset({"do", "does", "did"})
 AUXILIARIES = BE | HAVE | DO
 OWNERSHIP_VERBS = frozenset({"own", "owns", "owned", "possess", "possesses", "possessed"})
-PAST_AUXILIARIES = BE_THEN | {"had", "did", "owned", "possessed"}
+PAST_AUXILIARIES = BE_PAST | {"had", "did", "owned", "possessed"}
 
 
 def _split_rows(text: str) -> Iterator[list[str]]:
@@ -181,11 +173,8 @@ def _split_pairs(text: str) -> dict[str, str]:
     return {word: meaning for word, _, meaning in (pair.partition("=") for pair in text.split())}
 
 
-_VERB_FORMS = [
-    [f"{prefix}{form}" for form in row]
-    for row in _split_rows(_IRREGULAR_VERBS)
-    for prefix in ("", "re", "over", "under", "mis")
-]
+_PREFIXES = ("", "re", "over", "under", "mis")
+_VERB_FORMS = [[f"{prefix}{form}" for form in row] for row in _split_rows(_IRREGULAR_VERBS) for prefix in _PREFIXES]
 LEMMAS = {form: row[0] for row in _VERB_FORMS for form in row[1:]}
 LEMMAS.update({"using": "use", "lying": "lie", "dying": "die", "aged": "age", "caches": "cache", "tying": "tie"})
 LEMMAS.update({many: one for one, many in (pair.split() for pair in _PLURALS.split(","))})
