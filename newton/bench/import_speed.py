@@ -45,10 +45,7 @@ class ImportSpeed:
 async def time_import(
     newton: AgentServices, path: Path, speed: ImportSpeed, *, progress: Callable[[int], None]
 ) -> ImportReport:
-    """Import a file, then repeat its embedding calls alone, so that load on the machine affects both.
-
-    Raises ProviderError when the embedder fails.
-    """
+    """Import a file, then repeat its embedding calls alone. Raises ProviderError when the embedder fails."""
     embedder, recorder = newton.scope.embedder, None
     if embedder:
         await embedder.embed(["Good morning!"])  # the first call of a process is slower than later ones

@@ -94,9 +94,8 @@ async def run_benchmark(
                 await _measure_questions(newton, conversation, run)
         digest = hash_dataset(conversations)
         weighing = {**asdict(DEFAULT_WEIGHTS), "excluded_kinds": sorted(DEFAULT_WEIGHTS.excluded_kinds)}
-        receipt = await collect_run_metadata(
-            env, start, data_sha256=digest, budgets=budgets, limit=limit, weighing=weighing
-        )
+        options = {"limit": limit, "weighing": weighing}
+        receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=budgets, **options)
     result = {**summarize(run), "receipt": receipt}
     if json:
         formatting.print_json(result)

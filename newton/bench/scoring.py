@@ -32,11 +32,7 @@ class GoldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSample:
-    """The measurements of one context for one question.
-
-    `tokens` is the count of the bundle, `counted_tokens` that of its text. A context is not complete when a source
-    failed or was late.
-    """
+    """The measurements of one context; `tokens` is the count in the bundle, `counted_tokens` that of its text."""
 
     type: str
     budget: int

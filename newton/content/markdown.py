@@ -28,10 +28,7 @@ _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
 
 
 def parse_markdown(text: str) -> ParsedDocument:
-    """Parse CommonMark with tables into headings and paragraphs; front matter becomes a paragraph.
-
-    Raises InputError when lists or quotes are nested too deeply.
-    """
+    """Parse CommonMark with tables and front matter. Raises InputError when lists or quotes are nested too deeply."""
     outline, title = SectionBuilder(), ""
     if front := _FRONT_MATTER.match(text):
         outline.add_paragraph(front[1])

@@ -66,9 +66,8 @@ async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> B
     an existing folder, and DatabaseError when the copy fails.
     """
     with _atomic_folder(folder) as partial:
-        version, rows = await (
-            _dump_database(settings, partial) if settings.database_url else _copy_server(settings, partial)
-        )
+        copy = _dump_database if settings.database_url else _copy_server
+        version, rows = await copy(settings, partial)
         written = BackupManifest(
             kind="dump" if settings.database_url else "base",
             made_at=now,

@@ -73,10 +73,7 @@ class EmbeddedServer:
 
     @classmethod
     def start(cls, home: Path, *, durable: bool = True) -> "EmbeddedServer":
-        """Start the server of this home folder, or join it. `durable=False` is for tests: it may lose data.
-
-        Raises DatabaseError with the cause and the remedy.
-        """
+        """Start or join the server of this home folder. `durable=False` may lose data. Raises DatabaseError."""
         ensure_private_folder(home)
         with _exclusive_start(home):
             paths = resolve_paths(home)
@@ -115,10 +112,7 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _exclusive_start(home: Path) -> Generator[None]:
-    """Prevent other processes from starting or stopping the server.
-
-    The lock is of flock: it survives when another part of this process opens and closes the same file.
-    """
+    """Hold the start lock. Unlike POSIX locks, flock survives when this process closes the file elsewhere."""
     with _open_lock(home / START_LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -262,10 +256,9 @@ def _ensure_running(paths: ServerPaths) -> None:
 
 
 def _mark_locks_stale(paths: ServerPaths) -> None:
-    """Make PostgreSQL ignore the lock files of a dead server, by writing the id of this process into them.
+    """Write the id of this process into the lock files of a dead server: PostgreSQL ignores that of its starter.
 
-    PostgreSQL ignores the id of the process that starts it. It uses the other lines to check that no process still uses
-    the data.
+    It uses the other lines to check that no process still uses the data.
     """
     (paths.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     try:

@@ -54,8 +54,7 @@ class MiniLM:
         return await asyncio.to_thread(self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed in this thread. Batches of all callers share one slot per core, so a single query waits for one batch
-        of a large job, not for all of it."""
+        """Embed in this thread. A query waits at most for one batch of a large job in another thread."""
         encoded = self._tokenizer.encode_batch([_clean_text(text) for text in texts])
         pieces = [_truncate(one.ids) for one in encoded]
         batches = list(group_by_length([len(ids) for ids in pieces]))

@@ -25,11 +25,7 @@ class StructuredModel(ChatModel, Protocol):
 
 
 def parse_output(text: str, schema: type[F]) -> F | None:
-    """Return a reply parsed by the schema, or None when it is invalid.
-
-    Text and code fences around the JSON object are ignored. Of several objects, the first valid one with a field of the
-    schema counts.
-    """
+    """Return the first JSON object of a reply that is valid for the schema, or None. Text around it is ignored."""
     start, end = text.find("{"), text.rfind("}")
     whole = text[start : end + 1] if 0 <= start < end else text
     parts = (json.dumps(item) for item in _iter_json_objects(text) if item.keys() & schema.model_fields)
