@@ -10,7 +10,6 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time in UTC, timezone-aware."""
-        ...
 
 
 class SystemClock:

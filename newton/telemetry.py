@@ -16,11 +16,9 @@ class SpanTracer(Protocol):
 
     def start_current_span(self, name: str, headers: Mapping[str, str]) -> "AbstractContextManager[Span]":
         """Start a span that becomes the current one; `headers` may contain the caller's trace context."""
-        ...
 
     def start_detached_span(self, name: str) -> "Span":
         """Start a span that is never the current one."""
-        ...
 
 
 class SpanHandle:

@@ -80,10 +80,6 @@ class FramePattern(StrictModel):
             raise ValueError("matches the empty text, so it would match everything")
         return match
 
-    def is_found_in(self, text: str) -> bool:
-        """Return True when the phrase occurs in the text as whole words, ignoring case."""
-        return _compile_whole_words(self.match).search(_normalize(text)) is not None
-
 
 @functools.cache
 def _compile_whole_words(match: str) -> re.Pattern[str]:

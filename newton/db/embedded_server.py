@@ -196,11 +196,7 @@ def _state(paths: ServerPaths) -> ServerState:
 
 def _reported_status(paths: ServerPaths) -> str:
     """Return the status that the server last wrote; it is stale after a crash."""
-    try:
-        lines = (paths.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return lines[7].strip() if len(lines) > 7 else ""
+    return next((line.strip() for line in _read_lines(paths.data / "postmaster.pid")[7:]), "")
 
 
 def _is_listening(paths: ServerPaths) -> bool:
@@ -303,18 +299,18 @@ def _run_process(paths: ServerPaths, program: str, *arguments: str, inherited: i
 
 
 def _server_error(paths: ServerPaths, detail: str) -> DatabaseError:
+    lines = "".join(f"  {line}\n" for line in _read_lines(paths.log)[-5:])
     return DatabaseError(
-        f"The embedded PostgreSQL failed ({detail}).{_last_lines(paths.log)}",
+        f"The embedded PostgreSQL failed ({detail})." + (f"\nThe end of its log:\n{lines}" if lines else ""),
         hint=f"Free disk space, check the permissions of {paths.base}, or set DATABASE_URL to a server of your own.",
     )
 
 
-def _last_lines(log: Path) -> str:
+def _read_lines(file: Path) -> list[str]:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return ""
-    return "\nThe end of its log:\n" + "\n".join(f"  {line}" for line in lines) + "\n"
+        return []
 
 
 @contextlib.contextmanager

@@ -78,7 +78,6 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str:
         """Return the model's name in usage records."""
-        ...
 
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | ChatReply]:
         """Yield pieces of the reply, then the ChatReply, whose text is their concatenation.
@@ -86,7 +85,6 @@ class ChatModel(Protocol):
         Raises ProviderError when there is no reply or it is interrupted; before that, yields a ChatReply with the text
         and usage received so far, if any, so that all usage is recorded.
         """
-        ...
 
 
 @runtime_checkable
@@ -96,10 +94,8 @@ class ToolModel(Protocol):
     @property
     def name(self) -> str:
         """See `ChatModel.name`."""
-        ...
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
         """Stream as `ChatModel.stream`, with tools if the model supports them; the ChatReply contains the calls."""
-        ...

@@ -20,7 +20,6 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one float32 vector of `dimensions` for each text, in order. Raises ProviderError on failure."""
-        ...
 
 
 def normalize_rows(rows: NDArray[np.floating]) -> list[Vector]:

@@ -16,11 +16,11 @@ from openai.types.shared_params import FunctionDefinition
 from pydantic import BaseModel
 
 from newton.errors import ContextWindowError, ProviderError
-from newton.providers import response_formats
+from newton.providers import structured_output
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, to_openai_message
 from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
-from newton.providers.response_formats import EndpointKey
 from newton.providers.stream_accumulator import StreamAccumulator
+from newton.providers.structured_output import EndpointKey
 from newton.settings import Settings
 from newton.telemetry import detached_span
 
@@ -258,9 +258,9 @@ class OpenAIChat:
         """
         key, messages = self._endpoint.key, accumulator.messages
         refusal: openai.APIStatusError | None = None
-        for mode in response_formats.modes_to_try(key):
-            accumulator.messages = response_formats.add_schema_to_prompt(messages, schema, mode)
-            send = partial(self._start_completion, accumulator, response_formats.build_response_format(schema, mode))
+        for mode in structured_output.modes_to_try(key):
+            accumulator.messages = structured_output.add_schema_to_prompt(messages, schema, mode)
+            send = partial(self._start_completion, accumulator, structured_output.build_response_format(schema, mode))
             try:
                 stream = await self._endpoint.call(send, deadline=deadline, allow_retry=refusal is None)
             except openai.APIStatusError as error:
@@ -268,10 +268,10 @@ class OpenAIChat:
                     raise
                 refusal = refusal or error
             else:
-                response_formats.record_success(key, mode)
+                structured_output.record_success(key, mode)
                 return stream
         assert refusal, "no response format to try"
-        response_formats.record_outage(key)
+        structured_output.record_outage(key)
         raise refusal
 
     async def _start_completion(
@@ -303,7 +303,7 @@ class OpenAIChat:
 
 
 def _is_refused_mode(error: openai.APIStatusError) -> bool:
-    return error.status_code in response_formats.REFUSAL_STATUSES and not _is_window_overflow(error)
+    return error.status_code in structured_output.REFUSAL_STATUSES and not _is_window_overflow(error)
 
 
 async def _iter_chunks(start: Awaitable[CompletionStream], deadline: float) -> AsyncGenerator[ChatCompletionChunk]:
