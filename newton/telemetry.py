@@ -32,9 +32,8 @@ class SpanHandle:
     def set_attributes(self, **attributes: AttributeValue | None) -> None:
         """Set attributes of the span; None values are omitted."""
         if self._span is not None:
-            self._span.set_attributes(
-                {f"newton.{name}": value for name, value in attributes.items() if value is not None}
-            )
+            present = {f"newton.{name}": value for name, value in attributes.items() if value is not None}
+            self._span.set_attributes(present)
 
     def update_name(self, name: str) -> None:
         """Rename the span."""
@@ -55,8 +54,7 @@ def set_tracer(tracer: SpanTracer | None) -> None:
 def span(
     name: str, headers: Mapping[str, str] | None = None, **attributes: AttributeValue | None
 ) -> Generator[SpanHandle]:
-    """Open a span. Spans that the same task opens within the block are its children. Only the type of an error is
-    recorded."""
+    """Open a span, the parent of spans that the task opens within the block. Only the type of an error is recorded."""
     if not _tracers:
         yield _NO_SPAN
         return

@@ -130,17 +130,15 @@ async def _measure_bare_searches(newton: AgentServices, question: str) -> Mappin
         times.append(monotonic_ms())
         await SQL["search_bm25"].fetch_all(tx, **common, input=question, k1=recall.K1, b=recall.B)
     times.append(monotonic_ms())
-    return {
-        stage: end - begin for stage, (begin, end) in zip(("embed", "dense", "lexical"), pairwise(times), strict=True)
-    }
+    durations = (end - begin for begin, end in pairwise(times))
+    return dict(zip(("embed", "dense", "lexical"), durations, strict=True))
 
 
 async def _measure_context(newton: AgentServices, question: str) -> Mapping[str, float]:
     """Return the milliseconds of the stages of a context; the stage `store` is the rest of the whole call."""
     started = monotonic_ms()
-    request = ContextBuildRequest(
-        agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile
-    )
+    agent_id, profile = newton.scope.agent_id, newton.settings.profile
+    request = ContextBuildRequest(agent_id=agent_id, input=question, tokens=BUDGET, profile=profile)
     timings = (await newton.context_builder.build(request)).timings_ms
     return {**timings, "store": monotonic_ms() - started - sum(timings.values())}
 

@@ -14,9 +14,7 @@ from newton.errors import InputError
 from newton.memory.memory import TokenCounter
 
 MESSAGES_SUFFIX, QUESTIONS_SUFFIX = ".ndjson", ".queries.jsonl"
-_QUESTION_HINT = (
-    'Write each question on a line: {"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}.'
-)
+_QUESTION_HINT = 'Write a question per line: {"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}.'
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -66,9 +64,8 @@ def load_conversations(
     """Return the first `limit` conversations of the folder by name. Raises InputError when they have no questions."""
     paths = [path for path in sorted(folder.glob(f"*{MESSAGES_SUFFIX}")) if _questions_path(path).is_file()]
     if not paths:
-        raise InputError(
-            f"{folder} contains no <id>{MESSAGES_SUFFIX} with an <id>{QUESTIONS_SUFFIX}.", hint=_QUESTION_HINT
-        )
+        what = f"{folder} contains no <id>{MESSAGES_SUFFIX} with an <id>{QUESTIONS_SUFFIX}."
+        raise InputError(what, hint=_QUESTION_HINT)
     found = [_load_conversation(path, count_tokens=count_tokens) for path in paths[:limit]]
     if not any(conversation.questions for conversation in found):
         raise InputError(f"No question in {folder} has gold lines.", hint=_QUESTION_HINT)

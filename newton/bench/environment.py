@@ -80,10 +80,7 @@ async def measure_ms(call: Callable[[], Awaitable[object]]) -> float:
 async def measure_alternately(
     questions: Sequence[str], *measures: Callable[[str], Awaitable[T]]
 ) -> tuple[list[T], ...]:
-    """Return the results of each measure for each question, without the warm-up rounds.
-
-    The measures take turns, in reverse order in every other round, so that load on the machine affects all alike.
-    """
+    """Call the measures with each question, in alternating order, and return their results after the warm-up."""
     results = tuple(list[T]() for _ in measures)
     for number, question in enumerate(questions):
         pairs = list(zip(measures, results, strict=True))

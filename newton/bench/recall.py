@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -17,7 +17,6 @@ from rich.table import Table
 from newton.bench.ablation import BASELINE, AblationVariant, build_variants, select_base_profile
 from newton.bench.dataset import DatasetConversation, DatasetQuestion, hash_dataset, load_conversations
 from newton.bench.environment import AtLeastOne, open_environment
-from newton.bench.import_speed import ImportSpeed, time_import
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.scoring import RecallSample, evidence_recall, p50_and_p95, recall_by, summarize_by_budget
 from newton.clock import ManualClock, monotonic_ms
@@ -25,6 +24,7 @@ from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.gather import compute_search_limits
+from newton.errors import ProviderError
 from newton.memory import store
 from newton.memory.agents import get_or_create_agent
 from newton.memory.hygiene import clean_text
@@ -34,12 +34,72 @@ from newton.memory.representations import to_bullet
 from newton.providers import token_counter
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
+from newton.runtime.transfer.importer import ImportReport
 from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder, Vector
 
 QUESTION_DELAY = timedelta(days=1)  # between the last line and the questions
 DEFAULT_BUDGETS = (500, 1_000, 2_000, 4_000, 8_000)
 
 ProgressCallback = Callable[[str, int], None]
+
+
+class RecordingEmbedder:
+    """An Embedder that records its calls, so that they can be repeated alone."""
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self._embedder = embedder
+        self.identity, self.dimensions = embedder.identity, embedder.dimensions
+        self.calls: list[Sequence[str]] = []
+
+    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
+        self.calls.append(texts)
+        return await self._embedder.embed(texts)
+
+
+@dataclass(slots=True)
+class ImportSpeed:
+    """Numbers of imported lines and embedded texts, with their milliseconds."""
+
+    lines: int = 0
+    import_ms: float = 0.0
+    texts: int = 0
+    embed_ms: float = 0.0
+
+    def as_json(self) -> dict[str, float | None]:
+        imported, embedded = _per_second(self.lines, self.import_ms), _per_second(self.texts, self.embed_ms)
+        ratio = round(imported / embedded, 3) if imported and embedded else None
+        return {"import_per_s": imported, "embed_per_s": embedded, "import_to_embed": ratio}
+
+
+async def time_import(
+    newton: AgentServices, path: Path, speed: ImportSpeed, *, progress: Callable[[int], None]
+) -> ImportReport:
+    """Import a file, then repeat its embedding calls alone. Raises ProviderError when the embedder fails."""
+    embedder, recorder = newton.scope.embedder, None
+    if embedder:
+        await embedder.embed(["Good morning!"])  # the first call of a process is slower than later ones
+        recorder = RecordingEmbedder(embedder)
+    importer = replace(newton, scope=replace(newton.scope, embedder=recorder)).importer()
+    started = monotonic_ms()
+    report = await importer.run(path, progress=progress)
+    speed.import_ms += monotonic_ms() - started
+    speed.lines += report.new
+    if report.embedder_error:
+        raise ProviderError(report.embedder_error, hint="Fix the cause, or use NEWTON_EMBEDDING_PROVIDER=none.")
+    if embedder and recorder:
+        started = monotonic_ms()
+        for texts in recorder.calls:
+            await embedder.embed(texts)
+        speed.embed_ms += monotonic_ms() - started
+        speed.texts += sum(len(texts) for texts in recorder.calls)
+    return report
+
+
+def _per_second(count: int, ms: float) -> float | None:
+    return round(count * 1_000 / ms, 1) if count else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +154,8 @@ async def run_benchmark(
                 await _measure_questions(newton, conversation, run)
         digest = hash_dataset(conversations)
         weighing = {**asdict(DEFAULT_WEIGHTS), "excluded_kinds": sorted(DEFAULT_WEIGHTS.excluded_kinds)}
-        receipt = await collect_run_metadata(
-            env, start, data_sha256=digest, budgets=budgets, limit=limit, weighing=weighing
-        )
+        options = {"limit": limit, "weighing": weighing}
+        receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=budgets, **options)
     result = {**summarize(run), "receipt": receipt}
     if json:
         formatting.print_json(result)

@@ -43,10 +43,7 @@ async def collect_run_metadata(
 
 
 def git_commit(folder: Path) -> str:
-    """Return the commit of this code, with "-dirty" for uncommitted changes; "unknown" outside a repository.
-
-    An installed package may be inside the repository of another project, so the repository must contain this package.
-    """
+    """Return the commit of this package, "-dirty" with changes; "unknown" if no repository contains it."""
     if not _run_git(folder, "ls-files", "--error-unmatch", "__init__.py"):
         return UNKNOWN
     return _run_git(folder, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty") or UNKNOWN

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 # A context contains at most this many tokens of one memory; a longer line cannot occur in it verbatim.
 MAX_VERBATIM_TOKENS = 110
 MIN_WORD_OVERLAP = 0.8
@@ -32,11 +34,7 @@ class GoldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSample:
-    """The measurements of one context for one question.
-
-    `tokens` is the count of the bundle, `counted_tokens` that of its text. A context is not complete when a source
-    failed or was late.
-    """
+    """The measurements of one context; `tokens` is the count in the bundle, `counted_tokens` that of its text."""
 
     type: str
     budget: int
@@ -81,13 +79,7 @@ def percentile(values: Collection[float], share: float) -> float:
     >>> percentile([1, 2, 3, 10], 0.5)
     2.5
     """
-    if not values:
-        return 0.0
-    ordered = sorted(values)
-    position = share * (len(ordered) - 1)
-    low = int(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+    return float(np.quantile(list(values), share)) if values else 0.0
 
 
 def p50_and_p95(times: Collection[float]) -> dict[str, float]:

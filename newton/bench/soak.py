@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
+from statistics import linear_regression
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -76,11 +77,8 @@ def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
     >>> round(slope_per_minute([(0.0, 9.0), (1.0, 9.0), (60.0, 1.0), (120.0, 2.0)]), 3)
     1.0
     """
-    late = points[len(points) // 2 :]
-    mean_x = sum(x for x, _ in late) / len(late)
-    mean_y = sum(y for _, y in late) / len(late)
-    spread = sum((x - mean_x) ** 2 for x, _ in late)
-    return 60 * sum((x - mean_x) * (y - mean_y) for x, y in late) / spread if spread else 0.0
+    seconds, values = zip(*points[len(points) // 2 :], strict=True)
+    return 60 * linear_regression(seconds, values).slope if len(set(seconds)) > 1 else 0.0
 
 
 async def run_benchmark(

@@ -22,9 +22,7 @@ SUFFIXES: dict[DocumentFormat, tuple[str, ...]] = {
     "html": (".html", ".htm"),
     "pdf": (".pdf",),
 }
-FORMAT_BY_SUFFIX: dict[str, DocumentFormat] = {
-    suffix: form for form, suffixes in SUFFIXES.items() for suffix in suffixes
-}
+FORMAT_BY_SUFFIX: dict[str, DocumentFormat] = {one: form for form, suffixes in SUFFIXES.items() for one in suffixes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +44,8 @@ class DocumentPaths(NamedTuple):
 def list_documents(path: Path, *, follow: bool = False) -> DocumentPaths:
     """Return the file itself, or each file of the folder with a known suffix, sorted by path.
 
-    Hidden files are skipped. Links to targets inside the folder are followed, with `follow` all links; cycles end.
-    Raises InputError when the path does not exist or a folder cannot be listed.
+    Hidden files are skipped. Links are followed inside the folder, with `follow` everywhere; cycles end. Raises
+    InputError when the path does not exist or a folder cannot be listed.
     """
     if not S_ISDIR(_stat(path).st_mode):
         return DocumentPaths([path], [])
@@ -57,10 +55,7 @@ def list_documents(path: Path, *, follow: bool = False) -> DocumentPaths:
 
 
 def read_document(path: Path) -> LoadedDocument:
-    """Read a document; the title defaults to the file name. HTML and PDF are parsed in a subprocess (about 0.1 s).
-
-    Raises InputError with the path and a remedy for a file that cannot be read.
-    """
+    """Read a document, titled by its file name if need be. Raises InputError with the path when it cannot be read."""
     form = _check_format(path)
     raw = _read_bytes(path)
     try:

@@ -80,10 +80,6 @@ class FramePattern(StrictModel):
             raise ValueError("matches the empty text, so it would match everything")
         return match
 
-    def is_found_in(self, text: str) -> bool:
-        """Return True when the phrase occurs in the text as whole words, ignoring case."""
-        return _compile_whole_words(self.match).search(_normalize(text)) is not None
-
 
 @functools.cache
 def _compile_whole_words(match: str) -> re.Pattern[str]:
@@ -147,8 +143,7 @@ class Frame(NamedModel):
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
     """Load the frames that ship with Newton; those of the folder `extra` replace or extend them.
 
-    A frame may use the profiles named in `profiles` (default: those that ship). Raises ConfigError with file and line
-    for the first mistake.
+    `profiles` are the names that a frame may use. Raises ConfigError with file and line for the first mistake.
     """
     frames = read_folder(data_folder("frames"), Frame, _validation_context(profiles))
     return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
@@ -157,10 +152,7 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
 def overlay_frames(
     frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None
 ) -> dict[str, Frame]:
-    """Return the frames with those of the folder added; a frame replaces the frame of the same name.
-
-    A frame with `extends` inherits each field that it does not set. Raises ConfigError as `load_frames` does.
-    """
+    """Return the frames, replaced by name by those of the folder. Raises ConfigError as `load_frames` does."""
     files, context = list_files(folder, exclude=PACK_FILE), _validation_context(profiles)
     own = {path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files}
     return {**frames, **own}

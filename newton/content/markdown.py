@@ -2,7 +2,8 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import groupby
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -28,10 +29,7 @@ _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
 
 
 def parse_markdown(text: str) -> ParsedDocument:
-    """Parse CommonMark with tables into headings and paragraphs; front matter becomes a paragraph.
-
-    Raises InputError when lists or quotes are nested too deeply.
-    """
+    """Parse CommonMark with tables and front matter. Raises InputError when lists or quotes are nested too deeply."""
     outline, title = SectionBuilder(), ""
     if front := _FRONT_MATTER.match(text):
         outline.add_paragraph(front[1])
@@ -64,41 +62,32 @@ class _BlockWalker:
         self._level = 0  # of the open heading
         self._marker = ""  # of a list item without text so far
         self._row: list[str] | None = None
-        self._handlers: dict[str, Callable[[Token], None]] = {
-            "heading_open": self._heading,
-            "list_item_open": self._item,
-            "list_item_close": self._item_end,
-            "tr_open": self._row_start,
-            "tr_close": self._row_end,
-            "inline": self._inline,
-            "fence": self._code,
-            "code_block": self._code,
-            "html_block": self._html,
-        }
 
     def walk(self, tokens: list[Token]) -> None:
         for token in tokens:
             if token.nesting == 1 and token.level >= _MAX_DEPTH - 1:
                 raise InputError("nests lists or quotes too deeply.", hint="Flatten them.")
-            if handler := self._handlers.get(token.type):
-                handler(token)
+            self._add(token)
 
-    def _heading(self, token: Token) -> None:
-        # A heading inside a quote or a list item starts no section.
-        self._level = int(token.tag[1:]) if token.level == 0 else 0
-
-    def _item(self, token: Token) -> None:
-        self._marker = f"{token.info}{token.markup} "
-
-    def _item_end(self, _: Token) -> None:
-        self._marker = ""
-
-    def _row_start(self, _: Token) -> None:
-        self._row = []
-
-    def _row_end(self, _: Token) -> None:
-        self._outline.add_paragraph(" | ".join(self._row or []))
-        self._row = None
+    def _add(self, token: Token) -> None:
+        match token.type:
+            case "heading_open":  # inside a quote or a list item it starts no section
+                self._level = int(token.tag[1:]) if token.level == 0 else 0
+            case "list_item_open" | "list_item_close":
+                self._marker = f"{token.info}{token.markup} " if token.nesting == 1 else ""
+            case "tr_open":
+                self._row = []
+            case "tr_close":
+                self._outline.add_paragraph(" | ".join(self._row or []))
+                self._row = None
+            case "inline":
+                self._inline(token)
+            case "fence" | "code_block":
+                self._outline.add_paragraph(token.content)
+            case "html_block":
+                self._html(token)
+            case _:
+                pass
 
     def _inline(self, token: Token) -> None:
         if self._level:
@@ -109,9 +98,6 @@ class _BlockWalker:
         else:
             self._outline.add_paragraph(self._marker + collapse_whitespace(token.content))
             self._marker = ""
-
-    def _code(self, token: Token) -> None:
-        self._outline.add_paragraph(token.content)
 
     def _html(self, token: Token) -> None:
         """Add the text between the tags; a heading starts a section."""
@@ -154,14 +140,9 @@ def _strip_quotes(value: str) -> str:
 
 
 def _split_blocks(text: str) -> Iterator[list[str]]:
-    """Yield groups of lines separated by blank lines."""
-    block: list[str] = []
-    for line in [*text.split("\n"), ""]:
-        if line.strip():
-            block.append(line.rstrip())
-        elif block:
-            yield block
-            block = []
+    """Return the groups of lines between blank lines."""
+    groups = groupby(text.split("\n"), key=lambda line: bool(line.strip()))
+    return ([line.rstrip() for line in lines] for has_text, lines in groups if has_text)
 
 
 def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | None:

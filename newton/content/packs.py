@@ -60,10 +60,7 @@ class FramePack(NamedModel):
     questions: tuple[str, ...] = Field(default=(), max_length=2, description="Questions added to those of a frame.")
 
     def to_layer_shares(self, frame: Frame) -> LayerShares:
-        """Return the layer shares: recent for episodes, entity for facts, patterns for procedures.
-
-        The semantic part is divided between decisions and facts in the frame's own ratio.
-        """
+        """Return the layer shares; the semantic part is divided between decisions and facts as in the frame."""
         own, unit = frame.budget, SHARE_UNITS // 100
         total = own.decisions + own.facts
         decisions = round(self.budget.semantic * unit * (own.decisions / total if total else 0.5))
@@ -104,9 +101,8 @@ def load_packs(extra: Path | None = None) -> dict[str, FramePack]:
 
 def _find_pack_folders(extra: Path | None) -> dict[str, Path]:
     homes = [home / PACKS_FOLDER for home in (data_folder("frames"), extra and extra.expanduser()) if home]
-    return {
-        path.name: path for home in homes if home.is_dir() for path in list_folder(home) if (path / PACK_FILE).is_file()
-    }
+    folders = [path for home in homes if home.is_dir() for path in list_folder(home)]
+    return {path.name: path for path in folders if (path / PACK_FILE).is_file()}
 
 
 def _read_pack(folder: Path) -> FramePack:

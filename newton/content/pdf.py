@@ -15,10 +15,10 @@ _BLANK_LINES = re.compile(r"\n[ \t]*\n")
 
 
 def read(raw: bytes) -> ParsedDocument:
-    """Parse a PDF. Raises InputError when it is encrypted, or has no text or too much.
+    """Parse a PDF into pages; a page without a blank line is one paragraph.
 
-    Call it only in a subprocess with limits: on a malformed file pypdf may raise any exception or never return. A page
-    without a blank line is one paragraph; words hyphenated at a line end stay split.
+    Call it only in a subprocess with limits: on a malformed file pypdf may raise any exception or never return. Raises
+    InputError when the file is encrypted, or has no text or too much.
     """
     try:
         reader = PdfReader(io.BytesIO(raw))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, cast, get_args
 
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -192,9 +192,7 @@ class Profile(NamedModel):
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: when to choose it.")
     weights: FeatureWeights = Field(default=FeatureWeights.model_construct(), description="Weights by feature.")
-    combine: Literal["sum", "product"] = Field(
-        "sum", description="Add weight x feature, or multiply feature ** weight."
-    )
+    combine: Literal["sum", "product"] = Field(default="sum", description="Of weight x feature, or feature ** weight.")
     expression: str | None = Field(default=None, description="A formula in place of weights: CEL over the features.")
     by_frame: dict[str, str] = Field(default={}, description="In place of weights: the profile for each frame.")
     otherwise: str = Field(default="balanced", description="The profile for a frame that by_frame does not name.")
@@ -203,19 +201,13 @@ class Profile(NamedModel):
     usage: UsageBoost = Field(default=UsageBoost(), description="A factor by number of uses.")
     boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for words, age and names.")
     reach: GatherOptions = Field(default=GatherOptions(), description="Candidates in addition to the search results.")
-    floor: Share = Field(
-        default=0.0, description="The minimum evidence, as a fraction of the best; lines of dialogue are exempt."
-    )
+    floor: Share = Field(default=0.0, description="The minimum evidence, relative to the best, except for dialogue.")
     near: Share = Field(
         default=0.0,
-        description="The minimum relevance of a line of dialogue, as a fraction of the best, in contexts without a set"
-        " size.",
+        description="The minimum relevance of dialogue, relative to the best, in contexts without a set size.",
     )
     fill: OverflowMode = Field(default="downgrade", description="If a memory does not fit: stop, skip, downgrade.")
-    order: ItemOrder = Field(
-        default="best_first",
-        description="The order within a layer: best_first, best_last, edges, chronological or clustered.",
-    )
+    order: ItemOrder = Field(default="best_first", description=f"Within a layer: {', '.join(get_args(ItemOrder))}.")
     alike: float = Field(default=0.5, gt=0, le=1, description="The minimum cosine similarity within a cluster.")
 
     @field_validator("expression")
@@ -240,8 +232,7 @@ class Profile(NamedModel):
 def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = None) -> dict[str, Profile]:
     """Load the profiles that ship with Newton; those of the folder `extra` replace them by name.
 
-    `check` raises InputError for an invalid expression in that folder. Raises ConfigError with file and line for the
-    first mistake.
+    Expressions in `extra` must pass `check`. Raises ConfigError with file and line for the first mistake.
     """
     known = read_folder(data_folder("profiles"), Profile)
     if extra is not None:
@@ -252,10 +243,7 @@ def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = Non
 
 
 def write_profile(profile: Profile, folder: Path) -> Path:
-    """Write the profile to a new file in the folder and return its path.
-
-    Raises ConflictError when the file exists, and ConfigError for an invalid name or when it cannot be written.
-    """
+    """Write the profile to a new file and return its path. Raises ConflictError when it exists, or ConfigError."""
     fields = profile.model_dump(mode="json", exclude_defaults=True)
     path = folder.expanduser() / f"{profile.name}.yaml"
     try:

@@ -27,10 +27,7 @@ class _DocumentParser(Protocol):
 def run_parser(
     module: str, raw: bytes, *, seconds: int = CPU_SECONDS, max_megabytes: int = MAX_MEGABYTES
 ) -> ParsedDocument:
-    """Call the `read` function of the parser module in a subprocess (about 0.1 s) and return its result.
-
-    Raises InputError, without the file's name, for any failure of the parser.
-    """
+    """Call `read` of the parser module in a subprocess (about 0.1 s). Raises InputError when the parser fails."""
     code = _CHILD_CODE.format(path=sys.path, arguments=(module, seconds, max_megabytes))
     child = subprocess.run([sys.executable, "-I", "-c", code], input=raw, capture_output=True, check=False)
     if child.returncode == 0:

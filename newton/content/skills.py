@@ -59,9 +59,7 @@ class Skill(NamedModel):
     tools: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the tools that it uses.")
     requires: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Preconditions of the first step.")
     goals: tuple[Line, ...] = Field(default=(), max_length=50, description="At most 50, of up to 500 characters.")
-    core: tuple[Line, ...] = Field(
-        min_length=1, max_length=50, description="The steps are at most 50 list items of up to 500 characters."
-    )
+    core: tuple[Line, ...] = Field(min_length=1, max_length=50, description="The steps are 1 to 50, like goals.")
     details: str = Field(default="", max_length=MAX_CHARS)
 
     @property
@@ -80,10 +78,7 @@ def make_slug(title: str) -> str:
 
 
 def load_skills(own: Path | None = None) -> dict[str, Skill]:
-    """Load the skills that ship with Newton; those of the folder `own` replace them by name.
-
-    Raises ConfigError with file and line for the first mistake.
-    """
+    """Load the skills that ship with Newton; those of the folder `own` replace them by name. Raises ConfigError."""
     folders = [data_folder("procedures"), *([own.expanduser()] if own else [])]
     return {path.parent.name: read_skill(path) for folder in folders for path in _iter_skill_files(folder)}
 

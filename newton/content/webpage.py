@@ -22,8 +22,7 @@ _LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 def read(raw: bytes) -> ParsedDocument:
     """Parse UTF-8 HTML into headings, paragraphs, list items, rows and preformatted text, in source order.
 
-    Call it only in a subprocess with limits: parse time is quadratic in depth, and some short pages expand to billions
-    of nodes.
+    Call it only in a subprocess with limits: some short pages expand to billions of nodes.
     """
     page = LexborHTMLParser(raw.decode("utf-8"))
     outline = SectionBuilder()
@@ -116,11 +115,7 @@ class _HtmlWalker:
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Yield each visible node twice, on entry and on exit.
-
-    It is iterative, because the tree may be deeper than Python's stack, and compares nodes by address, because `==`
-    serializes both.
-    """
+    """Yield each visible node twice, on entry and on exit; without recursion, because the tree may be deep."""
     node = root
     while True:
         yield node, True

@@ -47,10 +47,7 @@ _MESSAGES = {
 
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
-    """Return the model of each YAML file in the folder by name. `context` is passed to the model's validators.
-
-    Raises ConfigError for the first mistake.
-    """
+    """Return the models in a folder by name; `context` is for their validators. Raises ConfigError."""
     return {path.stem: build_model(load_yaml(path), model, context) for path in list_files(folder)}
 
 

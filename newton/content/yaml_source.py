@@ -63,10 +63,9 @@ def load_yaml(path: Path) -> YamlDocument:
 
 
 def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
-    """Return the front matter between the first two `---` lines, and the text after it.
+    """Return the front matter between the first two `---` lines, and the text after it with unchanged line numbers.
 
-    In the text, blank lines replace the front matter, so that line numbers match the file. Raises ConfigError as
-    `load_yaml` does, and for front matter without a start or an end.
+    Raises ConfigError as `load_yaml` does, and for front matter without a start or an end.
     """
     lines = re.sub(r"\r\n?", "\n", _read_text(path)).split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]

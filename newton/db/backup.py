@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -66,9 +67,8 @@ async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> B
     an existing folder, and DatabaseError when the copy fails.
     """
     with _atomic_folder(folder) as partial:
-        version, rows = await (
-            _dump_database(settings, partial) if settings.database_url else _copy_server(settings, partial)
-        )
+        copy = _dump_database if settings.database_url else _copy_server
+        version, rows = await copy(settings, partial)
         written = BackupManifest(
             kind="dump" if settings.database_url else "base",
             made_at=now,
@@ -269,15 +269,8 @@ async def _run_client(url: str, program: str, *flags: str) -> None:
 
 
 async def _run_program(program: Path, *args: str, **env: str) -> None:
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [str(program), *args],
-        env={**ENVIRONMENT, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = partial(subprocess.run, [str(program), *args], env={**ENVIRONMENT, **env}, stdin=subprocess.DEVNULL)
+    done = await asyncio.to_thread(run, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = " ".join(done.stderr.split()) or f"it exited with status {done.returncode}"
         hint = "Check that the disk has free space and that the server runs."

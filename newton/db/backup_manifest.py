@@ -13,10 +13,7 @@ FORMAT = 1
 
 
 class BackupManifest(BaseModel):
-    """The manifest: kind `base` is a copy of the server's files, `dump` the output of pg_dump.
-
-    `rows` were counted at the start; the backup may contain more. `sha256` covers all other fields.
-    """
+    """The manifest of `base` (server files) or `dump` (pg_dump). `rows` are counts at the start of the backup."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,9 +62,7 @@ def _read(folder: Path) -> BackupManifest:
     if manifest.sha256 != manifest.compute_checksum() or written != manifest.model_dump_json(indent=1).encode() + b"\n":
         raise _damaged_error(folder, f"{FILE_NAME} was changed")
     if manifest.format != FORMAT:
-        raise InputError(
-            f"The backup has format {manifest.format}, not {FORMAT}.", hint="Use the Newton version that made it."
-        )
+        raise InputError(f"The backup has format {manifest.format}.", hint="Use the Newton version that made it.")
     return manifest
 
 

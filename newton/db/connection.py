@@ -18,10 +18,7 @@ CHECK_SECONDS, MAX_CHECK_SECONDS = 0.5, 10.0  # seconds between liveness checks 
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, schema: Path, keep_alive: bool = False) -> AsyncGenerator[Database]:
-    """Yield the migrated database. With `keep_alive` a dead embedded server is restarted.
-
-    Raises DatabaseError when DATABASE_URL does not answer; there is no fallback to the embedded server.
-    """
+    """Yield the migrated database. With `keep_alive` a dead embedded server is restarted. Raises DatabaseError."""
     async with AsyncExitStack() as stack:
         server = None
         if settings.database_url is not None:

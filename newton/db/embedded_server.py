@@ -73,10 +73,7 @@ class EmbeddedServer:
 
     @classmethod
     def start(cls, home: Path, *, durable: bool = True) -> "EmbeddedServer":
-        """Start the server of this home folder, or join it. `durable=False` is for tests: it may lose data.
-
-        Raises DatabaseError with the cause and the remedy.
-        """
+        """Start or join the server of this home folder. `durable=False` may lose data. Raises DatabaseError."""
         ensure_private_folder(home)
         with _exclusive_start(home):
             paths = resolve_paths(home)
@@ -115,10 +112,7 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _exclusive_start(home: Path) -> Generator[None]:
-    """Prevent other processes from starting or stopping the server.
-
-    The lock is of flock: it survives when another part of this process opens and closes the same file.
-    """
+    """Hold the start lock. Unlike POSIX locks, flock survives when this process closes the file elsewhere."""
     with _open_lock(home / START_LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -202,11 +196,7 @@ def _state(paths: ServerPaths) -> ServerState:
 
 def _reported_status(paths: ServerPaths) -> str:
     """Return the status that the server last wrote; it is stale after a crash."""
-    try:
-        lines = (paths.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return lines[7].strip() if len(lines) > 7 else ""
+    return next((line.strip() for line in _read_lines(paths.data / "postmaster.pid")[7:]), "")
 
 
 def _is_listening(paths: ServerPaths) -> bool:
@@ -262,10 +252,9 @@ def _ensure_running(paths: ServerPaths) -> None:
 
 
 def _mark_locks_stale(paths: ServerPaths) -> None:
-    """Make PostgreSQL ignore the lock files of a dead server, by writing the id of this process into them.
+    """Write the id of this process into the lock files of a dead server: PostgreSQL ignores that of its starter.
 
-    PostgreSQL ignores the id of the process that starts it. It uses the other lines to check that no process still uses
-    the data.
+    It uses the other lines to check that no process still uses the data.
     """
     (paths.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     try:
@@ -310,18 +299,18 @@ def _run_process(paths: ServerPaths, program: str, *arguments: str, inherited: i
 
 
 def _server_error(paths: ServerPaths, detail: str) -> DatabaseError:
+    lines = "".join(f"  {line}\n" for line in _read_lines(paths.log)[-5:])
     return DatabaseError(
-        f"The embedded PostgreSQL failed ({detail}).{_last_lines(paths.log)}",
+        f"The embedded PostgreSQL failed ({detail})." + (f"\nThe end of its log:\n{lines}" if lines else ""),
         hint=f"Free disk space, check the permissions of {paths.base}, or set DATABASE_URL to a server of your own.",
     )
 
 
-def _last_lines(log: Path) -> str:
+def _read_lines(file: Path) -> list[str]:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return ""
-    return "\nThe end of its log:\n" + "\n".join(f"  {line}" for line in lines) + "\n"
+        return []
 
 
 @contextlib.contextmanager

@@ -10,10 +10,10 @@ SQL = load("newton.db", "health.sql")
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """Server capabilities. `tables` belong to an agent; `isolated` of these have forced row level security.
+    """Server capabilities. Of `tables` with rows of agents, `isolated` have forced row level security.
 
-    `durable`: a commit survives a power failure. `utf8`: case folding and letter classes cover non-ASCII text.
-    `rls_enforced`: the application's role cannot bypass row level security.
+    `durable`: a commit survives a power failure. `utf8`: letters beyond ASCII are case-folded. `rls_enforced`: the
+    application's role cannot bypass row level security.
     """
 
     version: str

@@ -68,9 +68,8 @@ async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
             for migration in todo:
                 await _apply(conn, migration)
     except asyncpg.InsufficientPrivilegeError as error:
-        raise SchemaVersionError(
-            f"The database user may not create the schema: {error}.", hint=PRIVILEGES_HINT
-        ) from error
+        what = f"The database user may not create the schema: {error}."
+        raise SchemaVersionError(what, hint=PRIVILEGES_HINT) from error
     return [migration.name for migration in todo]
 
 
@@ -86,6 +85,5 @@ async def _apply(conn: Tx, migration: SchemaMigration) -> None:
         await conn.execute(migration.sql)
     except asyncpg.PostgresError as error:
         raise SchemaVersionError(f"The migration {migration.name} failed: {error}.", hint=PRIVILEGES_HINT) from error
-    await conn.execute(
-        "insert into runtime.schema_migrations (name, sha256) values ($1, $2)", migration.name, migration.sha256
-    )
+    statement = "insert into runtime.schema_migrations (name, sha256) values ($1, $2)"
+    await conn.execute(statement, migration.name, migration.sha256)

@@ -154,10 +154,7 @@ class Database:
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8, worker: str | None = None) -> "Database":
-        """Connect to the database; the queue's pool connects to `worker` (default: `dsn`) on first use.
-
-        Raises DatabaseError when the server does not answer within ten seconds.
-        """
+        """Connect to the database; the queue's pool connects to `worker` on first use. Raises DatabaseError."""
         with translate_connect_errors():
             pool = await _create_pool(dsn, min_size=1, max_size=size)
             queue = await _create_pool(worker or dsn, min_size=0, max_size=WORKER_CONNECTIONS)
@@ -179,10 +176,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        """Yield one transaction in the scope of one agent. With `snapshot` it is read-only and repeatable read.
-
-        Raises DatabaseError when the database fails, or aborts the transaction to resolve a deadlock.
-        """
+        """Yield a transaction of one agent; a `snapshot` is read-only and repeatable read. Raises DatabaseError."""
         async with self._run_transaction(self._pool, agent, snapshot=snapshot) as tx:
             yield tx
 
@@ -208,10 +202,7 @@ class Database:
             await then()
 
     async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
-        """Call `on_message` for each notification on the channel until the dedicated connection is lost.
-
-        Raises DatabaseError when no connection can be made.
-        """
+        """Call `on_message` for each notification on the channel until the connection is lost. Raises DatabaseError."""
         lost = asyncio.Event()
 
         def forward(connection: object, process: int, name: str, payload: object) -> None:
@@ -233,8 +224,7 @@ class Database:
 
     @asynccontextmanager
     async def single_statement(self) -> AsyncGenerator[Tx]:
-        """Yield a connection for one statement that needs no scope or sets its own; a transaction costs two more
-        round trips. Raises DatabaseError as `transaction` does."""
+        """Yield a connection for one statement that needs no agent scope. Raises DatabaseError."""
         async with _acquire(self._pool) as connection:
             with _translate_role_errors(APP_ROLE):
                 yield connection
@@ -323,9 +313,8 @@ def translate_errors(tx: Tx) -> Generator[None]:
             hint="It is overloaded, or another session holds a lock (see pg_stat_activity); try again later.",
         ) from error
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
-        raise _TransactionConflictError(
-            "The transaction conflicted with another writer and was rolled back.", hint="Try again."
-        ) from error
+        what = "The transaction conflicted with another writer and was rolled back."
+        raise _TransactionConflictError(what, hint="Try again.") from error
     except (OSError, *SERVER_ERRORS) as error:
         raise _failure_error(str(error)) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
@@ -352,9 +341,8 @@ def _is_closed(tx: Tx) -> bool:
 
 
 def _failure_error(reason: str) -> DatabaseError:
-    return DatabaseError(
-        f"The database failed: {reason}.", hint="Check that PostgreSQL runs and has free disk space, then try again."
-    )
+    hint = "Check that PostgreSQL runs and has free disk space, then try again."
+    return DatabaseError(f"The database failed: {reason}.", hint=hint)
 
 
 def _unreachable_error(reason: str) -> DatabaseError:

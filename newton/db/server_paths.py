@@ -67,10 +67,7 @@ def ensure_private_folder(folder: Path) -> None:
 
 
 def resolve_paths(home: Path) -> ServerPaths:
-    """Return the paths of the server of this home folder.
-
-    PostgreSQL refuses to run as root, so for root the files are in a folder of another user, named in POINTER_FILE.
-    """
+    """Return the server's paths. For root they belong to another user, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return ServerPaths(home, home, binaries(), user=None)
     _ensure_server_user()

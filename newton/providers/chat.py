@@ -101,6 +101,5 @@ class ToolModel(Protocol):
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
-        """Stream as `ChatModel.stream`; the ChatReply contains the tool calls. A model without tool support is called
-        without tools."""
+        """Stream as `ChatModel.stream`, with tools if the model supports them; the ChatReply contains the calls."""
         ...

@@ -10,10 +10,7 @@ Vector: TypeAlias = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Maps texts to unit vectors, whose inner product is their cosine similarity.
-
-    `identity` names model, weights and pooling; vectors of different identities are not comparable.
-    """
+    """Maps texts to unit vectors. `identity` names model, weights and pooling; others are not comparable."""
 
     @property
     def identity(self) -> str: ...

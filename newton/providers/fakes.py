@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -28,16 +28,12 @@ class HashEmbedder:
 
     def _counts(self, text: str) -> Vector:
         row = np.zeros(self.dimensions, dtype=np.float32)
-        for gram, weight in _iter_grams(text):
+        words = _WORD.findall(text.lower())
+        pairs = [" ".join(pair) for pair in pairwise(words)]
+        for gram, weight in (*((word, 1.0) for word in words), *((pair, _PAIR_WEIGHT) for pair in pairs)):
             digest = hashlib.blake2b(gram.encode("utf-8", "replace"), digest_size=4).digest()
             row[int.from_bytes(digest) % self.dimensions] += weight
         return row
-
-
-def _iter_grams(text: str) -> Iterator[tuple[str, float]]:
-    words = _WORD.findall(text.lower())
-    yield from ((word, 1.0) for word in words)
-    yield from ((" ".join(pair), _PAIR_WEIGHT) for pair in pairwise(words))
 
 
 class BrokenEmbedder:

@@ -54,10 +54,9 @@ class MiniLM:
         return await asyncio.to_thread(self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed in this thread. Batches of all callers share one slot per core, so a single query waits for one batch
-        of a large job, not for all of it."""
+        """Embed in this thread. A query waits at most for one batch of a large job in another thread."""
         encoded = self._tokenizer.encode_batch([_clean_text(text) for text in texts])
-        pieces = [_truncate(one.ids) for one in encoded]
+        pieces = [one.ids for one in encoded]
         batches = list(group_by_length([len(ids) for ids in pieces]))
         results = self._run_batches([[pieces[index] for index in batch] for batch in batches])
         vectors = dict(zip(chain(*batches), chain(*results), strict=True))
@@ -112,15 +111,11 @@ def _clean_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _truncate(pieces: list[int]) -> list[int]:
-    """Truncate to the maximum input and keep the closing token."""
-    return pieces if len(pieces) <= MAX_PIECES else [*pieces[: MAX_PIECES - 1], pieces[-1]]
-
-
 def build_tokenizer() -> Tokenizer:
     """Return the word piece tokenizer. Special tokens such as [SEP] in a text are plain text."""
     vocabulary = {line: i for i, line in enumerate(VOCABULARY.read_text(encoding="utf-8").splitlines())}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.enable_truncation(MAX_PIECES)  # pyright: ignore[reportUnknownMemberType]  # the stubs are partial
     tokenizer.normalizer = BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     special = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]

@@ -16,11 +16,11 @@ from openai.types.shared_params import FunctionDefinition
 from pydantic import BaseModel
 
 from newton.errors import ContextWindowError, ProviderError
-from newton.providers import response_formats
+from newton.providers import structured_output
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, to_openai_message
 from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
-from newton.providers.response_formats import EndpointKey
 from newton.providers.stream_accumulator import StreamAccumulator
+from newton.providers.structured_output import EndpointKey
 from newton.settings import Settings
 from newton.telemetry import detached_span
 
@@ -81,10 +81,9 @@ class ModelEndpoint:
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
-        """Return the result of `send`. Retry once after an outage or a rate limit, within the retry budget and only if
-        the delay ends before the deadline.
+        """Return the result of `send`, retried once after an outage or a rate limit. Raises TimeoutError.
 
-        Raises TimeoutError at the deadline.
+        A retry needs retry budget and time before the deadline.
         """
         async with asyncio.timeout_at(deadline):
             try:
@@ -117,9 +116,8 @@ def make_client(settings: Settings) -> openai.AsyncOpenAI:
     """Return the client. The OpenAI library requires a key, even for a local server that needs none."""
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
-    return openai.AsyncOpenAI(
-        api_key=key, base_url=settings.openai_base_url or DEFAULT_BASE_URL, max_retries=0, timeout=timeout
-    )
+    base_url = settings.openai_base_url or DEFAULT_BASE_URL
+    return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout)
 
 
 def _is_outage(error: Exception | None) -> bool:
@@ -182,14 +180,17 @@ def _redact(match: re.Match[str]) -> str:
     return "[key]" if match[1] is None or any(map(str.isdigit, match[1])) else match[0]
 
 
+def make_endpoint(settings: Settings, model: str, setting: str) -> ModelEndpoint:
+    """Return the endpoint of a model that is configured by the setting of that name."""
+    return ModelEndpoint(client=make_client(settings), model=model, setting=setting, seconds=settings.llm_timeout)
+
+
 class OpenAIChat:
     """A ChatModel. A call is retried only before its reply begins."""
 
     def __init__(self, settings: Settings) -> None:
         self.name = settings.openai_model
-        self._endpoint = ModelEndpoint(
-            client=make_client(settings), model=self.name, setting="OPENAI_MODEL", seconds=settings.llm_timeout
-        )
+        self._endpoint = make_endpoint(settings, self.name, "OPENAI_MODEL")
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
@@ -223,9 +224,8 @@ class OpenAIChat:
             is_broken = accumulator.is_empty or reply.finish == "interrupted"
             self._endpoint.record_result(failure or (ValueError() if is_broken else None))
             if not accumulator.is_empty or not reply.estimated:
-                span.set_attributes(
-                    finish=reply.finish, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens
-                )
+                span.set_attributes(finish=reply.finish)
+                span.set_attributes(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
                 yield reply
             if is_broken:
                 raise self._endpoint.to_provider_error(failure) if failure else self._incomplete_reply_error(reply)
@@ -254,14 +254,13 @@ class OpenAIChat:
     ) -> CompletionStream:
         """Start a request for structured output, with looser formats while the endpoint rejects them.
 
-        If it rejects all, raise the first error, and try a single format next time: an outage must not cost three
-        requests.
+        If it rejects all, raise the first error; the next call tries one format, because this may be an outage.
         """
         key, messages = self._endpoint.key, accumulator.messages
         refusal: openai.APIStatusError | None = None
-        for mode in response_formats.modes_to_try(key):
-            accumulator.messages = response_formats.add_schema_to_prompt(messages, schema, mode)
-            send = partial(self._start_completion, accumulator, response_formats.build_response_format(schema, mode))
+        for mode in structured_output.modes_to_try(key):
+            accumulator.messages = structured_output.add_schema_to_prompt(messages, schema, mode)
+            send = partial(self._start_completion, accumulator, structured_output.build_response_format(schema, mode))
             try:
                 stream = await self._endpoint.call(send, deadline=deadline, allow_retry=refusal is None)
             except openai.APIStatusError as error:
@@ -269,10 +268,10 @@ class OpenAIChat:
                     raise
                 refusal = refusal or error
             else:
-                response_formats.record_success(key, mode)
+                structured_output.record_success(key, mode)
                 return stream
         assert refusal, "no response format to try"
-        response_formats.record_outage(key)
+        structured_output.record_outage(key)
         raise refusal
 
     async def _start_completion(
@@ -304,7 +303,7 @@ class OpenAIChat:
 
 
 def _is_refused_mode(error: openai.APIStatusError) -> bool:
-    return error.status_code in response_formats.REFUSAL_STATUSES and not _is_window_overflow(error)
+    return error.status_code in structured_output.REFUSAL_STATUSES and not _is_window_overflow(error)
 
 
 async def _iter_chunks(start: Awaitable[CompletionStream], deadline: float) -> AsyncGenerator[ChatCompletionChunk]:

@@ -8,15 +8,13 @@ import numpy as np
 from newton.errors import ProviderError
 from newton.providers import token_counter
 from newton.providers.embedding import Vector, normalize_rows
-from newton.providers.openai_chat import FAILURES, ModelEndpoint, make_client
+from newton.providers.openai_chat import FAILURES, make_endpoint
 from newton.providers.stream_accumulator import LenientModel
 from newton.settings import Settings
 from newton.telemetry import detached_span
 
 # OpenAI's limits are 2,048 texts, 8,191 tokens per text and 300,000 tokens per request.
-EMBED_TEXTS = 256
-EMBED_TEXT_TOKENS = 8_000
-EMBED_REQUEST_TOKENS = 250_000
+EMBED_TEXTS, EMBED_TEXT_TOKENS, EMBED_REQUEST_TOKENS = 256, 8_000, 250_000
 
 
 class _Row(LenientModel):
@@ -32,12 +30,9 @@ class OpenAIEmbedder:
     """An Embedder. Texts are truncated to 8,000 tokens."""
 
     def __init__(self, settings: Settings) -> None:
-        client, model = make_client(settings), settings.embedding_model
-        self._endpoint = ModelEndpoint(
-            client=client, model=model, setting="NEWTON_EMBEDDING_MODEL", seconds=settings.llm_timeout
-        )
+        self._endpoint = make_endpoint(settings, settings.embedding_model, "NEWTON_EMBEDDING_MODEL")
         self.dimensions = settings.embedding_dimensions
-        self.identity = f"{model}/{self.dimensions}"
+        self.identity = f"{settings.embedding_model}/{self.dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Embed as `Embedder.embed`, in batches of at most 256 texts, each with its own deadline."""
@@ -76,8 +71,7 @@ class OpenAIEmbedder:
 
 
 def _batch_texts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the texts in order, in batches within the endpoint's limits. An empty text becomes a space, because the
-    endpoint rejects it."""
+    """Yield batches within the endpoint's limits. An empty text becomes a space: the endpoint rejects empty texts."""
     batch, total = list[str](), 0
     for text in texts:
         truncated = token_counter.truncate(text, max_tokens=EMBED_TEXT_TOKENS) or " "

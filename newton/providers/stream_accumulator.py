@@ -100,8 +100,8 @@ class StreamAccumulator:
         """Return the reply. Without reported usage, tokens are counted locally."""
         text, calls = "".join(self.pieces), self.calls
         output = text + "".join(call.name + call.arguments for call in calls)
-        prompt_texts = (message.text for message in self.messages)
-        usage = self.usage or (sum(token_counter.count_many(prompt_texts)), token_counter.count(output))
+        count = token_counter.count
+        usage = self.usage or (sum(count(message.text) for message in self.messages), count(output))
         return ChatReply(
             text=text,
             model=model,

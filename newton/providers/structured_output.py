@@ -1,17 +1,92 @@
-"""Structured output: send a JSON Schema to the endpoint and validate the reply."""
+"""Structured output: requests with a JSON Schema, in the strictest mode that an endpoint supports, and validation."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
+from openai.types.chat.completion_create_params import ResponseFormat
 from pydantic import BaseModel, ValidationError
 
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
 
+FormatMode = Literal["schema", "object", "words"]
+EndpointKey = tuple[str, str]  # (address, model)
 F = TypeVar("F", bound=BaseModel)
 
-MAX_STARTS = 20
+FORMAT_MODES: tuple[FormatMode, ...] = get_args(FormatMode)
+# Response statuses for an unsupported mode. 404 and 500 may also mean an outage.
+REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501})
+SCHEMA_INSTRUCTION = "\n\nAnswer with one JSON object that looks like this, and nothing else:\n"
+MAX_DEPTH, MAX_STARTS = 12, 20
 _DECODER = json.JSONDecoder(strict=False)  # models emit raw line breaks in strings
+_TYPE_EXAMPLES = {
+    "string": '"..."',
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "null": "null",
+    "object": "{...}",
+}
+
+_known_modes: dict[EndpointKey, FormatMode] = {}
+_unavailable: set[EndpointKey] = set()
+
+
+def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
+    """Return the modes to try, strictest first, from the last that worked; after an outage only the text mode."""
+    first = "words" if endpoint in _unavailable else _known_modes.get(endpoint, "schema")
+    return FORMAT_MODES[FORMAT_MODES.index(first) :]
+
+
+def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
+    """Record that the endpoint supports the mode. The first success after an outage makes it try all modes again."""
+    if endpoint in _unavailable:
+        _unavailable.discard(endpoint)
+        _known_modes.pop(endpoint, None)
+    else:
+        _known_modes[endpoint] = mode
+
+
+def record_outage(endpoint: EndpointKey) -> None:
+    """Record that all modes failed: only the text mode is tried until it succeeds."""
+    _unavailable.add(endpoint)
+
+
+def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> ResponseFormat | None:
+    """Return the `response_format` of the request; None for the text mode."""
+    if mode == "schema":
+        schema = output_type.model_json_schema()
+        return {"type": "json_schema", "json_schema": {"name": output_type.__name__.lower(), "schema": schema}}
+    return {"type": "json_object"} if mode == "object" else None
+
+
+def add_schema_to_prompt(
+    messages: Sequence[ChatMessage], output_type: type[BaseModel], mode: FormatMode
+) -> list[ChatMessage]:
+    """Return the messages, with an example of the output in the last one unless the endpoint gets the schema."""
+    if mode == "schema":
+        return list(messages)
+    schema = output_type.model_json_schema()
+    shape = _render_example(schema, schema.get("$defs", {}), depth=MAX_DEPTH)
+    return [*messages[:-1], replace(messages[-1], text=messages[-1].text + SCHEMA_INSTRUCTION + shape)]
+
+
+def _render_example(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth: int) -> str:
+    """Return example JSON for a schema. Small models imitate an example but repeat a schema."""
+    if depth == 0:
+        return "..."
+    if "$ref" in schema:
+        return _render_example(defs[schema["$ref"].rsplit("/", 1)[-1]], defs, depth=depth - 1)
+    options = [_render_example(option, defs, depth=depth) for option in schema.get("anyOf", ())]
+    if options := options or [json.dumps(value, ensure_ascii=False) for value in schema.get("enum", ())]:
+        return " or ".join(options)
+    if "properties" in schema:
+        fields = schema["properties"].items()
+        return "{" + ", ".join(f'"{name}": {_render_example(one, defs, depth=depth - 1)}' for name, one in fields) + "}"
+    if "items" in schema:
+        return f"[{_render_example(schema['items'], defs, depth=depth - 1)}, ...]"
+    return _TYPE_EXAMPLES.get(schema.get("type", ""), json.dumps(schema.get("const", "...")))
 
 
 class StructuredModel(ChatModel, Protocol):
@@ -25,11 +100,7 @@ class StructuredModel(ChatModel, Protocol):
 
 
 def parse_output(text: str, schema: type[F]) -> F | None:
-    """Return a reply parsed by the schema, or None when it is invalid.
-
-    Text and code fences around the JSON object are ignored. Of several objects, the first valid one with a field of the
-    schema counts.
-    """
+    """Return the first JSON object of a reply that is valid for the schema, or None. Text around it is ignored."""
     start, end = text.find("{"), text.rfind("}")
     whole = text[start : end + 1] if 0 <= start < end else text
     parts = (json.dumps(item) for item in _iter_json_objects(text) if item.keys() & schema.model_fields)

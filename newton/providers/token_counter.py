@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import tiktoken
 
@@ -22,11 +22,6 @@ def count(text: str) -> int:
     A lone surrogate counts as the replacement character. A million letters without a space take about half a second.
     """
     return sum(len(_encoding().encode_ordinary(part)) for part in _split_long_blanks(text))
-
-
-def count_many(texts: Iterable[str]) -> list[int]:
-    """Return the count of each text, in order."""
-    return [count(text) for text in texts]
 
 
 def is_additive(line: str) -> bool:

@@ -49,10 +49,7 @@ class _RawResults(BaseModel):
 
 
 class WebSearch:
-    """One search service, limited to 13 requests a minute; results are cached for two minutes.
-
-    `ticks` is a monotonic clock in milliseconds.
-    """
+    """One search service, with a rate limit and a cache. `ticks` is a monotonic clock in milliseconds."""
 
     def __init__(self, address: str, *, seconds: float, ticks: Callable[[], float] = monotonic_ms) -> None:
         self._address, self._seconds, self._ticks = f"{address.rstrip('/')}/search", seconds, ticks
@@ -108,9 +105,9 @@ def parse_results(body: bytes) -> Sequence[WebResult]:
     usable = [one for one in results if one.content and _url_scheme(one.url) in ("http", "https")]
     return [
         WebResult(
-            one.title[:MAX_TITLE_CHARS], _first_sentences(one.content), one.url[:MAX_URL_CHARS], one.publishedDate[:32]
+            it.title[:MAX_TITLE_CHARS], _first_sentences(it.content), it.url[:MAX_URL_CHARS], it.publishedDate[:32]
         )
-        for one in usable[:MAX_RESULTS]
+        for it in usable[:MAX_RESULTS]
     ]
 
 
@@ -131,6 +128,5 @@ def _first_sentences(text: str) -> str:
 
 
 def _search_error(detail: str) -> ProviderError:
-    return ProviderError(
-        f"The web search {detail}.", hint="Check NEWTON_SEARCH_URL: a SearXNG service with the json format enabled."
-    )
+    hint = "Check NEWTON_SEARCH_URL: a SearXNG service with the json format enabled."
+    return ProviderError(f"The web search {detail}.", hint=hint)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.bench.dataset import load_conversations
-from newton.bench.import_speed import ImportSpeed, RecordingEmbedder
+from newton.bench.recall import ImportSpeed, RecordingEmbedder
 from newton.bench.run_metadata import git_commit
 from newton.bench.scoring import (
     GoldMessage,

@@ -41,6 +41,13 @@ examples:
 """
 
 
+BARE = load_frames()["debug"].model_copy(update={"patterns": ()})
+
+
+def is_found(pattern: FramePattern, text: str) -> bool:
+    return BARE.model_copy(update={"patterns": (pattern,)}).matching_patterns(text) == (pattern,)
+
+
 def _written(folder: Path, text: str, name: str = "repair") -> Path:
     path = folder / f"{name}.yaml"
     path.write_text(text, encoding="utf-8")
@@ -132,26 +139,26 @@ def test_shares_default_to_the_published_layers(tmp_path: Path) -> None:  # S002
 
 @pytest.mark.parametrize("text", ["add a prefix to the name", "the suffix", "fixture", "unfixed", "fix_me"])
 def test_a_word_inside_a_word_is_not_that_word(text: str) -> None:  # "prefix" and "debug" are not the intent "fix"
-    assert not FramePattern(match="fix", weight=0.5).is_found_in(text)
-    assert not FramePattern(match="mend|fix", weight=0.5).is_found_in(text)
+    assert not is_found(FramePattern(match="fix", weight=0.5), text)
+    assert not is_found(FramePattern(match="mend|fix", weight=0.5), text)
 
 
 def test_debug_is_not_bug() -> None:
-    assert not FramePattern(match="bugs?", weight=0.5).is_found_in("debug the debugger, it debugs")
+    assert not is_found(FramePattern(match="bugs?", weight=0.5), "debug the debugger, it debugs")
 
 
 @pytest.mark.parametrize("text", ["fix it", "FIX the tap", "please fix", "a bug-fix", "(fix)", "fix?", "Can you\nfix"])
 def test_a_whole_word_is_found_whatever_stands_around_it(text: str) -> None:
-    assert FramePattern(match="fix", weight=0.5).is_found_in(text)
+    assert is_found(FramePattern(match="fix", weight=0.5), text)
 
 
 @pytest.mark.parametrize("text", ["should\n  we go", "Should we?", "so should  we"])
 def test_a_phrase_may_be_broken_over_lines(text: str) -> None:
-    assert FramePattern(match="should (we|i)", weight=0.5).is_found_in(text)
+    assert is_found(FramePattern(match="should (we|i)", weight=0.5), text)
 
 
 def test_a_typographic_apostrophe_is_an_apostrophe() -> None:
-    assert FramePattern(match="it doesn't work", weight=0.5).is_found_in("It doesn’t work")
+    assert is_found(FramePattern(match="it doesn't work", weight=0.5), "It doesn’t work")
 
 
 def test_shipped_patterns_keep_fix_and_bug_apart(frames: dict[str, Frame]) -> None:
@@ -168,13 +175,13 @@ def test_punctuation_changes_no_pattern(frames: dict[str, Frame]) -> None:
 def test_evidence_is_what_stands_in_the_text(frames: dict[str, Frame]) -> None:
     text = "Should  we\n compare the two?"
     found = frames["decision"].matching_patterns(text)
-    assert [pattern for pattern in frames["decision"].patterns if pattern.is_found_in(text)] == list(found)
+    assert [pattern for pattern in frames["decision"].patterns if is_found(pattern, text)] == list(found)
     assert [pattern.weight for pattern in found] == [0.8, 0.6]
 
 
 def test_an_optional_space_is_optional() -> None:
-    assert FramePattern(match="good ?night", weight=0.5).is_found_in("Goodnight!")
-    assert FramePattern(match="good ?night", weight=0.5).is_found_in("Good night!")
+    assert is_found(FramePattern(match="good ?night", weight=0.5), "Goodnight!")
+    assert is_found(FramePattern(match="good ?night", weight=0.5), "Good night!")
 
 
 def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path, frames: dict[str, Frame]) -> None:
@@ -187,7 +194,7 @@ def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path, frames: dict[str
     assert overlaid["debug"].questions == ("What broke?", "Who mended it last time?")
     assert overlaid["task"] == frames["task"]
     assert overlaid["repair"].priority("procedure") == 1.0
-    assert overlaid["repair"].patterns[1].is_found_in("a leaking  tap")
+    assert is_found(overlaid["repair"].patterns[1], "a leaking  tap")
 
 
 def test_an_overlay_with_a_typo_leaves_nothing_half_loaded(tmp_path: Path, frames: dict[str, Frame]) -> None:
@@ -257,11 +264,7 @@ WRONG = {
     "tag": ("domains: [house]", "domains: !!python/tuple [house]", "6: the tag tag:yaml.org,2002:python/tuple is not"),
     "alias": ("domains: [house]", "domains: &d [house, *d]", "6: an alias is not allowed."),
     "nameless key": ("domains: [house]", "no: [house]", "6: the key is not a field name."),
-    "impossible date": (
-        "category: household",
-        "category: 2024-13-45",
-        "13: '2024-13-45' is neither text nor a number",
-    ),
+    "impossible date": ("category: household", "category: 2024-13-45", "13: '2024-13-45' is neither text nor a number"),
     "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: the value is nested too deeply."),
     "depth beyond the stack": ("domains: [house]", f"domains: {'[' * 50_000}", "1: the file contains too many lists."),
     "NUL": ("What broke?", "What \0 broke?", "4: the character '\\x00' is not allowed."),

@@ -31,7 +31,7 @@ LINE = st.tuples(ANY, st.sampled_from(["", "- ", "## ", "Consider: ", "/", "'s",
 def test_the_counts_of_additive_lines_add_up(lines: list[str]) -> None:
     # S001-2: counted by the encoding, not guessed from characters
     # S002-3: the ceiling is counted on the rendered text, and nothing is tokenised to know it
-    assert sum(token_counter.count_many(lines)) == token_counter.count("".join(lines))
+    assert sum(map(token_counter.count, lines)) == token_counter.count("".join(lines))
 
 
 @pytest.mark.parametrize(

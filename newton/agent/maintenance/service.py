@@ -48,7 +48,7 @@ class RetentionReport(NamedTuple):
 class MaintenanceService:
     """Maintenance for one agent.
 
-    Contexts are deleted after `bundle_retention_days` (0: never), working sets after `working_set_idle_days` without use.
+    Contexts are deleted after `bundle_retention_days` (0: never), unused working sets after `working_set_idle_days`.
     """
 
     scope: AgentScope

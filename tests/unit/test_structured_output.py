@@ -10,8 +10,7 @@ from newton.errors import ContextWindowError, ProviderError
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.openai_chat import OpenAIChat
-from newton.providers.response_formats import add_schema_to_prompt
-from newton.providers.structured_output import parse_output
+from newton.providers.structured_output import add_schema_to_prompt, parse_output
 from newton.settings import load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, endpoint, fails
 
