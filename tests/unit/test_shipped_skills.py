@@ -72,7 +72,7 @@ SAID = {
 def test_triggers_are_what_a_person_says(shipped: dict[str, Skill], said: str, called: list[str]) -> None:
     # S001-22
     def calls(skill: Skill) -> bool:
-        return any(FramePattern(match=re.escape(trigger), weight=1).find(said) for trigger in skill.triggers)
+        return any(re.search(rf"(?<!\w){re.escape(trigger)}(?!\w)", said, re.IGNORECASE) for trigger in skill.triggers)
 
     assert [name for name, skill in shipped.items() if calls(skill)] == called
 
