@@ -24,8 +24,8 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
+from newton.runtime.jobs.recurrence import JobSchedule
 from newton.runtime.jobs.registry import SCHEDULES, build_runner
-from newton.runtime.jobs.schedule import JobSchedule
 from newton.runtime.jobs.worker import JobWorker, RunFunction, WorkerTimings
 from newton.runtime.wiring import AgentServices
 

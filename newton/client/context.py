@@ -1,6 +1,6 @@
 """The JSON format of a context, as returned by `POST /v1/context`, `newton context --json` and turns.
 
-The types are TypedDicts, so the output of `Bundle.as_json` is not validated again.
+Each type is a TypedDict, so the output of `Bundle.as_json` is not validated again.
 """
 
 from typing import Any, Literal, NotRequired

@@ -226,7 +226,7 @@ class ContextBuilder:
         )
 
     async def _break_tie(self, request: ContextBuildRequest, choice: FrameChoice) -> FrameChoice:
-        """Ask a model about an unsure choice, if one is configured. After a timeout the choice is unchanged."""
+        """If the choice of the frame is unsure and a model is configured, ask it. After a timeout, keep the choice."""
         if self.tiebreak is None or not choice.unsure:
             return choice
         frames = [self.frames[name] for name in choice.top_frames]

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
+from newton.content.layer_shares import LayerShares
 from newton.content.package_data import data_folder
 from newton.content.yaml_models import NamedModel, StrictModel, build_model, get_by_name, list_files, read_folder
 from newton.content.yaml_source import YamlDocument, load_yaml
@@ -20,7 +21,6 @@ EXTENDED_LISTS = ("patterns", "examples")  # a frame appends its items to those 
 NEUTRAL_PRIORITY = 0.5  # the priority of a kind that a frame does not list
 
 Priority = Annotated[float, Field(ge=0, le=1)]
-Share = Annotated[int, Field(ge=0, le=1_000_000)]
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -41,25 +41,6 @@ class KindPriorities(StrictModel):
 
 
 PRIORITY_KINDS = frozenset(KindPriorities.model_fields)
-
-
-class LayerShares(StrictModel):
-    """The shares of the layers in the flexible part of a context. Only their ratios matter."""
-
-    decisions: Share = 2_000
-    facts: Share = 1_500
-    procedures: Share = 1_500
-    episodes: Share = 1_000
-
-    @model_validator(mode="after")
-    def _check_sum(self) -> "LayerShares":
-        if not sum(self.shares.values()):
-            raise ValueError("gives no share to any layer")
-        return self
-
-    @property
-    def shares(self) -> dict[str, int]:
-        return dict(self)
 
 
 class FramePattern(StrictModel):

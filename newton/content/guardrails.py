@@ -27,7 +27,7 @@ class Guardrail(NamedModel):
 
 
 def load_guardrails(check: ExpressionCheck, extra: Path | None = None) -> dict[str, Guardrail]:
-    """Load the guardrails that ship with Newton; those of `extra` replace them by name. Raises ConfigError."""
+    """Load the shipped guardrails; a guardrail in `extra` replaces the one with the same name. Raises ConfigError."""
     context = {"check": check}
     known = read_folder(data_folder("guardrails"), Guardrail, context)
     return known if extra is None else {**known, **read_folder(extra.expanduser(), Guardrail, context)}

@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
-from newton.content.frames import PACK_FILE, Frame, LayerShares, load_frames, overlay_frames
+from newton.content.frames import PACK_FILE, Frame, load_frames, overlay_frames
+from newton.content.layer_shares import LayerShares
 from newton.content.package_data import data_folder
 from newton.content.profiles import FeatureWeights, Profile, get_profile
 from newton.content.yaml_models import NamedModel, StrictModel, check_name, get_by_name, list_folder, validate_model

@@ -69,7 +69,7 @@ class EmbeddingOutbox:
         self._registered = False
 
     async def drain(self, *, limit: int | None = None, on_progress: Callable[[int], None] | None = None) -> DrainResult:
-        """Embed up to `limit` waiting memories; call `on_progress` with the number of each batch."""
+        """Embed up to `limit` waiting memories; call `on_progress` with the number of memories embedded in it."""
         embedded = failed = 0
         after = UUID(int=0)
         async with self._db.transaction(self._agent) as tx:

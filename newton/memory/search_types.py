@@ -84,7 +84,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def dedup_text(self) -> str:
-        """Its text with the speaker and without the date; memories with equal texts are duplicates."""
+        """The memory's text with the speaker, without the date; memories with equal texts are duplicates."""
         return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
 
     @property

@@ -27,7 +27,8 @@ from newton.db.connection import open_database
 from newton.db.pool import Database
 from newton.heart.procedures import DISK_ORIGIN
 from newton.memory import agents, reembedding
-from newton.runtime.model_factory import build_structured_llm, build_web_source, embedder_for, load_models
+from newton.providers.embedding_providers import embedder_for
+from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
 from newton.runtime.settings_mapping import build_artifact_policy, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings

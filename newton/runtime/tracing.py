@@ -36,7 +36,7 @@ class OtelSpanTracer:
 
 @asynccontextmanager
 async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
-    """Export spans by OTLP during the block. The endpoint is set by the standard `OTEL_...` variables.
+    """Export spans by OTLP during the block. The endpoint is set by the standard OTEL variables.
 
     Raises ConfigError when the packages of OpenTelemetry are not installed.
     """

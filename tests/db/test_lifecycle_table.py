@@ -102,15 +102,17 @@ def test_the_page_tells_every_change_once_and_no_other() -> None:
 def test_the_page_names_settings_that_there_are_and_all_that_tune_a_change() -> None:
     named = set(re.findall(r"`(\w+)`", "".join(row.get("setting", "") for _, text in sections() for row in rows(text))))
     tuning = {
-        "core_",
-        "facts_per_",
-        "same_",
-        "near_",
-        "summarized_",
-        "archived_",
+        "core_fact_",
+        "max_facts_",
+        "max_events",
+        "max_entities",
+        "max_relations",
+        "max_procedures",
+        "max_passages",
+        "fact_",
+        "episode_",
         "procedure_",
         "censor_",
-        "most_",
         "convo_summary_every_",
     }
     assert named == {name for name in Settings.model_fields if name.startswith(tuple(tuning))}

@@ -113,7 +113,7 @@ async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys
         "Frame: selected for each input.",
         "Frame: debug.",
         "Frame: debug.",
-        "Last answer: frame debug (forced), because the caller requested it.",
+        "Last answer: frame debug (forced); reason: the caller requested it.",
     ]
     assert told[4:6] == ["Frame: selected for each input."] * 2
     assert told[6].startswith("Last answer: frame decision (")
@@ -136,15 +136,15 @@ async def test_every_command_does_and_says_the_same_through_either_door(
     out, err = capsys.readouterr()
     for part in (
         *("Remembered. (", "Already stored; ", "From memory:\n- The ferry is called Artemis\n", "trust user\n"),
-        *("+1.0000  similarity 1.000 × 1\n", "early: behind line 1 of s1.\nearly: behind line 1 of s1.\n"),
+        *("+1.0000  similarity 1.000 × 1\n", "early: after message 1 of s1.\nearly: after message 1 of s1.\n"),
         *("▸ 1. Ship it  ← current\n   ‖ 2. Test it\n        no key\n", "▸ 2. Test it  ← current"),
         "▸ 1. Ship it  ← current\n   ✓ 2. Test it\n        done\n",
-        *("This is other.\nThis is other.\n", "This is third. It is a new conversation; /switch other goes back."),
+        *("Session other.\nSession other.\n", "Session third. It is new; /switch other returns to the previous one."),
     ):
         assert part in out
     for part in (
         "no context yet",
-        "context is 'nothing'",
+        "matches 'nothing'",
         "frame 'nope'",
         "session is '9'",
         "lone surrogate",

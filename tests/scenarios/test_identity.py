@@ -140,8 +140,8 @@ async def test_a_person_answers_in_the_conversation(mind: Mind, meet: Meet, caps
         "Always cite the page",
     ]
     shown = capsys.readouterr()
-    assert "(Always? From now on, answer in French. /yes keeps it for good, /no drops it.)" in shown.err
+    assert "(Always? From now on, answer in French. /yes adds it to the identity, /no rejects it.)" in shown.err
     assert "  1. Never use emojis\n  2. Always cite the page\n" in shown.err
-    assert "Dropped: Never use emojis" in shown.out
-    assert shown.err.count("is none of them") == 1 and shown.err.count("Nothing here waits") == 1
-    assert "Nothing waits for a yes anywhere." in shown.err
+    assert "Rejected: Never use emojis" in shown.out
+    assert shown.err.count("There is no proposal in this conversation.") == 1
+    assert "No proposals are pending in other conversations either." in shown.err

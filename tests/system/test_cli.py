@@ -130,7 +130,7 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     first = typed(home, "import", str(file), "--agent", "imports")
     assert first.returncode == 2
-    assert first.stdout.startswith("2 new, 0 known already")
+    assert first.stdout.startswith("2 new, 0 unchanged")
     assert "line 2: not JSON" in first.stderr
     assert "line 3: 'at': the time has no time zone" in first.stderr
     again = typed(home, "import", str(file), "--agent", "imports", "--json")
@@ -141,13 +141,13 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
 def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
     lines = "".join(f'{{"type":"fact","content":"Ferry {n} is blue","at":"2026-01-01T10:00:00Z"}}\n' for n in range(3))
     done = run(home, "import", "/dev/stdin", "--agent", "piped", stdin=lines, NEWTON_EMBEDDING_PROVIDER="none")
-    assert ok(done).startswith("3 new, 0 known already")
+    assert ok(done).startswith("3 new, 0 unchanged")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ask", ""], "The question is empty"),
+        (["ask", ""], "The input is empty"),
         (["ask", "hi", "--frame", "debgu"], "Did you mean 'debug'?"),
         (["context", "hi", "--tokens", "0"], "is not possible"),
         (["context", "hi", "--tokens=-1"], "is not possible"),
@@ -164,7 +164,7 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
         (["chat", "--session", "\udcff"], "The session is not one line"),
         (["chat", "--session", " "], "The session is empty"),
         (["ask", "hi", "--agent", "AKIAIOSFODNN7EXAMPLE"], "The agent contains what looks like a secret"),
-        (["ask", "\udcff"], "The question contains a lone surrogate"),
+        (["ask", "\udcff"], "The input contains a lone surrogate"),
         (["recall", "x", "--limit", "3000000000"], "Give at most 10,000"),
         (["remember", "x", "--confidence", "7"], "from 0 to 1"),
         (["recall", "x", "--limit", "0"], "Give 1 or more"),
@@ -209,13 +209,13 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "what", "remedy"),
     [
-        ("frames show X", "takes no 'X' there", "`newton frames --help`"),
-        ("identity rollback", "wants its VERSION", "`newton identity rollback --help`"),
+        ("frames show X", "does not accept 'X'", "`newton frames --help`"),
+        ("identity rollback", "requires VERSION", "`newton identity rollback --help`"),
         ("identity rollback x", '"x" is not a whole number', "`newton identity rollback --help`"),
         ("remembr x", 'Unknown command "remembr"', 'Did you mean "remember"?'),
         ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
         ("context x --tokns 1", "Unknown option: --tokns", "Did you mean --tokens?"),
-        ("context x --tokens", "--tokens wants a value", "`newton context --help`"),
+        ("context x --tokens", "--tokens requires a value", "`newton context --help`"),
         ("frames nope", "There is no frame 'nope'", "Known: "),
     ],
 )
@@ -231,7 +231,7 @@ def test_who_asked_for_json_is_told_of_a_failure_in_json(home: Path) -> None:
         plain, as_json = typed(home, *words.split()), typed(home, *words.split(), "--json")
         failure = json.loads(as_json.stderr)
         error = failure["error"]
-        assert plain.stderr == f"newton: {error['what']}\n  {error['hint']}\n"
+        assert plain.stderr == f"newton: {error['detail']}\n  {error['hint']}\n"
         assert (as_json.stdout, as_json.returncode) == ("", failure["status"]) == ("", 2)
         assert error["code"] in ("invalid_input", "not_found")
 
@@ -255,7 +255,7 @@ def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
     assert answer.startswith("From memory:\n- The ferry is called Artemis\n")
     for part in ("facts  ", "similarity 1.000", "Frame: debug.", "/why NUMBER"):
         assert part in done.stdout
-    for part in ("No memory of this context", "There is no frame 'nope'", "There is no command /nope"):
+    for part in ("No memory of this context", "There is no frame 'nope'", "Unknown command /nope"):
         assert part in done.stderr
 
 
@@ -301,7 +301,7 @@ def test_doctor_finds_a_healthy_newton(home: Path) -> None:
     findings = json.loads(done.stdout)["findings"]
     # the server of this test runs without fsync, and that is what the doctor must say
     wrong = [f["detail"] for f in findings if f["state"] == "wrong"]
-    assert len(wrong) == 1 and "may lose what was written" in wrong[0]
+    assert len(wrong) == 1 and "can lose committed data" in wrong[0]
     assert done.returncode == 1
     assert any("row-level security is forced" in f["detail"] for f in findings)
 
@@ -326,7 +326,7 @@ def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
         narrow = server.dsn("postgres", database="narrow")
         done = typed(home, "doctor", DATABASE_URL=narrow)
     assert done.returncode == 1
-    assert "✗ the database's locale knows only ASCII" in done.stdout
+    assert "✗ the database locale supports only ASCII" in done.stdout
     assert "locale 'C.UTF-8'" in done.stdout
     listed = dict(line.split(maxsplit=1) for line in done.stdout.partition("Settings (")[2].splitlines()[1:])
     assert (listed["rag_similarity_threshold"], listed["agent"]) == ("0.25", "default")

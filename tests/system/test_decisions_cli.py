@@ -43,9 +43,9 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     ("words", "said"),
     [
         (("decide", "something"), "The confidence is missing"),
-        (("decide", "something", "--confidence", "1.01"), "A confidence of 1.01 is not possible"),
-        (("decide", "something", "--confidence", "nan"), "A confidence of nan is not possible"),
-        (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is no reason"),
+        (("decide", "something", "--confidence", "1.01"), "A confidence of 1.01 is out of range"),
+        (("decide", "something", "--confidence", "nan"), "A confidence of nan is out of range"),
+        (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is not a reason"),
         (("decide", "something", "--confidence", "0.5", "--review-due", "2001-01-01"), "not after the decision"),
         (
             ("decide", "x", "--confidence", "0.5", "--reason", "analysis:y", "--supersedes", "ffffffff"),
@@ -53,7 +53,7 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
         ),
         (("review", "ffffffff", "success"), "There is no decision ffffffff"),
         (("decisions", "amend", "ffffffff"), "There is no decision ffffffff"),
-        (("decisions", "--limit", "9" * 30), "is not possible"),
+        (("decisions", "--limit", "9" * 30), "is out of range"),
         (("decisions", "--category", "half \udcff"), "not one line of printable"),
         (("guard", "check", "x", "--confidence", "0.5", "--category", "half \udcff"), "not one line of printable"),
     ],
@@ -69,7 +69,7 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
     agent = ("--agent", "watched")
     first, second = (json.loads(ok(run(home, *DECIDE, "--json", *agent)))["decision_id"] for _ in range(2))
     assert ok(run(home, "decisions", "erase", first, "--reason", "asked for", "--yes", *agent)) == "Erased.\n"
-    assert "all 3 records of the ledger" in run(home, "doctor", "--verify", *agent).stdout
+    assert "the decision ledger is unchanged (3 records)" in run(home, "doctor", "--verify", *agent).stdout
     assert "ledger" not in run(home, "doctor", *agent).stdout
 
     async def touch() -> None:
@@ -82,7 +82,7 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
     asyncio.run(touch())
     done = run(home, "doctor", "--verify", *agent)
     assert done.returncode == 1
-    assert "✗ the ledger of decisions is broken at record 2" in done.stdout
+    assert "✗ the decision ledger is broken at record 2" in done.stdout
 
 
 def test_decisions_alone_lists_them() -> None:
@@ -133,15 +133,15 @@ def test_a_guardrail_stops_a_decision_before_it_is_recorded(home: Path) -> None:
 
 
 def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
-    assert "too little to speak of" in ok(run(home, "growth", "--agent", "newborn"))
+    assert "| new episodes" in ok(run(home, "growth", "--agent", "newborn"))
     made = ok(run(home, "growth", "--weeks", "4", "--json", "--html", "growth.html"))
     assert set(json.loads(made)["figures"]["made"]) == {"kind", "now", "before", "n", "n_before", "fewest", "enough"}
     assert (home / "growth.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for words, said in (
         (("--weeks", "0"), "A report of 0 weeks is not possible"),
-        (("--weeks", "2", "--since", "2026-01-01"), "Both --weeks and --since"),
+        (("--weeks", "2", "--since", "2026-01-01"), "--weeks and --since exclude each other"),
         (("--since", "2999-01-01"), "A report since 2999-01-01 is not possible"),
-        (("--since", "soon"), "'soon' is no time"),
+        (("--since", "soon"), "'soon' is not a valid time"),
     ):
         refused = run(home, "growth", *words)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
@@ -152,6 +152,6 @@ def test_metrics_are_told_as_a_table_and_as_json(home: Path) -> None:
     told = ok(run(home, "metrics", "--agent", "newborn"))
     assert "context relevance" in told and "too few" in told
     made = json.loads(ok(run(home, "metrics", "--days", "30", "--json")))
-    assert {"since", "until", "turns", "figures", "frames", "profiles", "days", "memories"} == set(made)
+    assert {"since", "until", "turns", "metrics", "frames", "profiles", "days", "memories"} == set(made)
     refused = run(home, "metrics", "--days", "0")
     assert (refused.returncode, "Metrics of 0 days are not possible" in refused.stderr) == (2, True)

@@ -20,13 +20,13 @@ def test_a_person_writes_it_looks_at_it_and_takes_it_back(home: Path) -> None:
     assert "The identity is empty." in ok(identity(home, *mine))
     assert ok(identity(home, "add", "preference", "Call me Max", "--reason", "it is shorter", *mine)) == "Added.\n"
     ok(identity(home, "add", "boundary", "Never give legal advice", *mine))
-    assert "already" in ok(identity(home, "add", "boundary", "never give legal advice!", *mine))
+    assert "Already there" in ok(identity(home, "add", "boundary", "never give legal advice!", *mine))
     context = typed(home, "context", "What may I call you?", *mine)
     assert ok(context).startswith("## Identity\n- Never give legal advice\n- The user says: Call me Max\n## Current")
     boundary, _ = ids(ok(identity(home, *mine)))
     assert ok(identity(home, "change", boundary, "No legal advice", *mine)) == "Changed.\n"
     ok(identity(home, "remove", ids(ok(identity(home, *mine)))[0], *mine))
-    assert ok(identity(home, "rollback", "2", *mine)) == "As in version 2 again.\n"
+    assert ok(identity(home, "rollback", "2", *mine)) == "Restored version 2.\n"
     told = ok(identity(home, "history", *mine))
     assert re.search(r"1  \S+ \S+  added \(user, cli\): it is shorter\n      \+ preference: Call me Max\n", told)
     assert re.search(r"5  \S+ \S+  rolled back to 2 \(user, cli\)\n      \+ boundary: Never give legal advice\n", told)
@@ -44,7 +44,7 @@ def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path)
     context = typed(home, "context", "What now?", "--tokens", "600", *mine)
     assert ok(context).startswith("## Identity\n- Protocol 0: look at each box twice before you go on\n- Protocol 1")
     assert "Protocol 3" not in context.stdout and "room" not in context.stdout
-    left = re.search(r"\((\d) lines? of the identity had no room", context.stderr)
+    left = re.search(r"\((\d) lines? of the identity", context.stderr)
     assert left and int(left[1]) == 4 - context.stdout.count("Protocol")
     assert "`newton identity --tokens 600` shows which" in context.stderr
     told = ok(identity(home, "--tokens", "600", *mine))

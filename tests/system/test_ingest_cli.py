@@ -45,7 +45,7 @@ def kept(home: Path, agent: str) -> set[str]:
 
 def test_a_link_that_stays_in_the_folder_is_followed(home: Path, folder: Path) -> None:
     done = typed(home, "ingest", str(folder), "--agent", "inside")
-    assert ok(done) == "3 documents: 2 new passages, 1 kept, 0 replaced.\n"
+    assert ok(done) == "3 documents: 2 new passages, 1 unchanged, 0 replaced.\n"
     assert "link" not in done.stderr
     assert kept(home, "inside") == {"Artemis", "granite"}
 
@@ -53,8 +53,8 @@ def test_a_link_that_stays_in_the_folder_is_followed(home: Path, folder: Path) -
 def test_a_link_that_leads_out_of_the_folder_is_left_alone_and_told(home: Path, leaky: Path) -> None:
     done = typed(home, "ingest", str(leaky), "--agent", "outside")
     assert ok(done).startswith("3 documents: ")
-    said = f"2 links were not followed: they lead out of {leaky} ({leaky}/harmless.md, {leaky}/more/papers).\n"
-    assert f"{said}  Give --follow-links to take that in, too.\n" in done.stderr
+    said = f"2 links out of {leaky} skipped ({leaky}/harmless.md, {leaky}/more/papers).\n"
+    assert f"{said}  Give --follow-links to follow them.\n" in done.stderr
     assert kept(home, "outside") == {"Artemis", "granite"}
     told = json.loads(ok(typed(home, "ingest", str(leaky), "--json", "--agent", "outside")))
     assert told["links_skipped"] == [f"{leaky}/harmless.md", f"{leaky}/more/papers"]
@@ -83,4 +83,4 @@ def test_a_folder_of_such_links_alone_holds_nothing_and_says_why(home: Path, tmp
     (alone / "letter.md").symlink_to(tmp_path / "letter.md")
     done = typed(home, "ingest", str(alone), "--agent", "alone")
     assert ok(done).startswith("0 documents: ")
-    assert "1 link was not followed: it leads out of" in done.stderr
+    assert "1 link out of" in done.stderr

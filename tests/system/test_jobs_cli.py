@@ -46,7 +46,7 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
     ("words", "said"),
     [
         (["jobs", "run", "tidy"], "There are: embed, "),
-        (["jobs", "run", "verify", "--dry-run"], "newton jobs run lifecycle --dry-run"),
+        (["jobs", "run", "verify", "--dry-run"], "Only `newton jobs run lifecycle` does"),
         (["jobs", "retry", "tidy"], "There are: embed, "),
     ],
 )
@@ -60,9 +60,9 @@ def test_what_was_given_up_is_listed_and_tried_again(home: Path, behind: str) ->
     typed(home, "jobs", "run", "remind", "--agent", "eve")
     asyncio.run(run(behind, GIVEN_UP))
     assert "it broke" in typed(home, "jobs", "dead", "--agent", "eve").stdout
-    assert "given up: it broke" in typed(home, "jobs", "--agent", "eve").stdout
-    assert "eve  since" in typed(home, "agents").stdout and "1 run given up" in typed(home, "agents").stdout
-    assert "Queued again: remind." in typed(home, "jobs", "retry", "--agent", "eve").stdout
+    assert "dead: it broke" in typed(home, "jobs", "--agent", "eve").stdout
+    assert "eve  since" in typed(home, "agents").stdout and "1 dead" in typed(home, "agents").stdout
+    assert "Queued: remind." in typed(home, "jobs", "retry", "--agent", "eve").stdout
     assert json.loads(typed(home, "jobs", "dead", "--agent", "eve", "--json").stdout) == []
     assert "no decision is past" in typed(home, "jobs", "run", "remind", "--agent", "eve").stdout
 

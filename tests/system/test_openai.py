@@ -249,7 +249,7 @@ async def test_one_question_over_http_is_answered_with_its_context(talk: Talk, h
 
     done = await ask("What is the ferry called?")
     answer = json.loads(ok(done))
-    assert (answer["answer"], answer["context_source"]) == ("It is Artemis.", "built")
+    assert (answer["text"], answer["context_source"]) == ("It is Artemis.", "built")
     assert "The ferry is called Artemis" in answer["context"]["text"]
     assert done.stderr.startswith(": MEMORY_DEBUG {")
     done = await ask("What is the ferry called?")

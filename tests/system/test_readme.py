@@ -24,7 +24,7 @@ def typed(command: str, home: Path) -> str:
 
 def alike(text: str) -> str:
     """Without what differs each time: ids, and in their last digits certainty and evidence, by the processor."""
-    return re.sub(r"\([0-9a-f]{8}\)", "(id)", re.sub(r"\d+% sure|evidence \d\.\d\d", "so sure", text))
+    return re.sub(r"\([0-9a-f]{8}\)", "(id)", re.sub(r"confidence \d+%|evidence \d\.\d\d", "so sure", text))
 
 
 def test_the_tour_shows_what_comes(home: Path) -> None:

@@ -59,14 +59,14 @@ def test_one_who_asks_a_daemon_and_is_refused_is_told_what_to_do(served: Daemon,
     (house / "laptop.token").write_text(f"{made}\n", encoding="utf-8")
     ana = ("--token-file", "laptop.token")
     for words, env, code, said in (
-        (("--daemon", here), {}, 2, "There is no token for that daemon"),
-        (("--daemon", here), {"NEWTON_TOKEN": "nwt_x"}, 2, "does not know this token"),
-        (("--daemon", here), {"NEWTON_TOKEN": "two words"}, 2, "NEWTON_TOKEN is no token"),
+        (("--daemon", here), {}, 2, "No token for the daemon is given"),
+        (("--daemon", here), {"NEWTON_TOKEN": "nwt_x"}, 2, "rejects the token"),
+        (("--daemon", here), {"NEWTON_TOKEN": "two words"}, 2, "NEWTON_TOKEN contains no valid token"),
         (("--daemon", here, *ana, "--agent", "ben"), {}, 2, "another agent"),
         (("--daemon", here, "--frame", "debgu"), {"NEWTON_DATA_DIR": data}, 2, "Did you mean 'debug'?"),
         (("--daemon", "127.0.0.1"), {}, 2, "http://127.0.0.1:8700"),
         (("--daemon", "http://127.0.0.1:9", *ana), {}, 1, "Check that `newton serve` runs"),
-        (ana, {}, 2, "Say with --daemon where that is"),
+        (ana, {}, 2, "--token-file requires --daemon"),
         (("--daemon", here, *ana, "--agent", "ana"), {}, 0, ""),
         (("--daemon", here, "--agent", "anna"), {"NEWTON_DATA_DIR": data}, 2, "Did you mean 'ana'?"),
         (("--daemon", here, "--agent", "ana"), {"NEWTON_DATA_DIR": data}, 0, ""),  # with the operator's own

@@ -43,11 +43,16 @@ def home(home: Path) -> Path:
 
 
 def test_conversations_are_listed(home: Path) -> None:
-    assert "     48 lines  work  Look at part 0.\n" in ok(typed(home, "sessions"))
+    assert "     48 messages  work  Look at part 0.\n" in ok(typed(home, "sessions"))
     (work, *_) = json.loads(ok(typed(home, "sessions", "list", "--json")))
-    assert (work["ref"], work["parent"], work["lines"], work["began"]) == ("work", None, 48, "Look at part 0.")
-    assert work["used_at"] >= work["created_at"]
-    assert "no conversation yet" in ok(typed(home, "sessions", "list", "--agent", "nobody"))
+    assert (work["session"], work["parent_session"], work["messages"], work["first_input"]) == (
+        "work",
+        None,
+        48,
+        "Look at part 0.",
+    )
+    assert work["last_used_at"] >= work["created_at"]
+    assert "No sessions yet." in ok(typed(home, "sessions", "list", "--agent", "nobody"))
 
 
 def test_the_log_is_whole(home: Path) -> None:
@@ -127,24 +132,24 @@ def test_a_view_is_given_as_the_chat_protocol_has_it(home: Path) -> None:
 
 
 def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
-    assert ok(typed(home, "sessions", "checkpoint", "work", "done")) == "done: behind line 47 of work.\n"
-    assert ok(typed(home, "sessions", "checkpoint", "work")) == "done: behind line 47 of work.\n"
+    assert ok(typed(home, "sessions", "checkpoint", "work", "done")) == "done: after message 47 of work.\n"
+    assert ok(typed(home, "sessions", "checkpoint", "work")) == "done: after message 47 of work.\n"
     told = ok(typed(home, "sessions", "branch", "work", "early", "--at", "3"))
     assert "`newton chat --session early`" in told
     ok(typed(home, "sessions", "branch", "work", "late", "--at", "done"))
     assert len(json.loads(ok(typed(home, "sessions", "log", "early", "--json")))) == 4
     assert len(json.loads(ok(typed(home, "sessions", "log", "late", "--json")))) == 48
-    assert "4 lines  early (goes on from work, line 3)\n" in ok(typed(home, "sessions"))
+    assert "4 messages  early (continues work from message 3)\n" in ok(typed(home, "sessions"))
     inject = ("sessions", "inject", "early", "--from", "work", "--first", "8", "--last", "9")
     said, undo = ok(typed(home, *inject)).splitlines()
-    assert said == "2 lines of work are shown in early from now on."
-    which = undo.split()[4].rstrip("`")
-    assert undo == f"`newton sessions eject early {which}` takes them out again."
+    assert said == "Injected 2 messages of work into early."
+    which = undo.split()[5].rstrip("`")
+    assert undo == f"Undo: `newton sessions eject early {which}`"
     shown = ok(typed(home, "sessions", "view", "early"))
     assert "[From work]\nUser: Look at part 2.\n" in shown
     assert 'read_file {"path": "src/p2.py"}' in shown, "what was called is shown too"
-    assert f"{which}  lines 8-9 of work, behind line 3  " in ok(typed(home, "sessions", "eject", "early"))
-    assert "not shown in early any more" in ok(typed(home, "sessions", "eject", "early", which))
+    assert f"{which}  messages 8-9 of work" in ok(typed(home, "sessions", "eject", "early"))
+    assert "Removed messages 8-9 of work from early" in ok(typed(home, "sessions", "eject", "early", which))
     assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
     assert "No injected messages" in ok(typed(home, "sessions", "eject", "early"))
     small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
@@ -176,7 +181,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
         (["inject", "beside", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
-        (["inject", "work", "--first", "0", "--last", "1"], "wants its FROM"),
+        (["inject", "work", "--first", "0", "--last", "1"], "requires FROM"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
@@ -240,7 +245,7 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         assert "\r\x1b[KCompacting the conversation: 25%" in told
         saved = "2,800 tokens less, 6,200 now."
         assert f"(Compacted: the oldest turns were summarized; {saved})\n" in told
-        assert "(Compaction failed: nothing came out shorter.)\n" in told
+        assert "(Compaction failed: no summary is shorter than its messages.)\n" in told
 
 
 def talk(home: Path, *said: str) -> Done:
@@ -276,9 +281,11 @@ def test_a_person_branches_off_in_the_middle_of_a_talk(home: Path) -> None:
         "/checkpoint",
         "/switch talk",
     )
-    assert ok(done).count("boats: behind line 1 of talk.\n") == 2
-    assert "This is tlak. It is a new conversation; /switch talk goes back.\ntlak has no checkpoint.\n" in done.stdout
-    assert done.stdout.count("This is other.") == 1 and done.stdout.count("This is talk.") == 3
+    assert ok(done).count("boats: after message 1 of talk.\n") == 2
+    assert (
+        "Session tlak. It is new; /switch talk returns to the previous one.\ntlak has no checkpoint.\n" in done.stdout
+    )
+    assert done.stdout.count("Session other.") == 1 and done.stdout.count("Session talk.") == 3
     assert "already has a checkpoint 'boats'" in done.stderr
     assert "A session 'other' already exists" in done.stderr
     assert "no checkpoint 'nowhere'" in done.stderr and "It has: boats" in done.stderr

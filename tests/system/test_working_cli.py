@@ -37,7 +37,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
         (["working-memory", "--agent", "early", "--decay-hours", "0"], "Give a number above 0"),
         (["working-memory", "--session", "nowhere"], "There is no session 'nowhere'"),
         (["working-memory", "--agent", "nobody"], "No session has a working memory"),
-        (["working-memory", "--agent", "early", "--why", "--stats"], "two questions"),
+        (["working-memory", "--agent", "early", "--why", "--stats"], "exclude each other"),
         (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
         (["profiles", "fit"], "Chat more with a model"),
         (["profiles", "fit", "--save", "mine"], "Set NEWTON_PROFILES_DIR"),
@@ -52,9 +52,9 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[st
 def test_profiles_are_listed_and_shown(home: Path) -> None:
     listed = ok(typed(home, "profiles"))
     assert listed == ok(typed(home, "profiles", "list"))
-    assert "balanced    Importance times freshness" in listed
+    assert "balanced    Importance times recency" in listed
     assert "0.5 similarity + 0.15 type_priority" in ok(typed(home, "profiles", "show", "newton"))
-    assert "half-life of 16.6 hours" in ok(typed(home, "profiles", "show", "coding"))
+    assert "half-life 16.6 hours" in ok(typed(home, "profiles", "show", "coding"))
     assert "conversation" in ok(typed(home, "profiles", "show", "auto"))
     assert json.loads(ok(typed(home, "profiles", "show", "custom", "--json")))["expression"].startswith("importance")
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from newton.cognition.scoring.score import check_expression
+from newton.content.decay import DECAY_PRESETS
 from newton.content.package_data import data_folder
 from newton.content.profiles import (
-    DECAY_PRESETS,
     FEATURES,
     Decay,
     FeatureWeights,

@@ -40,9 +40,6 @@ def spans(blocks: Sequence[CompactionBlock]) -> list[tuple[int, int]]:
     return [(block.first, block.last) for block in blocks]
 
 
-# --- each strategy ---
-
-
 def test_outputs_are_masked_once_the_view_is_rather_full() -> None:
     lines = talk(8, work=1, words=60)
     whole = count_view_tokens(build_view(placed(lines), []))

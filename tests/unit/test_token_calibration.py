@@ -14,6 +14,7 @@ from tests.scenarios.longtalk import Talk
 Counting = Callable[[str], int]
 
 PIECES = minilm.build_tokenizer()
+PIECES.no_truncation()
 TOKENIZERS: dict[str, tuple[Counting, float]] = {
     "cl100k": (token_counter.count, 3),
     "wordpieces": (lambda text: len(PIECES.encode(text).ids) - 2, 6.5),

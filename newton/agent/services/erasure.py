@@ -49,7 +49,7 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureService:
-    """Erasure for one agent, by a person."""
+    """Erases, at a person's request, everything that an agent stores about a subject, or the agent itself."""
 
     scope: AgentScope
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from newton.content.frames import Stakes
+from newton.content.layer_shares import LayerShares
 
 MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
 BISECTION_STEPS = 50  # of the search for the tokens per unit of weight
@@ -82,7 +83,7 @@ def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
 # flexible layers only.
 DEFAULT_TOTAL = 8_000
 FIXED_LAYERS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
-FLEXIBLE_LAYERS: Mapping[str, int] = {"decisions": 2_000, "facts": 1_500, "procedures": 1_500, "episodes": 1_000}
+FLEXIBLE_LAYERS: Mapping[str, int] = LayerShares().shares
 NOTE_TOKENS = 100  # for the calibration note; taken from the flexible part
 MAX_SESSION_SHARE = 0.5  # of the flexible part, for session artifacts
 MAX_EXTRA_SHARE = 0.5  # of the total, for the caller's lines

@@ -96,7 +96,7 @@ class ContextCache:
 
 
 def format_quiet_snapshot(next_transaction_id: int) -> str:
-    """Return the text of `pg_current_snapshot()` when all earlier transactions have ended and no later one began."""
+    """Return the text of a PostgreSQL snapshot when all earlier transactions have ended and no later one began."""
     return f"{next_transaction_id}:{next_transaction_id}:"
 
 

@@ -99,7 +99,7 @@ class BundleExplanation:
         return found
 
     def find_item(self, item_ref: str) -> CandidateExplanation:
-        """Return the candidate with this rank, ref, id, start or end of the id (six digits or more), or text.
+        """Return the candidate that `item_ref` names: by rank, ref, text, or id (six digits of its start or end).
 
         Raises InputError when none matches, and ConflictError when several do.
         """
@@ -152,7 +152,7 @@ def _has_id(item: CandidateExplanation, item_ref: str) -> bool:
 
 
 def _has_text(item: CandidateExplanation, item_ref: str) -> bool:
-    """Match only a reference with letters: a number would match many dates."""
+    """Return whether the item's text contains the reference. A mere number never matches."""
     return any(c.isalpha() for c in item_ref) and item_ref.casefold() in item.text.casefold()
 
 

@@ -66,7 +66,9 @@ def check_formula(expression: str, variables: tuple[str, ...]) -> None:
     try:
         scores = [_evaluate(program, dict.fromkeys(variables, value)) for value in (0.0, 0.3, 1.0, 20_000.0)]
     except CEL_ERRORS as error:
-        raise InputError(f"It fails: {first_line(error)}.", hint="It must be a number for every memory.") from None
+        raise InputError(
+            f"The expression fails: {first_line(error)}.", hint="It must give a number for every memory."
+        ) from None
     if not any(map(math.isfinite, scores)):
         raise InputError(
             "It is not a number for any memory.", hint="Check the arguments of its functions: ln(x), pow(x, y)."

@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.content.decay import DecayClock
 from newton.content.frames import Frame
-from newton.content.profiles import DecayClock, Profile, ScoreBoosts
+from newton.content.profiles import Profile, ScoreBoosts
 from newton.memory.memory import Outcome
 from newton.memory.search_types import RetrievedMemory
 

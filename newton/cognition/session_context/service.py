@@ -72,7 +72,7 @@ class _CurrentState:
 class SessionContextService:
     """Provides the context of each turn.
 
-    The database decides which context is current, so erasure and other processes are respected.
+    A cached context is used only while the database still lists it as the latest of the session.
     """
 
     builder: ContextBuilder

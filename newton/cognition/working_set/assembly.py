@@ -1,4 +1,4 @@
-"""Context from the working set of a session, ranked by a profile without a query, search or embedding. Pure."""
+"""Build a context from the working set of a session. A profile ranks the memories; nothing is searched. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

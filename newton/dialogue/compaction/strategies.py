@@ -181,7 +181,7 @@ class BatchTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSummaries:
-    """Merge older summaries into one, so that together they stay below a share of the limit."""
+    """Merge older summaries, except the newest `keep`, into one of about `share` of the limit."""
 
     name: str = "goal_merge"
     held: int = 6
@@ -231,7 +231,7 @@ _STRATEGY_PATTERN = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*")
 
 
 def parse_preset(text: str) -> CompactionPreset:
-    """Parse a preset's name, or strategies in order: `tool_calls(age=5), threshold(share=0.7)`.
+    """Parse the name of a preset, or a list of strategies in order, such as `tool_calls(age=5), threshold(share=0.7)`.
 
     Raises InputError."""
     if text in PRESETS:

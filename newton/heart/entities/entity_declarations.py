@@ -33,7 +33,7 @@ class RelationDeclaration:
 
 
 async def declare_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> int:
-    """Upsert entities and return the number of changes. Raises ConflictError for an alias of another entity."""
+    """Upsert entities and return the number of changes. Raises ConflictError if an alias belongs to another entity."""
     await entity_store.lock(tx, ctx=ctx)
     index = await entity_store.load_index(tx, agent_id=ctx.agent_id)
     changes = 0

@@ -57,7 +57,7 @@ async def set_cardinality(tx: Tx, attribute: str, *, agent_id: UUID, single: boo
 
 
 async def select_single_value_attributes(tx: Tx, attributes: Sequence[str], *, agent_id: UUID) -> set[str]:
-    """Return the single-valued ones of these normalized attributes."""
+    """Return those of the given normalized attributes that are single-valued."""
     rows = await SQL["get_declared"].fetch_all(tx, agent_id=agent_id, attributes=attributes)
     declared = {row["attribute"]: row["single"] for row in rows}
     return {attribute for attribute in attributes if declared.get(attribute, attribute in SINGLE_VALUED)}

@@ -66,7 +66,7 @@ def to_problem(error: NewtonError) -> ProblemDetails:
 
 
 def error_response(error: NewtonError, path: str) -> JSONResponse:
-    """Return the error in the format of the path."""
+    """Return the error as a response: in OpenAI's format for an OpenAI path, otherwise as a problem document."""
     status = get_error_status(error.code)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status.retryable else {}
     if status.http == HTTPStatus.UNAUTHORIZED:

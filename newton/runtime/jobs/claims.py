@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.db.pool import Database
 from newton.db.queries import load
 from newton.runtime.jobs.queue import MAX_ATTEMPTS, ClaimedRun
-from newton.runtime.jobs.schedule import JobSchedule
+from newton.runtime.jobs.recurrence import JobSchedule
 
 SQL = load("newton.runtime.jobs", "claims.sql")
 

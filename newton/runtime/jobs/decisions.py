@@ -10,9 +10,8 @@ from newton.brain.hash_chain import BrokenLink
 from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.db.pool import Tx
 from newton.errors import ConflictError
-from newton.runtime.jobs.job import Job, format_count
+from newton.runtime.jobs.job import format_count
 from newton.runtime.jobs.queue import JobOutcome, RunResult
-from newton.runtime.jobs.schedule import daily, weekly
 from newton.runtime.wiring import AgentServices
 
 MAX_REMINDERS = 50
@@ -81,11 +80,3 @@ async def verify_ledger(newton: AgentServices) -> JobOutcome:
         return JobOutcome(reason="no decision was made yet")
     reason = f"{format_count(head.seq, 'record')} verified, none was changed"
     return JobOutcome(reason=reason, result={"records": head.seq})
-
-
-JOBS = (
-    Job("remind", "Lists decisions that await an outcome.", daily(7), remind_reviews),
-    Job("calibrate", "Takes a snapshot of confidence calibration.", daily(4), take_calibration_snapshot),
-    Job("growth", "Reports the agent's growth metrics.", weekly("Monday", 6), report_growth),
-    Job("verify", "Verifies the ledger of decisions.", daily(4, 30), verify_ledger),
-)

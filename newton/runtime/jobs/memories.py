@@ -14,7 +14,7 @@ from newton.memory.reembedding import reembed
 from newton.memory.transitions import PlannedTransition
 from newton.runtime.jobs.job import Job, format_count
 from newton.runtime.jobs.queue import JobOutcome, RunResult
-from newton.runtime.jobs.schedule import daily, every_minutes
+from newton.runtime.jobs.recurrence import daily
 from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"
@@ -128,14 +128,3 @@ async def summarize_lines(newton: AgentServices) -> JobOutcome:
         return JobOutcome(reason="no message is longer than its summary")
     count = await maintenance.summarize_lines()
     return JobOutcome(reason="some messages were longer than their summaries", result={"lines": count})
-
-
-JOBS = (
-    Job("embed", "Embeds pending memories, and compares new facts with known ones.", every_minutes(2), embed_memories),
-    Job("summarise", "Updates the summaries of sessions.", every_minutes(10), summarize_sessions),
-    Job("extract", "Extracts memories from conversations with the model.", every_minutes(30), extract_memories),
-    Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), summarize_lines),
-    Job(REEMBED, "Embeds all memories again after a change of the model.", every_minutes(10), reembed_memories),
-    Job("generalise", "Summarizes attributes with too many facts.", daily(3, 10), generalize_facts),
-    *(lifecycle_job(kind) for kind in LIFECYCLE_DESCRIPTIONS),
-)

@@ -1,4 +1,4 @@
-"""All jobs by name, and their execution for an agent of the daemon."""
+"""The table of scheduled jobs, and their execution for an agent of the daemon."""
 
 from newton.concurrency import with_timeout
 from newton.errors import NotFoundError
@@ -6,9 +6,35 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.jobs import decisions, memories, retention
 from newton.runtime.jobs.job import Job
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
+from newton.runtime.jobs.recurrence import daily, every_minutes, weekly
 from newton.runtime.jobs.worker import RunFunction
 
-JOBS: dict[str, Job] = {job.name: job for job in (*memories.JOBS, *decisions.JOBS, *retention.JOBS)}
+_TABLE = (
+    Job(
+        "embed",
+        "Embeds pending memories, and compares new facts with known ones.",
+        every_minutes(2),
+        memories.embed_memories,
+    ),
+    Job("summarise", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
+    Job("extract", "Extracts memories from conversations by the model.", every_minutes(30), memories.extract_memories),
+    Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), memories.summarize_lines),
+    Job(
+        memories.REEMBED,
+        "Embeds all memories again after a change of the model.",
+        every_minutes(10),
+        memories.reembed_memories,
+    ),
+    Job("generalise", "Summarizes attributes with too many facts.", daily(3, 10), memories.generalize_facts),
+    *(memories.lifecycle_job(kind) for kind in memories.LIFECYCLE_DESCRIPTIONS),
+    Job("remind", "Lists decisions that await an outcome.", daily(7), decisions.remind_reviews),
+    Job("calibrate", "Takes a snapshot of confidence calibration.", daily(4), decisions.take_calibration_snapshot),
+    Job("growth", "Reports the agent's growth metrics.", weekly("Monday", 6), decisions.report_growth),
+    Job("verify", "Verifies the ledger of decisions.", daily(4, 30), decisions.verify_ledger),
+    Job("retain", "Deletes old contexts, working sets and runs.", daily(3, 40), retention.apply_retention),
+    Job("check-vacuum", "Lists tables that need a vacuum.", weekly("Sunday", 5), retention.check_vacuum),
+)
+JOBS: dict[str, Job] = {job.name: job for job in _TABLE}
 SCHEDULES = {job.name: job.schedule for job in JOBS.values()}
 
 

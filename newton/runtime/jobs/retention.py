@@ -7,9 +7,7 @@ from typing import NamedTuple
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.job import Job
 from newton.runtime.jobs.queue import JobOutcome, RunResult
-from newton.runtime.jobs.schedule import daily, weekly
 from newton.runtime.wiring import AgentServices
 
 SQL = load("newton.runtime.jobs", "retention.sql")
@@ -65,9 +63,3 @@ def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
     names = ", ".join(one.name for one in bad)
     reason = f"autovacuum is too slow: run `vacuum (analyze) {names}` as the owner of the tables"
     return JobOutcome(reason=reason, result={"dead_percent": {t.name: 100 * t.dead // (t.live + t.dead) for t in bad}})
-
-
-JOBS = (
-    Job("retain", "Deletes old contexts, working sets and runs.", daily(3, 40), apply_retention),
-    Job("check-vacuum", "Lists tables that need a vacuum.", weekly("Sunday", 5), check_vacuum),
-)

@@ -141,7 +141,7 @@ class DecisionQuery(RequestModel):
 class ReviewRequest(OutcomeInput):
     """The outcome of a decision."""
 
-    reviewed_at: Timestamp | None = Field(None, description="When the outcome became known; omitted, now.")
+    reviewed_at: Timestamp | None = Field(None, description="When the outcome became known. Default: now.")
 
 
 class ReviewResponse(ResponseModel):

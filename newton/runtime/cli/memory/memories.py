@@ -34,7 +34,7 @@ async def remember(
     attribute: Annotated[str | None, Parameter(help="Attribute of the subject, such as 'lives in'.")] = None,
     confidence: Annotated[float | None, Parameter(help="Confidence from 0 to 1.")] = None,
     importance: Annotated[float | None, Parameter(help="Importance from 0 to 10.")] = None,
-    at: Annotated[datetime | None, StartTime, Parameter(help="Start of validity: a day, a time or words.")] = None,
+    at: Annotated[datetime | None, StartTime, Parameter(help="When it became true: a day or a time.")] = None,
     until: Annotated[datetime | None, EndTime, Parameter(help="End of validity, if known.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,

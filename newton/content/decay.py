@@ -1,0 +1,88 @@
+"""Recency decay: how the recency of a memory falls with its age. Profiles name one, or a preset."""
+
+import functools
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Literal, cast
+
+from pydantic import Field, model_validator
+
+from newton.content.yaml_models import StrictModel
+from newton.errors import InputError
+
+DecayClock = Literal["created", "accessed", "occurred", "confirmed"]
+DecayPreset = Literal["session", "daily_tau24", "daily", "monthly"]
+
+_HOURS_A_DAY = 24
+_SECONDS_AN_HOUR = 3_600
+
+# The parameters of each preset.
+DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
+    "session": {"kind": "hyperbolic", "time_constant_hours": 1},
+    "daily_tau24": {"kind": "exponential", "time_constant_hours": 24},
+    "daily": {"kind": "exponential", "half_life_days": 1},
+    "monthly": {"kind": "exponential", "half_life_days": 30},
+}
+
+
+class Decay(StrictModel):
+    """Decay of recency with age. Exactly one rate field is set; in a file, `preset` replaces kind and rate."""
+
+    kind: Literal["exponential", "hyperbolic", "none"]
+    clock: DecayClock = "created"
+    half_life_days: float | None = Field(default=None, gt=0, description="The half-life, in days.")
+    time_constant_hours: float | None = Field(default=None, gt=0, description="exp(-age/this) or 1/(1 + age/this).")
+    rate_per_day: float | None = Field(default=None, gt=0, description="exp(-this x days) or 1/(1 + this x days).")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_preset(cls, data: object) -> object:
+        if not isinstance(data, dict) or "preset" not in data:
+            return cast("object", data)
+        fields = dict(cast("dict[str, object]", data))
+        preset = fields.pop("preset")
+        if not set(fields) <= {"clock"} or preset not in DECAY_PRESETS:
+            raise ValueError(f"takes one preset of {', '.join(DECAY_PRESETS)}, and no other field but clock")
+        return {**fields, **DECAY_PRESETS[cast("DecayPreset", preset)]}
+
+    @model_validator(mode="after")
+    def _check_single_rate(self) -> "Decay":
+        rates = (self.half_life_days, self.time_constant_hours, self.rate_per_day)
+        count = sum(rate is not None for rate in rates)
+        if count != (self.kind != "none"):
+            expected = "no rate" if self.kind == "none" else "one of half_life_days, time_constant_hours, rate_per_day"
+            raise ValueError(f"of kind {self.kind} takes {expected}, not {count} of them")
+        return self
+
+    @functools.cached_property
+    def rate(self) -> float:
+        """Return the rate per day; 0 for no decay."""
+        if self.half_life_days is not None:
+            return (math.log(2) if self.kind == "exponential" else 1) / self.half_life_days
+        if self.time_constant_hours is not None:
+            return _HOURS_A_DAY / self.time_constant_hours
+        return self.rate_per_day or 0.0
+
+    @property
+    def half_life(self) -> timedelta | None:
+        """Return the half-life; None without decay."""
+        halving = math.log(2) if self.kind == "exponential" else 1
+        return timedelta(days=halving / self.rate) if self.rate else None
+
+    def remaining(self, age: timedelta) -> float:
+        """Return the remaining fraction at an age; a negative age counts as 0."""
+        return self.remaining_after_hours(age.total_seconds() / _SECONDS_AN_HOUR)
+
+    def remaining_after_hours(self, hours: float) -> float:
+        """Return the remaining fraction at an age in hours."""
+        decayed = self.rate * max(hours, 0.0) / _HOURS_A_DAY
+        return math.exp(-decayed) if self.kind == "exponential" else 1 / (1 + decayed)
+
+    def with_time_constant(self, hours: float) -> "Decay":
+        """Return the decay with this time constant. Raises InputError when it is not positive, or nothing decays."""
+        if self.kind == "none":
+            raise InputError("This profile does not decay.", hint="Omit the hours, or choose the profile balanced.")
+        if not 0 < hours < math.inf:
+            raise InputError(f"A decay of {hours} hours is not possible.", hint="Give a number above 0, such as 0.5.")
+        return Decay(kind=self.kind, clock=self.clock, time_constant_hours=hours)

@@ -1,0 +1,55 @@
+"""Select the embedding provider: by the settings, or by the identity of an active model. Models are imported on use."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from newton.errors import ProviderError
+from newton.settings import Settings
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder, Vector
+
+
+def create_embedder(settings: Settings) -> "Embedder | None":
+    """Return the configured embedder, or None for `none`. Blocks while it loads."""
+    match settings.embedding_provider:
+        case "local":
+            return _load_minilm(settings.embeddings_device)
+        case "openai":
+            return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings)
+        case "none":
+            return None
+
+
+@cache
+def _load_minilm(device: str) -> "Embedder":
+    """Return the embedder shared by the process; each instance takes 100 MiB."""
+    return import_module("newton.providers.minilm").MiniLM(device)
+
+
+class MissingEmbedder:
+    """Placeholder for an active embedding model that is not configured. Raises ProviderError on use."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity, self.dimensions = identity, 1
+
+    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
+        raise ProviderError(
+            f"The active embedding model {self.identity} is not configured.",
+            hint="Run `newton reembed` to switch to the configured model.",
+        )
+
+
+def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
+    """Return the embedder of the active model `identity`, which may differ from the configured one."""
+    if configured is None or identity in (None, configured.identity):
+        return configured
+    if identity == import_module("newton.providers.minilm").MiniLM.identity:
+        return _load_minilm(settings.embeddings_device)
+    model, _, dimensions = identity.rpartition("/")
+    if dimensions.isdecimal() and (settings.openai_api_key or settings.openai_base_url):
+        other = {"embedding_model": model, "embedding_dimensions": int(dimensions)}
+        return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings.model_copy(update=other))
+    return MissingEmbedder(identity)
