@@ -128,7 +128,7 @@ def _invalid_token_error(remaining: str) -> InputError:
     if sign in "\"'":
         hint = "Close it with the quote that opened it."
         return InputError("A string is not closed, or starts with three quotes.", hint=hint)
-    return InputError(f"{sign!r} cannot be used.", hint=_HINTS.get(sign, "Remove it."))
+    return InputError(f"{sign!r} is not allowed in a formula.", hint=_HINTS.get(sign, "Remove it."))
 
 
 class _TokenChecker:
@@ -146,7 +146,7 @@ class _TokenChecker:
             if kind == "name" and text not in _WORDS:
                 self._check_name(index)
             elif self._names.math_functions and (kind == "text" or text == "["):
-                raise InputError(f"{text!r} cannot be used.", hint=_HINTS["text"])
+                raise InputError(f"{text!r} is not allowed in a formula.", hint=_HINTS["text"])
             elif text == "[":
                 index = self._skip_list(index)
             elif kind == "sign":
@@ -203,7 +203,7 @@ class _TokenChecker:
     def _check_sign(self, index: int) -> None:
         text = self._text_at(index)
         if text == "+" and not self._names.math_functions:
-            raise InputError("'+' cannot be used.", hint=_HINTS["+"])
+            raise InputError("'+' is not allowed in a formula.", hint=_HINTS["+"])
         if text == "(":
             looping = self._text_at(index - 1) in LOOPS
             self._open.append(self._text_at(index + 1) if looping else None)

@@ -32,10 +32,10 @@ class WeightEmphasis(StrictModel):
 class BudgetSplit(StrictModel):
     """The split of the flexible part of a context, in percent by source of the memories."""
 
-    recent: Percent = Field(description="Recent events and episodes.")
-    semantic: Percent = Field(description="Memories of any kind with a similar meaning.")
-    entity: Percent = Field(description="Memories about the entities that the input mentions.")
-    patterns: Percent = Field(description="Procedures that apply.")
+    recent: Percent = Field(description="Percent for recent events and episodes.")
+    semantic: Percent = Field(description="Percent for memories of any kind with a similar meaning.")
+    entity: Percent = Field(description="Percent for memories about the entities that the input mentions.")
+    patterns: Percent = Field(description="Percent for procedures that apply to the input.")
 
     @model_validator(mode="after")
     def _check_sum(self) -> "BudgetSplit":
@@ -51,10 +51,10 @@ class FramePack(NamedModel):
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: the work it is for.")
     profile: str = Field(default="newton", description="The name of the profile that scores memories.")
-    weights: WeightEmphasis | None = Field(default=None, description="Weights in place of the profile's, from 0 to 1.")
+    weights: WeightEmphasis | None = Field(default=None, description="Weights that replace the profile's, from 0 to 1.")
     budget: BudgetSplit = Field(description="Percent for recent, semantic, entity and patterns; 100 in all.")
     depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from entities in the input.")
-    failures: bool = Field(default=True, description="Whether failed memories are shown.")
+    failures: bool = Field(default=True, description="Whether failed memories may be in the context.")
     events: tuple[TypeName, ...] = Field(default=(), description="Types of events that matter.")
     entities: tuple[TypeName, ...] = Field(default=(), description="Types of entities that matter.")
     relations: tuple[TypeName, ...] = Field(default=(), description="Types of relations that matter.")

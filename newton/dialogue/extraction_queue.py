@@ -8,7 +8,8 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.memory import UNTRUSTED_TIERS, Trust, WriteContext, lowest_trust
+from newton.memory.memory import Trust, WriteContext, lowest_trust
+from newton.memory.quarantine import UNTRUSTED_TIERS
 
 SQL = load("newton.dialogue", "extraction_queue.sql")
 

@@ -60,7 +60,7 @@ class CensorRule:
             raise InputError(f"Invalid threshold {self.threshold}.", hint="Give 1 to 1,000.")
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
             hint = f"The maximum is {MAX_TRIGGER_CHARACTERS}."
-            raise InputError(f"The trigger has {len(self.trigger)} characters.", hint=hint)
+            raise InputError(f"The trigger is too long: {len(self.trigger)} characters.", hint=hint)
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
             raise InputError("The trigger has no words.", hint="Use match mode `pattern` for punctuation and symbols.")
         if self.match_mode == "pattern" and compile_pattern(self.trigger).search("") is not None:

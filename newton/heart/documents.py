@@ -12,7 +12,8 @@ from newton.db.queries import load
 from newton.heart.chunking import TextChunk
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import ARCHIVED, UNTRUSTED_TIERS, NewMemory, WriteContext, digest
+from newton.memory.memory import ARCHIVED, NewMemory, WriteContext, digest
+from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_short_forms, one_line
 from newton.memory.transitions import PlannedTransition, apply_transitions
 

@@ -35,9 +35,6 @@ RECALLABLE_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "ar
 # From the most trusted to the least trusted.
 TRUST_TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
 
-# Memories of these tiers are quarantined: hidden from recall by default until they are corroborated.
-UNTRUSTED_TIERS: frozenset[Trust] = frozenset({"tool", "web"})
-
 # Memories in these states are stored and searchable, but not current knowledge.
 PAST_STATES: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
 

@@ -12,7 +12,8 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError
 from newton.ids import new_id
-from newton.memory.memory import UNTRUSTED_TIERS, Kind, NewMemory, Outcome, ShortForms, WriteContext
+from newton.memory.memory import Kind, NewMemory, Outcome, ShortForms, WriteContext
+from newton.memory.quarantine import is_quarantined
 
 SQL = load("newton.memory", "store.sql")
 
@@ -152,7 +153,7 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
         "created_at": memory.ctx.now.isoformat(),
         "origin": memory.ctx.origin,
         "trust": memory.ctx.trust,
-        "quarantined": memory.needs_approval or memory.ctx.trust in UNTRUSTED_TIERS,
+        "quarantined": is_quarantined(memory.ctx.trust, needs_approval=memory.needs_approval),
         "content_hash": memory.content_hash.hex(),
         "ref": memory.ref,
         "confidence": memory.confidence,

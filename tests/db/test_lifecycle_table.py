@@ -8,7 +8,7 @@ from pathlib import Path
 
 from newton.db.pool import Tx
 from newton.memory.memory import ARCHIVED, KINDS, PAST_STATES, past_reason
-from newton.memory.state_machine import ALLOWED_TRANSITIONS
+from newton.memory.transitions import ALLOWED_TRANSITIONS
 from newton.settings import Settings
 from tests.support import ANA
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.memory.memory import Kind
-from newton.memory.state_machine import ALLOWED_TRANSITIONS, AllowedTransition
-from newton.memory.transitions import PlannedTransition
+from newton.memory.transitions import ALLOWED_TRANSITIONS, AllowedTransition, PlannedTransition
 from tests.support import NOON
 from tests.unit.lives import (
     FACT_STATES,

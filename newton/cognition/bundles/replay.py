@@ -58,7 +58,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRules:
-    """The code version, frame version and profile in use today; None when deleted."""
+    """The code version, and the frame version and profile of today; None for one that no longer exists."""
 
     rules_hash: str
     frame_edition: str | None

@@ -1,6 +1,6 @@
-"""Stored form of a bundle: its candidates in columns, and the assembly input. Pure.
+"""The stored form of a bundle: its candidates in columns, and the assembly input. Pure.
 
-The text of a memory is not repeated: a checksum identifies its short forms.
+The texts of memories are not copied: only a checksum is stored, by which replay finds the text in the history.
 """
 
 import zlib

@@ -25,11 +25,11 @@ class InputCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshInput:
-    """The properties of an input and of the current context on which the decision depends.
+    """What decides whether the context of a session is reused, extended or rebuilt.
 
-    `stale_reasons` are changes of memories in the context. `max_tokens` is its limit, `used_tokens` its size.
-    `added_count` counts messages that are no longer sent and new matching memories. `overflow_reason` is the reason why
-    they cannot be added, if any.
+    `stale_reasons` say why memories in the context are out of date. `used_tokens` of `max_tokens` are in use.
+    `added_count` counts the items to add: messages that left the sent history, and new matching memories.
+    `overflow_reason` says why they do not fit, if so.
     """
 
     frame: str

@@ -21,10 +21,10 @@ LineRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPolicy:
-    """Limits for the selection of artifacts.
+    """How artifacts of the session are selected.
 
-    `top_k` candidates are compared, or `rerank_candidates` when that is more; 0 disables re-ranking by words.
-    `max_tokens` includes the heading.
+    The search returns the larger of `top_k` and `rerank_candidates` artifacts. With `rerank_candidates=0` they are
+    ranked by meaning only, not also by words. `max_tokens` includes the heading.
     """
 
     top_k: int = 5

@@ -16,7 +16,8 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, review
 from newton.memory import store
-from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
+from newton.memory.memory import NewMemory, WriteContext, digest
+from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_short_forms, one_line
 from newton.memory.store import Confirmation
 from newton.memory.time_expressions import find_mentioned_times

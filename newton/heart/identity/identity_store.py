@@ -15,7 +15,8 @@ from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity, IdentityPart,
 from newton.ids import new_id
 from newton.memory import hygiene
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
-from newton.memory.memory import UNTRUSTED_TIERS, TokenCounter, Trust, WriteContext
+from newton.memory.memory import TokenCounter, Trust, WriteContext
+from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import one_line
 
 SQL = load("newton.heart.identity", "identity_store.sql")

@@ -10,9 +10,8 @@ from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import PAST_STATES
+from newton.memory.quarantine import is_confirmed
 from newton.memory.transitions import PlannedTransition
-
-MIN_INDEPENDENT_ORIGINS = 2  # other outside origins that release a quarantined fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class FactEvidence:
     @property
     def is_released(self) -> bool:
         """Return whether the fact may be used as knowledge."""
-        return not self.quarantined or self.vouched or self.outside >= MIN_INDEPENDENT_ORIGINS
+        return not self.quarantined or is_confirmed(by_person=self.vouched, other_origins=self.outside)
 
     @property
     def is_disproved(self) -> bool:

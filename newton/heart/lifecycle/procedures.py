@@ -63,7 +63,7 @@ def _plan_transition(record: ProcedureRecord, thresholds: LifecycleThresholds) -
 
 
 def _target_state(record: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:
-    """Return the state that follows from the record, the event of the transition and the reason."""
+    """Return the state that follows from the record of a procedure, the event and the reason."""
     if record.retired:
         return "RETIRED", "retired", "a newer version replaced it, or it was removed"
     rate, rated = effectiveness(record.successes, record.failures), record.successes + record.failures

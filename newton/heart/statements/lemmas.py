@@ -1,4 +1,4 @@
-"""Lemmatize words: remove endings and replace synonyms by one of them."""
+"""Lemmatize words: strip endings and map synonyms to one common word."""
 
 import re
 

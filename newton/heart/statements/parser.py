@@ -294,7 +294,7 @@ def _is_continuing(texts: Sequence[str]) -> bool:
 
 
 def _gives_name(texts: Sequence[str], position: int) -> bool:
-    """Return whether `named` and similar words name the object of another verb: has a dog called Rex, is named Rex."""
+    """Return whether `named`, `called` or the like only introduces a name: "has a dog called Rex", "is named Rex"."""
     forms = vocabulary.AUXILIARIES | vocabulary.OWNERSHIP_VERBS
     is_naming = texts[position] in _NAMING_VERBS
     return is_naming and any(text in forms or lemmatize(text) in VERB_LEMMAS for text in texts[:position])

@@ -176,7 +176,7 @@ def _moved_words(pair: StatementPair) -> list[str]:
 
 
 def _order_differs(pair: StatementPair, *, names_only: bool = False) -> bool:
-    """Return whether words of the same role are in another order. `A is B` equals `B is A`."""
+    """Return whether the statements order the words of a role differently. `A is B` equals `B is A`."""
     moved = set(_moved_words(pair))
     new, known = (_words_by_role(side, moved, names_only=names_only) for side in pair)
     return any(_role_order_differs(pair, new[role], known[role]) for role in new.keys() & known.keys())

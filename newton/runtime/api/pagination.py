@@ -7,7 +7,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from newton.errors import InputError
-from newton.runtime.api.schemas import CursorPage, Item
+from newton.runtime.api.base_models import CursorPage, Item
 
 Row = TypeVar("Row")
 

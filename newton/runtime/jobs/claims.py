@@ -12,6 +12,8 @@ from newton.runtime.jobs.recurrence import JobSchedule
 
 SQL = load("newton.runtime.jobs", "claims.sql")
 
+LEASE_SECONDS = 10.0  # after this time without renewal, another worker takes over a run
+
 
 class AgentQueue(NamedTuple):
     """An agent of this database. `live` counts its pending and running runs, `dead` those that failed for good."""

@@ -23,7 +23,7 @@ async def remind_reviews(newton: AgentServices) -> JobOutcome:
 
 
 def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
-    """Return the ids of the overdue decisions. Texts are left out, because erasure does not cover outcomes. Pure."""
+    """Return the job outcome with the ids of the overdue decisions, without texts, which may be erased later. Pure."""
     if not due:
         return JobOutcome(reason="no decision is past its review date")
     since = min(one.look_again_at for one in due if one.look_again_at)

@@ -37,7 +37,7 @@ RunTask = asyncio.Task[BaseException | JobOutcome]
 class WorkerTimings:
     """Intervals in seconds, and the maximum number of concurrent runs."""
 
-    lease: float = 10
+    lease: float = claims.LEASE_SECONDS
     renew: float = 3
     poll: float = 1  # of the queue
     tick: float = 15  # between checks for due slots

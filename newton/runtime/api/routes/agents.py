@@ -10,7 +10,7 @@ from newton.memory import hygiene
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, ReadAccess
-from newton.runtime.api.schemas import RequestModel, ResponseModel
+from newton.runtime.api.base_models import RequestModel, ResponseModel
 
 router = APIRouter(prefix="/v1", tags=["agents"])
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.schemas import Cursor, CursorPage, Limit, ResponseModel
+from newton.runtime.api.base_models import Cursor, CursorPage, Limit, ResponseModel
 from newton.runtime.chat_backend.view_models import ExplanationView, to_explanation_view
 
 router = APIRouter(prefix="/v1/bundles", tags=["bundles"])

@@ -9,7 +9,7 @@ from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.schemas import ORIGIN
+from newton.runtime.api.base_models import ORIGIN
 
 router = APIRouter(prefix="/v1", tags=["calibration"])
 

@@ -15,7 +15,7 @@ from newton.dialogue import sessions
 from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.schemas import ORIGIN, with_example
+from newton.runtime.api.base_models import ORIGIN, with_example
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["context"])

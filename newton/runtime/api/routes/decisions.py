@@ -18,8 +18,8 @@ from newton.brain.queries import DecisionFilter
 from newton.content.frames import get_frame
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, Limit, RequestModel, ResponseModel, with_example
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.schemas import ORIGIN, Cursor, CursorPage, Limit, RequestModel, ResponseModel, with_example
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/decisions", tags=["decisions"])

@@ -12,8 +12,8 @@ from newton.agent import events
 from newton.agent.events import AgentEvent
 from newton.errors import ConflictError
 from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
+from newton.runtime.api.base_models import describe_event_stream
 from newton.runtime.api.event_broadcaster import EventBroadcaster
-from newton.runtime.api.schemas import describe_event_stream
 
 router = APIRouter(prefix="/v1", tags=["events"])
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from newton.content.frames import Frame
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.schemas import ItemList
+from newton.runtime.api.base_models import ItemList
 
 router = APIRouter(prefix="/v1", tags=["frames"])
 

@@ -4,8 +4,8 @@ from fastapi import APIRouter
 
 from newton.brain.codec import validate_draft
 from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
 from newton.runtime.api.routes.decisions import DecisionRequest, GuardrailVerdict
-from newton.runtime.api.schemas import ORIGIN, ItemList, ResponseModel
 
 router = APIRouter(prefix="/v1/guardrails", tags=["guardrails"])
 

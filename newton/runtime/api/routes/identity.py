@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
 from newton.runtime.api.idempotency import AdminAction
-from newton.runtime.api.schemas import ORIGIN, ItemList, ResponseModel
 from newton.runtime.chat_backend.local import find_proposals
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.wiring import AgentServices

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request
 
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess
+from newton.runtime.api.base_models import ResponseModel
 from newton.runtime.api.idempotency import EMBED_JOB
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.api.middleware.admission import stall_timeout
-from newton.runtime.api.schemas import ResponseModel
 from newton.runtime.jobs import queue
 from newton.runtime.transfer.agent_archive import MAX_HEADER_BYTES, is_archive
 from newton.runtime.wiring import AgentServices

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from newton.runtime.api.auth import AdminAccess, ReadAccess
-from newton.runtime.api.schemas import ItemList, ResponseModel
+from newton.runtime.api.base_models import ItemList, ResponseModel
 from newton.runtime.jobs.status import JobStatus, list_job_statuses, request_run
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])

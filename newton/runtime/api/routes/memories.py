@@ -13,8 +13,8 @@ from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
+from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
 from newton.runtime.api.idempotency import AdminAction, WriteAction
-from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])

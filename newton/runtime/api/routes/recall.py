@@ -10,7 +10,7 @@ from newton.agent.field_types import Timestamp
 from newton.agent.inputs import RecallInput
 from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.schemas import ORIGIN, ResponseModel, with_example
+from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 
 router = APIRouter(prefix="/v1", tags=["memories"])
 

@@ -18,8 +18,8 @@ from newton.memory import hygiene
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
+from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.schemas import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
 from newton.runtime.transfer.schema import MessageFields
 from newton.runtime.wiring import AgentServices
 

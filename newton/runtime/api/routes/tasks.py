@@ -15,8 +15,8 @@ from newton.agent.services.tasks import TaskService
 from newton.dialogue import sessions
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
 from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.schemas import ORIGIN, ItemList, RequestModel, ResponseModel
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])

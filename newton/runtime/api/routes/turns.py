@@ -15,7 +15,7 @@ from newton.errors import NewtonError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
-from newton.runtime.api.schemas import ORIGIN, RequestModel, describe_event_stream
+from newton.runtime.api.base_models import ORIGIN, RequestModel, describe_event_stream
 from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.view_models import TurnView

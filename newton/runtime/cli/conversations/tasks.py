@@ -89,7 +89,10 @@ async def pop_task(
 
 
 async def block_task(
-    reason: Annotated[str, Parameter(help="Reason.")], *, session: SessionOption = None, agent: AgentOption = None
+    reason: Annotated[str, Parameter(help="Why the task is blocked.")],
+    *,
+    session: SessionOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Block the current task.
 
@@ -124,7 +127,7 @@ async def resume_task(
 
 
 async def fail_task(
-    reason: Annotated[str, Parameter(help="Reason.")],
+    reason: Annotated[str, Parameter(help="Why the task is blocked.")],
     *,
     replacement_goal: Annotated[str | None, Parameter(help="Goal of a task that replaces it.")] = None,
     session: SessionOption = None,

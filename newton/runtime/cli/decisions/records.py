@@ -162,9 +162,9 @@ async def link_decisions(
     decision: DecisionArgument,
     other: DecisionArgument,
     *,
-    supersedes: Annotated[bool, Parameter(negative=(), help="It supersedes the other.")] = False,
-    depends_on: Annotated[bool, Parameter(negative=(), help="It depends on the other.")] = False,
-    contradicts: Annotated[bool, Parameter(negative=(), help="It contradicts the other.")] = False,
+    supersedes: Annotated[bool, Parameter(negative=(), help="The first decision supersedes the second.")] = False,
+    depends_on: Annotated[bool, Parameter(negative=(), help="The first decision depends on the second.")] = False,
+    contradicts: Annotated[bool, Parameter(negative=(), help="The first decision contradicts the second.")] = False,
     agent: AgentOption = None,
 ) -> None:
     """Link a decision to another one. Without a flag, the link is `relates`.
