@@ -1,4 +1,4 @@
-"""Records of procedure uses and censor matches, and their results."""
+"""Activations: records of procedure uses and censor matches, with their results."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -19,7 +19,7 @@ ActivationResult = Literal["success", "failure", "neutral", "false_positive"]
 async def record_activations(
     tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUID], *, stage: str, ctx: LifecycleContext
 ) -> list[UUID]:
-    """Record one activation per memory, review their states and return the activation ids."""
+    """Record an activation of each memory, update the memories' states and return the activation ids."""
     if not memory_ids:
         return []
     activation_ids = [new_id() for _ in memory_ids]
@@ -40,7 +40,7 @@ async def record_result(
     activation: UUID | None = None,
     ctx: LifecycleContext,
 ) -> None:
-    """Store the result of an activation, by default the latest one without a result. Raises NotFoundError."""
+    """Store the result of an activation. Default: the latest activation without a result. Raises NotFoundError."""
     rows = await SQL["set_result"].fetch_all(
         tx, agent_id=ctx.agent_id, memory_id=memory_id, activation_id=activation, result=result, now=ctx.now
     )

@@ -1,4 +1,4 @@
-"""Censors: rules that forbid or warn. They are enforced in code; neither a memory nor a model can disable one."""
+"""Censors: rules that forbid or warn. Code enforces them; neither a memory nor a model can disable a censor."""
 
 import functools
 import json
@@ -64,12 +64,14 @@ class CensorRule:
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
             raise InputError("The trigger has no words.", hint="Use match mode `pattern` for punctuation and symbols.")
         if self.match_mode == "pattern" and compile_pattern(self.trigger).search("") is not None:
-            raise InputError("The pattern matches the empty text.", hint="Make it narrower: it would match every text.")
+            raise InputError(
+                "The pattern matches the empty text.", hint="Make the pattern narrower: it would match every text."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Censor:
-    """A censor in force, with the vector of a trigger that matches by meaning."""
+    """A censor in force. If its trigger matches by meaning, `vector` is the vector of the trigger."""
 
     memory_id: UUID
     state: str
@@ -88,7 +90,7 @@ class Censor:
 
     @property
     def context_line(self) -> str:
-        """The line of a context, labelled WARN or BLOCK, with trigger and reason."""
+        """The censor as a line of a context: the label WARN or BLOCK, the trigger and the reason."""
         return self.summary.replace(WARN_LABEL, BLOCK_LABEL, 1) if self.is_blocking else self.summary
 
     def matches(self, text: str, vector: "Vector | None") -> bool:
@@ -123,7 +125,7 @@ class CensorSummary:
 
 @functools.lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str) -> "re2.Pattern":
-    """Compile a case-insensitive RE2 pattern, which matches in linear time. Raises InputError when it is invalid."""
+    """Compile a case-insensitive RE2 pattern, which matches in linear time. Raises InputError for an invalid pattern."""
     options = re2.Options()
     options.case_sensitive, options.max_mem, options.log_errors = False, MAX_PATTERN_BYTES, False
     try:
@@ -139,10 +141,10 @@ def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None")
 
 
 async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContext) -> list[UUID]:
-    """Store censor rules and return the ids of new and changed censors.
+    """Store censor rules and return the ids of the new and the changed censors.
 
-    A rule from a trusted source releases an existing quarantined censor, and escalates it if the rule blocks. Rules
-    never weaken a censor and never restore a retired one. Raises ConflictError when a known ref has another trigger.
+    A rule from a trusted source releases an equal censor from quarantine, and escalates that censor if the rule
+    blocks. Rules never weaken a censor and never restore a retired one. Raises ConflictError when a known ref has another trigger.
     """
     drafts = [_to_new_memory(rule, ctx) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
@@ -157,7 +159,7 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
 
 
 async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx: LifecycleContext) -> set[UUID]:
-    """Release quarantined censors and escalate those that a trusted rule makes blocking."""
+    """Release existing censors from quarantine, and escalate those that a trusted rule makes blocking."""
     blocking = {content_hash for rule, content_hash in existing.items() if rule.action == "block"}
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=list(existing.values()))
     releases = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
@@ -171,7 +173,7 @@ async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx
 
 
 async def is_retired(tx: Tx, rule: CensorRule, *, agent_id: UUID) -> bool:
-    """Return whether an equal censor was retired."""
+    """Return whether a censor equal to the rule was retired."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[_content_hash(rule)])
     return any(row["state"] == "RETIRED" for row in rows)
 
@@ -193,7 +195,7 @@ async def list_censors(tx: Tx, *, agent_id: UUID) -> list[CensorSummary]:
 
 
 async def approve(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> bool:
-    """Enforce a proposed censor. Return False when it is not waiting for approval."""
+    """Enforce a proposed censor. Return False when the censor does not wait for approval."""
     return bool(await apply_transitions(tx, [_approval_transition(memory_id)], ctx=ctx))
 
 
@@ -230,7 +232,7 @@ def _content_hash(rule: CensorRule) -> bytes:
 
 @functools.lru_cache(maxsize=16)
 def _to_padded_words(text: str) -> str:
-    """Return the words, each between spaces, so that `in` compares whole words only."""
+    """Return the words of the text with a space around each, so that `in` finds whole words only."""
     return f" {' '.join(compile_word_pattern().findall(text.casefold()))} "
 
 

@@ -28,7 +28,7 @@ class TextChunk(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence, a line, or a piece of a longer one; `before` is the white space before it."""
+    """A sentence, a line, or a piece of a long sentence or line; `before` is the white space before the unit."""
 
     before: str
     text: str
@@ -63,8 +63,8 @@ def split_passages(
     """Return the sections as chunks of at most `size` tokens, in order.
 
     A chunk repeats up to `overlap` tokens of sentences from the end of the previous chunk of its section. Sections are
-    chunked independently, so an edit changes only the chunks of its own section, and short sections are not merged.
-    Paragraphs stay whole where they fit, then sentences and lines, then words.
+    chunked independently, so an edit changes only the chunks of the edited section. Short sections are not merged.
+    A paragraph that is too long is split into sentences and lines, and a sentence that is too long into words.
     """
     if size < 8 or not 0 <= overlap < size:
         raise ValueError("size must be at least 8 tokens, and overlap smaller than size")
@@ -86,7 +86,7 @@ class _SectionSplitter:
         return self._merge_last(chunks)
 
     def _fill_chunk(self, tail: _Block, blocks: deque[_Block]) -> _DraftChunk:
-        """Take as many blocks as are estimated to fit, at least one."""
+        """Take blocks from the queue, at least one, while their estimated tokens fit."""
         added = [blocks.popleft()]
         room = self.size - _token_cost(tail) - _token_cost(added[0])
         while blocks and _token_cost(blocks[0]) <= room:
@@ -95,7 +95,7 @@ class _SectionSplitter:
         return self._fit_to_size(tail, added, blocks)
 
     def _fit_to_size(self, tail: _Block, added: list[_Block], blocks: deque[_Block]) -> _DraftChunk:
-        """Build the chunk of `tail` and `added`, moving blocks back to the queue until its text fits.
+        """Build a chunk of `tail` and `added`; move blocks back to the queue until the text of the chunk fits.
 
         The sum of the units' token counts is only an estimate for the whole text.
         """
@@ -114,7 +114,7 @@ class _SectionSplitter:
                 added = [added[0][:1]]
 
     def _overlap_of(self, chunk: _DraftChunk) -> _Block:
-        """Return the last units that the next chunk repeats; never the whole chunk."""
+        """Return the last units of a chunk, never all, which the next chunk repeats."""
         tail: _Block = []
         for unit in reversed(chunk.units[chunk.overlap_units + 1 :]):
             if _token_cost(tail) + unit.cost > self.overlap:
@@ -125,7 +125,7 @@ class _SectionSplitter:
         return tail
 
     def _merge_last(self, chunks: list[_DraftChunk]) -> list[_DraftChunk]:
-        """Merge the last chunk into the previous one if both fit by token count."""
+        """Merge the last chunk into the previous one if both together fit."""
         if len(chunks) < 2:
             return chunks
         *others, before, last = chunks
@@ -147,7 +147,7 @@ class _SectionSplitter:
             before = (before + "\n")[:_MAX_SEPARATOR_CHARACTERS]
 
     def _split_to_fit(self, before: str, text: str) -> Iterator[_Unit]:
-        """Yield the text, or pieces of it that fit. Tokens are only counted in short texts."""
+        """Yield the text if it fits, otherwise pieces of it that fit. Only the tokens of short texts are counted."""
         if len(text) <= self.size * _MAX_CHARACTERS_PER_TOKEN and (tokens := self.count_tokens(text)) <= self.size:
             yield _Unit(before, text, tokens)
             return
@@ -171,7 +171,7 @@ class _SectionSplitter:
 
 
 def _cut_at_word(text: str, start: int, max_chars: int) -> str:
-    """Return at most `max_chars` characters from `start`, ending at a word boundary if one is in the second half."""
+    """Return at most `max_chars` characters from `start`, cut at a word boundary if the second half has one."""
     piece = text[start : start + max_chars]
     if start + max_chars < len(text) and not text[start + max_chars].isspace():
         cut = max(piece.rfind(" "), piece.rfind("\t"))

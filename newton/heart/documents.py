@@ -1,4 +1,4 @@
-"""Ingested documents as passages. Ingesting a document again replaces only the passages that changed."""
+"""Documents, stored as passages. A second ingestion of a document replaces only the passages that changed."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
@@ -24,7 +24,7 @@ MAX_TITLE_CHARACTERS = 60  # of the title that begins the short forms of each pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSource:
-    """The document that the passages belong to. `ref` identifies it across ingestions."""
+    """The document to which the passages belong. `ref` identifies it across ingestions."""
 
     ref: str
     title: str
@@ -110,7 +110,7 @@ async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
 
 
 def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list[bytes]:
-    """Return a hash of heading, text and occurrence for each chunk; a text under another heading is another passage."""
+    """Hash heading, text and occurrence of each chunk: a text under another heading is another passage."""
     occurrences: Counter[tuple[str, str]] = Counter()
     hashes: list[bytes] = []
     for chunk in chunks:
@@ -120,7 +120,7 @@ def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list
 
 
 def _plan_transitions(passages: Iterable[_StoredPassage], present: Set[UUID]) -> list[PlannedTransition]:
-    """Plan to supersede the passages that the document no longer contains, and to restore those that it has again."""
+    """Plan to supersede passages that the document no longer contains, and to restore passages that have returned."""
     steps: list[PlannedTransition] = []
     for memory_id, state, _ in passages:
         if memory_id not in present and state != "SUPERSEDED":
@@ -132,7 +132,7 @@ def _plan_transitions(passages: Iterable[_StoredPassage], present: Set[UUID]) ->
 
 
 def _plan_releases(passages: Iterable[_StoredPassage], present: Set[UUID]) -> list[PlannedTransition]:
-    """Plan to release quarantined passages of a document that a person ingests."""
+    """Plan to release the quarantined passages of a document, because a person ingested it."""
     # a superseded passage was restored just before; an archived one stays archived
     states = {p.memory_id: ARCHIVED if p.state == ARCHIVED else "ACTIVE" for p in passages if p.quarantined}
     reason = "a person ingested the document"

@@ -19,7 +19,7 @@ SQL = load("newton.heart", "episodes.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeRange:
-    """The messages of a session that an episode covers, both ends included."""
+    """The messages of a session that an episode covers, including the first and the last."""
 
     session_id: UUID
     first: int
@@ -30,7 +30,7 @@ class EpisodeRange:
 class NewEpisode:
     """An episode to store.
 
-    `message_range` and `sources` are set if it was made from a session, `memory_id` if its id was assigned in advance.
+    `message_range` and `sources` are set if the episode was made from a session, `memory_id` if its id is known.
     """
 
     ref: str
@@ -52,7 +52,7 @@ class NewEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeSummary:
-    """Title, summary and outcome of an episode, as a model extracted them."""
+    """The title, summary and outcome of an episode, extracted by a model."""
 
     title: str
     summary: str
@@ -80,7 +80,7 @@ async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUI
 
 
 async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: WriteContext) -> None:
-    """Set the title, summary and outcome of an episode; its full text does not change."""
+    """Set the title, summary and outcome of an episode; the full text does not change."""
     title = one_line(summary.title)
     row = await SQL["set_title"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=title)
     assert row is not None, "the caller has read the episode"

@@ -16,7 +16,7 @@ ShortName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1
 
 
 class ExtractionModel(BaseModel):
-    """Base class of model outputs. A model proposes only text; code sets provenance, trust and state."""
+    """Base class of model outputs. A model only proposes texts; code sets their provenance, trust and state."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ class ExtractionOutput(ExtractionModel):
 
 
 class SameFactOutput(ExtractionModel):
-    """The answer to the deduplication prompt."""
+    """The answer to the deduplication prompt: whether two statements say the same."""
 
     same: bool
 
@@ -62,7 +62,7 @@ class ShortenedOutput(ExtractionModel):
 
 
 def build_extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) -> str:
-    """Return the extraction prompt for lines of (speaker, text)."""
+    """Return the extraction prompt for a conversation, given as pairs of speaker and text."""
     rendered = "\n".join(f"{one_line(speaker)}: {_escape_fence(text)}" for speaker, text in lines)
     return _load_prompt("extract.md").format(lines=rendered, day=f"{day:%Y-%m-%d}")
 
@@ -78,7 +78,7 @@ def build_shortening_prompt(text: str, *, max_tokens: int) -> str:
 
 
 def _escape_fence(text: str) -> str:
-    """Return the text as one line without angle brackets, so that it cannot close the tag around it."""
+    """Return the text as one line without angle brackets, so that the text cannot close the tag that surrounds it."""
     return one_line(text).replace("<", "‹").replace(">", "›")
 
 

@@ -1,4 +1,4 @@
-"""Counts of memory activity in a period and the one before it, for the growth report."""
+"""Count memory activity in a period and in the period before, for the growth report."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ SQL = load("newton.heart", "growth_queries.sql")
 
 
 class CensorCounts(NamedTuple):
-    """Censor matches and false positives in both periods."""
+    """The numbers of censor matches and of false positives in both periods."""
 
     met: int
     false_positives: int
@@ -22,7 +22,7 @@ class CensorCounts(NamedTuple):
 
 
 class ProcedureCounts(NamedTuple):
-    """A procedure with its uses in both periods; neutral results are only in the total."""
+    """A procedure with the numbers of its uses in both periods. `uses` also counts neutral results."""
 
     name: str
     uses: int
@@ -34,7 +34,7 @@ class ProcedureCounts(NamedTuple):
 
 
 class FactGrowthCounts(NamedTuple):
-    """Facts at the end of each period, the new ones of the period, and the confirmed ones."""
+    """The numbers of facts at the end of each period, and of those learnt and confirmed in the period."""
 
     known: int
     learnt: int
@@ -45,14 +45,14 @@ class FactGrowthCounts(NamedTuple):
 
 
 class EpisodeCounts(NamedTuple):
-    """Episodes created in each period."""
+    """The number of episodes created in each period."""
 
     episodes: int
     episodes_before: int
 
 
 class MemoryStateChange(NamedTuple):
-    """A notable transition of a censor, a procedure or a fact; `name` is the procedure's name or the micro form."""
+    """A notable transition of a censor, procedure or fact. `name` is a procedure's name, otherwise the micro form."""
 
     at: datetime
     kind: Literal["censor", "procedure", "fact"]
@@ -64,7 +64,7 @@ class MemoryStateChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryGrowth:
-    """Counts for both periods, and the state changes of both, oldest first."""
+    """The counts for both periods, and the state changes of both periods, oldest first."""
 
     censors: CensorCounts
     procedures: tuple[ProcedureCounts, ...]

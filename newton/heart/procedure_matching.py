@@ -1,4 +1,4 @@
-"""Match an input with procedures, and with lines of text, by word stems. Pure."""
+"""Match an input with procedures or lines of text by word stems. Pure."""
 
 import re
 from collections.abc import Collection, Sequence, Set
@@ -29,7 +29,7 @@ def extract_stems(text: str) -> frozenset[str]:
 
 
 def stem_overlap(stems: Set[str], line: str) -> float:
-    """Return the share of the stems that a line contains, in [0, 1]."""
+    """Return the share, in [0, 1], of the stems that the line contains."""
     return len(stems & extract_stems(line)) / len(stems) if stems else 0.0
 
 
@@ -59,8 +59,8 @@ def match_triggers(
     """Return the procedures that match the input, highest success rate first.
 
     A procedure matches when the input contains one of its triggers, or the stems of a trigger or of its name in any
-    order, or when its domain or a tool of it is one of the entity `types`. A procedure of the current frame needs fewer
-    stems; without a frame, every procedure does.
+    order, or when one of the entity `types` is its domain or one of its tools. A procedure of the current frame needs
+    fewer stems; without a frame, every procedure needs fewer.
     """
     words, stems = _to_padded_words(text[:MAX_INPUT_CHARACTERS]), extract_stems(text)
     entity_types = {entity_type.casefold() for entity_type in types}

@@ -52,7 +52,7 @@ class ProcedureVersion:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """Numbers of versions added and retired by a synchronization."""
+    """The numbers of versions that a synchronization added and retired."""
 
     new: int
     retired: int
@@ -71,7 +71,7 @@ class _StoredVersion:
 
 
 async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: LifecycleContext) -> SyncReport:
-    """Synchronize with the folder: add new and changed skills, retire missing ones, restore those that returned."""
+    """Synchronize with the folder: add new and changed skills, retire skills that are missing, restore skills that returned."""
     if not _differs(await _read_latest(tx, ctx), skills):
         return SyncReport(0, 0)
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
@@ -87,7 +87,7 @@ async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: Lifecycle
 
 
 async def add_procedure(tx: Tx, skill: Skill, *, ctx: LifecycleContext) -> UUID | None:
-    """Store a learnt procedure and return its id; None if it exists. Raises ConflictError if the name is in use."""
+    """Store a learnt procedure and return its id; None if it is stored already. Raises ConflictError for a used name."""
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     if known := (await _read_latest(tx, ctx)).get(skill.name):
         if _is_same(skill, known):
@@ -131,7 +131,7 @@ def _is_same(skill: Skill, version: _StoredVersion | None) -> bool:
 
 
 def _version_hash(skill: Skill, version: int) -> bytes:
-    """Return a hash that includes the version, so that an earlier text can be stored again as a new version."""
+    """Return a hash that includes the version number, so that a later version may have the same text."""
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 
@@ -160,7 +160,7 @@ def section_header(name: str) -> str:
 
 
 def _make_short_forms(skill: Skill, count_tokens: TokenCounter) -> ShortForms:
-    """Return the description as micro form and the core steps as summary; both counts include the section header."""
+    """Return the description as micro form and the core steps as summary; both token counts include the section header."""
     steps = " ".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
     core = make_short_forms(steps, count_tokens=count_tokens, max_tokens=CORE_TOKENS)
     micro = make_short_forms(f"{skill.name}: {skill.description}", count_tokens=count_tokens).micro

@@ -1,4 +1,4 @@
-"""Entities and relations declared by callers, in addition to those recognized in text."""
+"""Declare entities and relations, in addition to those that are recognized in text."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ SQL = load("newton.heart.entities", "entity_declarations.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationDeclaration:
-    """A declared relation between two entities. `ref` is its idempotency key."""
+    """A declared relation between two entities. `ref` is the idempotency key."""
 
     ref: str
     source: str
@@ -80,7 +80,7 @@ async def _update_entity(tx: Tx, existing: NamedEntity, declaration: EntityDecla
 
 
 async def declare_relations(tx: Tx, declarations: Sequence[RelationDeclaration], *, ctx: WriteContext) -> int:
-    """Store relations, creating unknown entities, and return the number of new declarations.
+    """Store relations, create their unknown entities, and return the number of new declarations.
 
     Each declaration is one piece of evidence. Raises ConflictError when a known ref has another relation.
     """
@@ -103,5 +103,5 @@ def _resolve_triple(declaration: RelationDeclaration, index: NameIndex) -> Relat
     source, target = index.resolve(declaration.source), index.resolve(declaration.target)
     if source is None or target is None or source.entity_id == target.entity_id:
         message = f"{declaration.source!r} and {declaration.target!r} are not two distinct entities."
-        raise InputError(message, hint="Use their full names.")
+        raise InputError(message, hint="Name two entities by their full names.")
     return source.entity_id, normalize_attribute(declaration.type), target.entity_id

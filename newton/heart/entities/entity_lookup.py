@@ -1,4 +1,4 @@
-"""Look up the entities that an input names and then, step by step, their relations."""
+"""Look up the entities that an input names, their relations, and the relations of related entities."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +31,9 @@ MAX_CANDIDATES_PER_STEP = 8  # returned per step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityQuery:
-    """An input text to look up, with the maximum number of salient entities and the depth of relations.
+    """An input text, the maximum number of salient entities, and the number of steps to follow relations.
 
-    Memories in `excluded_ids` are skipped. Without a `moment` the current state is used.
+    Memories in `excluded_ids` are skipped. Without a `moment`, the current state is read.
     """
 
     agent_id: UUID
@@ -47,11 +47,11 @@ class EntityQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMatches:
-    """The entities and relations found.
+    """The entities and relations of an input.
 
     `mentioned_ids` are the entities that the input names, and `entity_types` their types. `salient_ids` are the most
-    salient other entities. `distances` maps relations to their distance in steps. Entities known by name only, and
-    relations of mere co-occurrence, are followed but not returned.
+    salient other entities. `distances` maps relations to their distance in steps. The search passes through
+    entities of which only the name is known, and through relations of mere co-occurrence, but omits them.
     """
 
     memories: Sequence[RetrievedMemory] = ()
@@ -63,7 +63,7 @@ class EntityMatches:
 
 
 class EntityRow(NamedTuple):
-    """An entity with the inputs of its salience. `is_described` is True when more than its name is known."""
+    """An entity with the numbers from which its salience is computed. `is_described` is True when more than its name is known."""
 
     memory_id: UUID
     name: str
@@ -85,7 +85,7 @@ class RelationRow(NamedTuple):
 
 
 async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
-    """Find entities by name and alias as whole words, with their relations, weighted by evidence."""
+    """Find the entities whose name or alias is in the input as whole words, and their relations."""
     mentioned = {one.memory_id: one for one in await find_named_entities(tx, query)}
     salient = {one.memory_id: one for one in await _find_salient(tx, query) if one.memory_id not in mentioned}
     entities = mentioned | salient
@@ -108,7 +108,7 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
 
 
 async def find_named_entities(tx: Tx, query: EntityQuery) -> list[EntityRow]:
-    """Return the entities that the beginning of the input names."""
+    """Return the entities named in the first MAX_INPUT_CHARACTERS characters of the input."""
     text = query.text[:MAX_INPUT_CHARACTERS]
     if not (spellings := list_candidate_spellings(text)):
         return []
@@ -136,7 +136,7 @@ async def _find_salient(tx: Tx, query: EntityQuery) -> list[EntityRow]:
 async def _follow_relations(
     tx: Tx, start: Collection[UUID], query: EntityQuery
 ) -> tuple[dict[UUID, RelationRow], dict[UUID, int]]:
-    """Search relations breadth first, and return them with their distances. Each entity is expanded once."""
+    """Return the relations found by a breadth-first search, and the distance of each in steps."""
     relations, distances = dict[UUID, RelationRow](), dict[UUID, int]()
     front, visited = set(start), set(start)
     for step in range(1, min(query.max_depth, MAX_DEPTH) + 1):
@@ -162,7 +162,7 @@ async def _follow_relations(
 def _select_relations(
     memories: Sequence[RetrievedMemory], relations: Mapping[UUID, RelationRow], distances: Mapping[UUID, int]
 ) -> list[RetrievedMemory]:
-    """Return all entities and, per step, the relations that fit the input best; ties by weight."""
+    """Return all entities, and for each step the relations that match the input best, or else weigh most."""
     selection = [one for one in memories if one.memory_id not in relations]
     ranked = sorted(
         (one for one in memories if one.memory_id in relations),

@@ -1,4 +1,4 @@
-"""Entities and relations, recognized by name in messages and facts, without a model."""
+"""Store entities and relations, which are recognized in messages and facts by names, without a model."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ MAX_DEPTH = 5
 
 
 class IndexableText(NamedTuple):
-    """A memory to index for names, which include the speaker of a message and the subject of a fact."""
+    """A memory to search for names. The speaker of a message and the subject of a fact are names too."""
 
     memory_id: UUID
     kind: Kind
@@ -108,7 +108,7 @@ class IndexProgress(NamedTuple):
 
 
 async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None) -> IndexProgress:
-    """Index the next batch of memories for names and relations, after `after` or the stored watermark.
+    """Index names and relations of the next batch of memories after `after`, by default the stored watermark.
 
     Idempotent. The next run indexes the last minute again, because ids are created before their rows are committed.
     """
@@ -132,7 +132,7 @@ async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None
 
 
 async def load_index(tx: Tx, *, agent_id: UUID) -> NameIndex:
-    """Return every entity, indexed by name."""
+    """Return an index by name of every entity."""
     return NameIndex(NamedEntity(*row) for row in await SQL["list_entity_names"].fetch_all(tx, agent_id=agent_id))
 
 
@@ -160,9 +160,9 @@ _NamedText = tuple[IndexableText, Sequence[str]]
 
 
 def _collect_names(memories: Sequence[IndexableText], index: NameIndex) -> list[_NamedText]:
-    """Return each memory with its distinct names, the declared one first.
+    """Return each memory with its distinct names, first that of its speaker or subject.
 
-    An uncertain name counts if it is known or is certain elsewhere in the batch.
+    An uncertain name counts if an entity has it, or if it is certain elsewhere in the batch.
     """
     mentions = [find_names(memory.text) for memory in memories]
     certain = {normalize_name(memory.declared_name) for memory in memories if memory.declared_name}
@@ -223,7 +223,7 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
 
 
 async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: WriteContext) -> None:
-    """Store the spellings of entities, so that a database index finds the entities of a text."""
+    """Store the spellings of entities, by which a database index finds the entities that a text names."""
     pairs = [
         (spelling, one.entity_id) for one in entities for spelling in sorted(list_spellings(one.name, one.aliases))
     ]
@@ -250,7 +250,7 @@ RelationTriple = tuple[UUID, str, UUID]
 
 
 async def _record_relations(tx: Tx, texts: Sequence[_NamedText], index: NameIndex, *, ctx: WriteContext) -> None:
-    """Store relations: a fact relates its subject to the first name in it by its attribute; other names co-occur."""
+    """Store relations of facts: the attribute relates the subject to the first name, co-occurrence the other names."""
     evidence = [
         (triple, memory.memory_id)
         for memory, names in texts
@@ -270,7 +270,7 @@ async def lock(tx: Tx, *, ctx: WriteContext) -> None:
 
 
 async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteContext) -> None:
-    """Update the weights of relations from their evidence: facts and declarations."""
+    """Compute the weights of relations from the facts and declarations that are their evidence."""
     await SQL["update_weights"].execute(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=WEIGHT_PRIOR)
 
 
@@ -286,7 +286,7 @@ def _relation_triples(memory: IndexableText, names: Sequence[str], index: NameIn
 async def ensure_relations(
     tx: Tx, triples: Iterable[RelationTriple], index: NameIndex, *, ctx: WriteContext
 ) -> dict[RelationTriple, UUID]:
-    """Insert the relations that are missing, and return the ids of all."""
+    """Insert the relations that do not exist yet, and return the ids of all given relations."""
     ordered = sorted(triples)
     rows = await SQL["find_relations"].fetch_all(tx, agent_id=ctx.agent_id, **_to_columns(ordered))
     ids: dict[RelationTriple, UUID] = {
@@ -328,7 +328,7 @@ def hash_relation(triple: RelationTriple) -> bytes:
 def _to_new_memory(
     kind: Kind, line: str, content_hash: bytes, *, occurred_at: datetime, ctx: WriteContext
 ) -> NewMemory:
-    """Return the memory of an entity or relation. It has no search text and no vector, because it is found by name."""
+    """Return the memory of an entity or relation. The memory has no search text and no vector, because names find it."""
     return NewMemory(
         kind=kind,
         forms=make_short_forms(line, count_tokens=ctx.count_tokens),

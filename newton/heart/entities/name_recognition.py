@@ -1,4 +1,4 @@
-"""Recognize names in text by capitalization, and match them with known entities. Pure, no model."""
+"""Recognize names in text by capitalization, and match names with known entities. Pure; uses no model."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -56,7 +56,7 @@ _NAMES_IN_CAPITALS = split_words("US")  # capitals that are not emphasis
 
 
 class NameMention(NamedTuple):
-    """A name and its offset in a text; uncertain if it may be capitalized only as the first word of a sentence."""
+    """A name and its offset in a text. It is uncertain when only the start of a sentence may explain its capital."""
 
     text: str
     start: int
@@ -89,7 +89,7 @@ class _Line(NamedTuple):
 
 
 def find_names(text: str) -> list[NameMention]:
-    """Return the names of a text in order, repeats included: capitalized runs, and words such as PostgreSQL.
+    """Return the names in a text in order, with repeats: capitalized words in a row, and words such as PostgreSQL.
 
     A common word that begins a sentence counts only when it is capitalized within a sentence too. Emphasis, headlines,
     addresses and code blocks are skipped. Linear in the length of the text.
@@ -112,7 +112,7 @@ def normalize_name(name: str) -> str:
 
 
 def compute_salience(mentions: int, age: timedelta) -> float:
-    """Return the salience of an entity in [0, 1] by its mentions and the age of the last one.
+    """Return the salience of an entity in [0, 1], from the number of its mentions and the age of the last one.
 
     mentions / (mentions + 5) * 0.5 ** (days / 90)
 
@@ -173,9 +173,9 @@ class NameIndex:
         return self._by_id[entity_id].name
 
     def find_mentions(self, text: str) -> list[UUID]:
-        """Return the distinct entities that a text names, by whole words in any case; the longest of overlapping names.
+        """Return the distinct entities that a text names, as whole words in any case; of overlapping names, the longest.
 
-        A name that is a common word, or a part of a name, counts only where it is written like a name.
+        A name that is a common word or a part of another name counts only where the text writes it like a name.
         """
         words = list(_tokenize(text))
         tokens = [token for token, _ in words]
@@ -222,7 +222,7 @@ def _add_unambiguous(entities: dict[str, NamedEntity | None], name: str, entity:
 
 
 def _name_parts(name: str) -> set[str]:
-    """Return the first and last name; the words after `of` are not a last name."""
+    """Return the first and the last word of a name; words after `of` do not count."""
     words = name.split()
     if len(words) < 2 or "of" in words:
         return set()
@@ -231,7 +231,7 @@ def _name_parts(name: str) -> set[str]:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the words and punctuation marks of a text, normalized and in the original spelling."""
+    """Yield each word and punctuation mark of a text, both normalized and in the original spelling."""
     for original in _WORD.findall(text):
         token = original.casefold()
         yield token[:-2] if token.endswith(_POSSESSIVE) else token, original
@@ -296,7 +296,7 @@ def _has_name_shape(word: _Word) -> bool:
 
 
 def _is_headline(line: str) -> bool:
-    """Return whether nearly every word is capitalized, and more than names would explain."""
+    """Return whether the line is a headline: nearly every word is capitalized, more than names explain."""
     words = line.split()
     if any(word.islower() and word not in _LOWERCASE_IN_TITLES for word in words):
         return False
@@ -305,7 +305,7 @@ def _is_headline(line: str) -> bool:
 
 
 def _is_name_evidence(word: _Word) -> bool:
-    """Return whether the capital of a word shows that it belongs to a name."""
+    """Return whether the capital of a word shows that the word belongs to a name."""
     return not word.starts_sentence and len(word.text) > 1 and not _is_all_capitals(word)
 
 
@@ -314,12 +314,12 @@ def _is_all_capitals(word: _Word) -> bool:
 
 
 def _has_inner_capital(word: _Word) -> bool:
-    """Return whether it has inner capitals or digits: GPT-4, OpenAI."""
+    """Return whether the word has inner capitals or digits, such as GPT-4 and OpenAI."""
     return not word.text[1:].islower()
 
 
 def _group_words(line: _Line, evidence: Set[str]) -> list[list[_Word]]:
-    """Return runs of adjacent words; from a headline only words that are names elsewhere or have inner capitals."""
+    """Group adjacent words; of a headline, only words with inner capitals or that are names elsewhere."""
     runs: list[list[_Word]] = []
     for word in line.words:
         is_name = word.lower in evidence or (_has_inner_capital(word) and _is_name_evidence(word))
@@ -343,7 +343,7 @@ def _belong_together(left: _Word, right: _Word, line: str) -> bool:
 
 
 def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention | None:
-    """Return the run as a name without a word that only begins the sentence, or None."""
+    """Return the words as a name without the sentence's common first word; None when no name remains."""
     if _starts_with_common_word(run, evidence):
         run = run[1:]
     if not run or len(run) > MAX_NAME_WORDS or (len(run) == 1 and (len(run[0].text) < 2 or run[0].lower in TITLES)):
@@ -357,7 +357,7 @@ def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention |
 
 
 def _starts_with_common_word(run: Sequence[_Word], evidence: Set[str]) -> bool:
-    """Return whether the run begins with a common word or probably with a verb: Seeing Ana."""
+    """Return whether the first word is a common word or probably a verb, as in "Seeing Ana"."""
     first, alone = run[0], len(run) == 1
     if not first.starts_sentence or first.lower in evidence:
         return False

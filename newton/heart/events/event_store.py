@@ -1,4 +1,4 @@
-"""Store and read events. An event with output of a tool has trust `tool` and is quarantined."""
+"""Store and read events. An event that contains the output of a tool has trust `tool` and is quarantined."""
 
 import json
 from collections import defaultdict
@@ -24,14 +24,14 @@ MAX_HIGHLIGHTS = 3  # of another session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """An event to store; `ref` is its idempotency key."""
+    """An event to store; `ref` is the idempotency key."""
 
     ref: str
     event: EventData
     session_id: UUID | None = None
 
     def effective_trust(self, ctx: WriteContext) -> Trust:
-        """Return the trust of the writer, at most `tool` for an event with output of a tool."""
+        """Return the trust of an event: that of its writer, but at most `tool` if it contains the output of a tool."""
         return lowest_trust([ctx.trust, "tool"]) if has_output(self.event) else ctx.trust
 
 
@@ -57,7 +57,7 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """The maximum numbers of latest events of a session and of other sessions; `preferred_types` come first."""
+    """How many of the latest events to read from a session and from others; `preferred_types` come first."""
 
     agent_id: UUID
     session_id: UUID
@@ -70,14 +70,14 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentEvents:
-    """The latest events of the session, newest first, and highlights of others, newest session first."""
+    """The latest events of a session, newest first, and highlights of other sessions, newest session first."""
 
     current_session: Sequence[RetrievedMemory] = ()
     other_sessions: Sequence[Sequence[RetrievedMemory]] = ()
 
 
 async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
-    """Return the latest events without duplicates."""
+    """Return the latest events, without duplicates, of a session and of other sessions."""
     rows = await SQL["list_recent_events"].fetch_all(
         tx,
         agent_id=query.agent_id,

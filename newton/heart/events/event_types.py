@@ -1,4 +1,4 @@
-"""Validate events and render them in one line by type. Pure."""
+"""Validate events, and render each as one line in the format of its type. Pure."""
 
 import json
 import re
@@ -67,7 +67,7 @@ def render_line(event: EventData) -> str:
 
 
 def has_output(event: EventData) -> bool:
-    """Return whether the payload has text in a field of OUTPUT_FIELDS, at any depth."""
+    """Return whether the payload contains output: text in one of OUTPUT_FIELDS, at any depth."""
     return _has_output(event.payload, is_output=False)
 
 
@@ -86,7 +86,7 @@ def _has_output(value: Json, *, is_output: bool) -> bool:
 
 
 def render_entity_line(name: str, type: str, properties: Payload) -> str:
-    """Return the line of an entity.
+    """Return the entity as one line.
 
     >>> render_entity_line("Ana Berg", "person", {"role": "nurse"})
     'Ana Berg (person): role nurse'
@@ -97,7 +97,7 @@ def render_entity_line(name: str, type: str, properties: Payload) -> str:
 
 
 def render_relation_line(source: str, type: str, target: str) -> str:
-    """Return the line of a relation.
+    """Return the relation as one line.
 
     >>> render_relation_line("Ana", "lives_in", "Oslo")
     'Ana lives in Oslo'
@@ -152,14 +152,14 @@ _RENDERERS: Mapping[str, Callable[[Payload], str | None]] = {
 
 
 def _read_texts(payload: Payload, head: str, *others: str) -> list[str] | None:
-    """Return the fields as texts, "" where missing, the first one truncated. None when one is not a text."""
+    """Return the fields, "" for a missing one, the first truncated; None when a field is not a text."""
     values = ["" if (value := payload.get(name)) is None else value for name in (head, *others)]
     texts = [value.strip() for value in values if isinstance(value, str)]
     return [_truncate(texts[0], MAX_HEAD_CHARACTERS), *texts[1:]] if len(texts) == len(values) else None
 
 
 def _format_line_range(lines: Json) -> str | None:
-    """Return the line range as text; "" for all lines, None when it is not valid."""
+    """Return the line range as text; "" when all lines are meant, None when the range is invalid."""
     match lines:
         case None:
             return ""
@@ -176,7 +176,7 @@ def _format_line_range(lines: Json) -> str | None:
 
 
 def _fit_lines(text: str, max_chars: int) -> str:
-    """Return as many of the first lines as fit; a first line that is too long is cut at a word."""
+    """Return the first lines, as many as fit; cut the first at a word when it is too long."""
     head: list[str] = []
     for line in filter(None, map(one_line, text.splitlines())):
         max_chars -= len(line) + 1
@@ -191,7 +191,7 @@ def _join_parts(*parts: str) -> str:
 
 
 def _to_json(value: Json) -> str:
-    """Return compact JSON with sorted keys; of a value that cannot be encoded, the sorted keys or "?"."""
+    """Return compact JSON with sorted keys. If a value cannot be encoded, return the sorted keys or "?"."""
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_to_plain)
     except (TypeError, ValueError, RecursionError):
@@ -199,7 +199,7 @@ def _to_json(value: Json) -> str:
 
 
 def _to_plain(value: object) -> object:
-    """Convert other mappings and sequences for `json`."""
+    """Convert mappings and sequences that `json` does not know to dicts and lists."""
     match value:
         case Mapping():
             return dict(cast("Payload", value))
@@ -210,7 +210,7 @@ def _to_plain(value: object) -> object:
 
 
 def _truncate(text: str, max_chars: int) -> str:
-    """Return the text in one line of at most `max_chars`, cut at a word if one ends in the second half."""
+    """Return the text as one line of at most `max_chars`, cut after a word that ends in the second half, if any."""
     line = one_line(_CONTROLS.sub("", text))
     if len(line) <= max_chars:
         return line
@@ -225,7 +225,9 @@ def _clean(value: Json, *, depth: int) -> Json:
     if not isinstance(value, Mapping | Sequence):
         return value
     if depth > MAX_PAYLOAD_DEPTH:
-        raise InputError(f"The payload is nested deeper than {MAX_PAYLOAD_DEPTH}.", hint="Flatten it.")
+        raise InputError(
+            f"The payload is nested deeper than {MAX_PAYLOAD_DEPTH}.", hint="Use fewer levels of lists and objects."
+        )
     if isinstance(value, Mapping):
         return {_clean_text(key): _clean(item, depth=depth + 1) for key, item in value.items()}
     return [_clean(item, depth=depth + 1) for item in value]

@@ -1,4 +1,4 @@
-"""Fact attributes. A single-valued attribute has one current value: a newer value supersedes the older one."""
+"""Attributes of facts. A single-valued attribute has one current value: a newer value supersedes an older one."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -21,7 +21,7 @@ SINGLE_VALUED = frozenset(" ".join(name.split()) for name in _BUILT_IN.split(","
 
 
 def normalize_attribute(attribute: str) -> str:
-    """Return the normalized attribute. Raises InputError when it has no words.
+    """Return the normalized attribute. Raises InputError for an attribute without words.
 
     >>> normalize_attribute("Lives_In ")
     'lives in'
@@ -32,7 +32,7 @@ def normalize_attribute(attribute: str) -> str:
 
 
 def has_words(attribute: str) -> bool:
-    """Return whether an attribute has words, so that it can be normalized."""
+    """Return whether an attribute has words; one without words cannot be normalized."""
     return bool(_split_words(attribute))
 
 
@@ -57,13 +57,13 @@ async def set_cardinality(tx: Tx, attribute: str, *, agent_id: UUID, single: boo
 
 
 async def select_single_value_attributes(tx: Tx, attributes: Sequence[str], *, agent_id: UUID) -> set[str]:
-    """Return those of the given normalized attributes that are single-valued."""
+    """Return the single-valued ones of the given normalized attributes."""
     rows = await SQL["get_declared"].fetch_all(tx, agent_id=agent_id, attributes=attributes)
     declared = {row["attribute"]: row["single"] for row in rows}
     return {attribute for attribute in attributes if declared.get(attribute, attribute in SINGLE_VALUED)}
 
 
 async def list_attributes(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:
-    """Return every attribute in use or declared, and whether it is single-valued."""
+    """Return every attribute that is in use or declared, and whether the attribute is single-valued."""
     rows = await SQL["list_attributes"].fetch_all(tx, agent_id=agent_id)
     return {attribute: attribute in SINGLE_VALUED if single is None else single for attribute, single in rows}

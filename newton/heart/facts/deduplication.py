@@ -1,4 +1,4 @@
-"""Deduplication: compare each new fact with known facts of its subject, and merge it or link it to related ones."""
+"""Deduplication: compare each new fact with known facts of its subject; merge duplicates, link related facts."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ MAX_CANDIDATES = 20
 
 
 class SameFactJudge(Protocol):
-    """A judge for pairs of related facts that may be duplicates."""
+    """Decides whether two related facts are duplicates."""
 
     async def is_same_fact(self, new: str, known: str) -> bool:
-        """Return whether both statements say the same. Raises ProviderError when there is no answer."""
+        """Return whether both statements say the same. Raises ProviderError when the model does not answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityThresholds:
-    """Minimum similarity, in [0, 1], of duplicates and of related facts."""
+    """The minimum similarity, in [0, 1], of duplicates, and that of related facts."""
 
     duplicate_min_cosine: float
     related_min_cosine: float
@@ -39,7 +39,7 @@ class SimilarityThresholds:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id."""
+    """A known fact similar to a new one. `canonical_id` is the original if the known fact is a duplicate."""
 
     canonical_id: UUID
     text: str
@@ -48,7 +48,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncomparedFact:
-    """A new fact with its nearest known facts."""
+    """A new fact with the most similar known facts."""
 
     memory_id: UUID
     text: str
@@ -60,7 +60,7 @@ class UncomparedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupVerdict:
-    """The result for a new fact: a duplicate, related to others, or neither."""
+    """Whether a new fact is a duplicate of a known fact, is related to known facts, or neither."""
 
     fact: UncomparedFact
     duplicate_of: UUID | None = None
@@ -69,7 +69,7 @@ class DedupVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DedupReport:
-    """The numbers of facts compared, of duplicates, and of facts related to others."""
+    """The numbers of facts compared, of duplicates found, and of facts found to be related to others."""
 
     facts: int
     duplicates: int
@@ -85,9 +85,9 @@ async def deduplicate_facts(
     judge: SameFactJudge | None = None,
     limit: int | None = None,
 ) -> DedupReport:
-    """Compare facts that have vectors and were not compared yet, oldest first, at most `limit`.
+    """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
 
-    A fact is only merged into an older one, so concurrent runs agree. No transaction is open while the judge works.
+    A fact is merged only into an older fact, so that concurrent runs agree. No transaction is open while the judge works.
     """
     facts = duplicates = related = 0
     while limit is None or facts < limit:
@@ -117,7 +117,7 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
-    """Return the known fact that it duplicates, or else the facts related to it. Pure."""
+    """Decide which known fact the fact duplicates or, if none, which facts are related to it. Pure."""
     same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
     related: list[UUID] = []
@@ -133,7 +133,7 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
 
 
 async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
-    """Ask the judge about related facts. A fact without an answer stays related."""
+    """Ask the judge whether related facts are duplicates. Without an answer, a fact stays related."""
     if judge is None:
         return verdict
     texts = {k.canonical_id: k.text for k in reversed(verdict.fact.candidates)}
@@ -147,7 +147,7 @@ async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> Dedu
 
 
 def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
-    """Point each duplicate of a duplicate to the original fact; verdicts come oldest first. Pure."""
+    """Make each duplicate of a duplicate refer to the original fact. Verdicts must come oldest first. Pure."""
     originals: dict[UUID, UUID] = {}
     resolved: list[DedupVerdict] = []
     for verdict in verdicts:
@@ -160,7 +160,7 @@ def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
 
 
 async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
-    """Store and return the verdicts of facts that no other process has compared, and confirm the originals."""
+    """Store and return the verdicts on facts that no other process has compared, and confirm the originals."""
     rows = await SQL["mark_compared"].fetch_all(
         tx,
         agent_id=ctx.agent_id,

@@ -34,8 +34,8 @@ SUPERSEDE_LOCK: AttributeKey = ("", "")
 class NewFact:
     """A fact to store.
 
-    `ref` is the idempotency key of the statement. Confirmations count as independent if their `source` differs. A
-    generalization lists the facts that it covers as `sources`.
+    `ref` is the idempotency key of the statement. Confirmations with different `source` count as independent. The
+    `sources` of a generalization are the facts that it covers.
     """
 
     ref: str
@@ -53,11 +53,11 @@ class NewFact:
 
     def __post_init__(self) -> None:
         if self.valid_to is not None and self.valid_to < self.valid_from:
-            raise InputError("The fact ends before it begins.", hint="Give an end after its start.")
+            raise InputError("The fact ends before it begins.", hint="Give an end after the start.")
 
     @property
     def content_hash(self) -> bytes:
-        """The hash of the text; with the subject and attribute where the text does not contain the subject."""
+        """The hash of the text; of subject, attribute and text when the text does not contain the subject."""
         text, subject = one_line(self.content), normalize_subject(self.subject or "")
         if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text.casefold()):
             return digest(text)
@@ -83,7 +83,7 @@ class FactRef(NamedTuple):
 
 
 async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) -> list[FactOutcome]:
-    """Store new facts, confirm known ones and skip known refs. Raises ConflictError for a ref in use."""
+    """Store new facts, confirm known facts, skip known refs. Raises ConflictError for a known ref of another fact."""
     refs = [(fact.ref, fact.content_hash) for fact in facts]
     known = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
     fresh = {fact.ref: fact for fact in facts if fact.ref not in known}
@@ -103,7 +103,7 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
 
 
 async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
-    """Supersede one fact by another. A later statement of the old fact makes it current again.
+    """Supersede one fact by another. If the old fact is stated again later, it becomes current again.
 
     Raises NotFoundError, and ConflictError if the links would form a cycle or `by_fact` is quarantined or retracted.
     """
@@ -118,14 +118,14 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleCon
 
 
 async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
-    """Mark a fact as disproved by another; facts that it superseded are restored. Raises as `supersede`."""
+    """Mark a fact as disproved by another; restore the facts that it superseded. Raises the errors of `supersede`."""
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     await store.add_links(tx, "was_wrong", [(new, old)], ctx=ctx)
     await _retract(tx, old, ctx=ctx)
 
 
 async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as wrong; facts that it superseded are restored."""
+    """Mark a fact as wrong; restore the facts that it superseded."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await _retract(tx, found.memory_id, ctx=ctx)
 
@@ -147,20 +147,20 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
 
 
 async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as core, so that it stays core while it is current."""
+    """Mark a fact as core. It stays core while it is current."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await SQL["mark_core"].execute(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
     await review(tx, ctx, "fact", [found.memory_id])
 
 
 async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
-    """Return subject and attribute of a fact as stated. Raises NotFoundError."""
+    """Return the subject and the attribute of a fact as they were stated. Raises NotFoundError."""
     row = await _read_fact(tx, memory_id, agent_id=agent_id)
     return row["subject"], row["attribute"]
 
 
 async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
-    """Return the subject, attribute and end of a fact, where set, by name. Raises NotFoundError."""
+    """Return the subject, attribute and end of a fact by field name, without empty ones. Raises NotFoundError."""
     row = await _read_fact(tx, memory_id, agent_id=agent_id)
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
     fields = {"subject": row["subject"], "attribute": row["attribute"], "until": end}
@@ -195,7 +195,7 @@ def _reject_inactive(fact: FactRef) -> None:
 async def _find_facts(
     tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, extra_locks: Sequence[AttributeKey] = ()
 ) -> list[FactRef]:
-    """Return the facts, or the originals of duplicates, and lock their attributes. Raises NotFoundError."""
+    """Return the facts, in place of a duplicate its original; lock their attributes. Raises NotFoundError."""
     rows = await SQL["find_canonical"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     keys = [(row["subject_key"], row["attribute"]) for row in rows if row["single"]]
     await lock_attributes(tx, [*extra_locks, *keys], ctx=ctx)
@@ -207,7 +207,7 @@ async def _find_facts(
 
 
 async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContext) -> tuple[UUID, UUID]:
-    """Return both facts. Raises ConflictError when they are the same or the second is quarantined."""
+    """Return the ids of both facts. Raises ConflictError when they are equal or the new fact is unusable."""
     old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, extra_locks=[SUPERSEDE_LOCK])
     if old.memory_id == new.memory_id:
         raise ConflictError("A fact cannot supersede itself.", hint="Name two different facts.")
@@ -222,7 +222,7 @@ def _not_found_error(memory_id: UUID) -> NotFoundError:
 
 
 async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> dict[str, AttributeKey]:
-    """Return the attribute keys of facts with a single-valued attribute, by ref."""
+    """Map the refs of facts with a single-valued attribute to their attribute keys."""
     keys = {fact.ref: fact.attribute_key for fact in facts if fact.attribute_key}
     if not keys:
         return {}
@@ -232,7 +232,7 @@ async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteCon
 
 
 async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> tuple[set[str], list[UUID]]:
-    """Confirm known facts. Return the refs counted for the first time, and the confirmed facts."""
+    """Confirm known facts. Return the refs that were not counted before, and the ids of the confirmed facts."""
     if not facts:
         return set(), []
     hashes = [fact.content_hash for fact in facts]
@@ -250,7 +250,7 @@ async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteConte
 
 
 async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
-    """Renew the validity of facts confirmed by a trusted source."""
+    """Renew the validity of facts if the source that confirms them is trusted."""
     if ctx.trust not in UNTRUSTED_TIERS:
         memory_ids, times = zip(*confirmations, strict=True)
         await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=times)

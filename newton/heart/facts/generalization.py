@@ -1,4 +1,4 @@
-"""Merge many facts of one subject and attribute into few that cover them, by a template instead of a model."""
+"""Merge many facts of one subject and attribute into a few that cover them, without a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class SourceFact:
 
 
 async def generalize_facts(db: Database, ctx: LifecycleContext) -> int:
-    """Generalize attributes with too many facts, one transaction each, and return the number of facts covered."""
+    """Merge the facts of each attribute with too many, in one transaction each; return the number of facts merged."""
     async with db.transaction(ctx.agent_id) as tx:
         groups = await _find_large_groups(tx, ctx)
     for group in groups:
@@ -50,7 +50,7 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
 
 
 def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
-    """Return facts that cover the group, each within the size of a summary and with its sources' lowest trust. Pure."""
+    """Return facts that cover the group, each as short as a summary, with the lowest trust of its sources. Pure."""
     generalizations: list[tuple[NewFact, Trust]] = []
     for part, text in _split_to_fit(group, count_tokens):
         sources = tuple(source.memory_id for source in part)
@@ -70,7 +70,7 @@ def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCou
 def _split_to_fit(
     group: Sequence[SourceFact], count_tokens: TokenCounter
 ) -> Iterator[tuple[Sequence[SourceFact], str]]:
-    """Yield parts of the group with their joined texts. A fact that fits with no other one is left out."""
+    """Yield parts of the group, each with its joined text. A fact that fits together with no other is left out."""
     start = 0
     while start < len(group):
         text, end = "", start + 1
@@ -85,7 +85,7 @@ def _split_to_fit(
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """Join the texts in one line, with their common prefix once.
+    """Join the texts in one line that contains their common prefix only once.
 
     >>> join_texts(["Ana likes tea.", "Ana likes long walks"])
     'Ana likes: tea; long walks'

@@ -1,4 +1,4 @@
-"""Detect identity lines that are equal or contradict each other, where the wording leaves little doubt. Pure."""
+"""Detect identity lines that say the same or contradict each other; in doubt, neither. Pure."""
 
 import re
 from itertools import pairwise
@@ -60,7 +60,7 @@ _NAMING_REQUEST = re.compile(
 
 
 class _ParsedLine(NamedTuple):
-    """A line for comparison: whether it forbids, its content words, their owners, and the form of address it sets."""
+    """A line to compare: whether it forbids, its content words, their owners, and the form of address that it sets."""
 
     forbids: bool = False
     words: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class _ParsedLine(NamedTuple):
 
 
 def compare_lines(first: str, second: str) -> LineRelation | None:
-    """Return `same`, `against` or None for two lines.
+    """Return `same` for equal lines, `against` for contradicting lines, otherwise None.
 
     >>> compare_lines("Always answer in metric units", "From now on use imperial units, please")
     'against'
@@ -90,7 +90,7 @@ def compare_lines(first: str, second: str) -> LineRelation | None:
 
 
 def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | None:
-    """Compare naming instructions: one name excludes another, but a forbidden name excludes only itself."""
+    """Compare two lines that set a name: names exclude each other, but a forbidden name excludes only itself."""
     equal = first.naming == second.naming
     if first.forbids == second.forbids:
         return "same" if equal else None if first.forbids else "against"
@@ -98,7 +98,7 @@ def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | N
 
 
 def _are_exclusive(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    """Return whether the lines differ only in mutually exclusive words."""
+    """Return whether the lines differ only in words that exclude each other."""
     for sides in _EXCLUSIVE_SIDES:
         ours, theirs = ([side for side in sides if side.intersection(words)] for words in (first, second))
         if len(ours) == len(theirs) == 1 and ours != theirs:

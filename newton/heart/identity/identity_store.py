@@ -30,7 +30,7 @@ MAX_LINE_TOKENS = 100  # one fifth of the layer's budget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityEdit:
-    """The author of an identity change and the optional reason."""
+    """The author of an identity change and, optionally, the reason for it."""
 
     ctx: WriteContext
     reason: str | None = None
@@ -42,7 +42,7 @@ class IdentityEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityVersion:
-    """One change of the identity. `standing` lists the active tenets after it, in order."""
+    """One change of the identity. `standing` lists the tenets that are active after the change, in order."""
 
     version: int
     at: datetime
@@ -57,7 +57,7 @@ class IdentityVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenetRecord:
-    """A stored tenet, with the state of its proposal and its source message, if any. An erased tenet has no text."""
+    """A stored tenet; `state` is that of a proposal. An erased tenet has no text."""
 
     tenet_id: UUID
     part: IdentityPart
@@ -73,7 +73,7 @@ class TenetRecord:
 
 
 class TenetProposal(NamedTuple):
-    """A proposal that waits for a decision, with the active lines that it contradicts and would replace."""
+    """A proposal that waits for a decision. `instead_of` are the active lines that it would replace."""
 
     tenet: Tenet
     instead_of: tuple[Tenet, ...]
@@ -90,7 +90,7 @@ class MessageRef:
 async def read_identity(
     tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None
 ) -> Identity:
-    """Return the current identity, or the one of a version or a moment, without erased tenets."""
+    """Return the identity, now or in the given version or at the given moment, without erased tenets."""
     rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = tuple(Tenet(row["tenet_id"], row["part"], row["words"], row["tokens"]) for row in rows if row["tenet_id"])
     return Identity(rows[0]["version"], tenets, frozenset(rows[0]["gone"])) if rows else EMPTY_IDENTITY
@@ -103,18 +103,18 @@ async def list_versions(tx: Tx, *, agent_id: UUID) -> list[IdentityVersion]:
 
 
 async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
-    """Return every tenet ever active or proposed, oldest first."""
+    """Return every tenet that was ever active or proposed, oldest first."""
     return [TenetRecord(**row) for row in await SQL["list_tenets"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def list_requested_lines(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
-    """Return the texts of active tenets and of those requested in the messages of an episode."""
+    """Return the texts of the active tenets, and of the tenets requested in the messages of an episode."""
     rows = await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)
     return [row["words"] for row in rows]
 
 
 async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep_conflicting: bool = False) -> bool:
-    """Add a line and accept an equal proposal; return False when the identity already has it.
+    """Add a line, and accept an equal proposal; return False when the identity already has the line.
 
     Raises InputError for an invalid line, and ConflictError when the identity is full or, without `keep_conflicting`,
     the line contradicts an active one.
@@ -136,7 +136,7 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
 
 
 async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None, edit: IdentityEdit) -> bool:
-    """Replace the text of a line, and optionally its part; return False when nothing changes."""
+    """Change the text of a line and optionally its part; return False when nothing changes."""
     current = await _lock_and_read(tx, edit)
     before = _resolve_tenet(tenet_ref, current.tenets)
     tenet = _make_tenet(part or before.part, text, edit.ctx.count_tokens)
@@ -149,7 +149,7 @@ async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None
 
 
 async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
-    """Remove a line; earlier versions keep its text."""
+    """Remove a line and return it; earlier versions of the identity keep its text."""
     current = await _lock_and_read(tx, edit)
     tenet = _resolve_tenet(tenet_ref, current.tenets)
     after = [one for one in _tenet_ids(current) if one != tenet.tenet_id]
@@ -161,7 +161,7 @@ async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
     """Restore a version without erased tenets; return False when nothing changes. Raises NotFoundError."""
     current = await _lock_and_read(tx, edit)
     if not 1 <= version <= current.version:
-        hint = f"The latest version is {current.version}." if current.version else "It has no versions yet."
+        hint = f"The latest version is {current.version}." if current.version else "The identity has no versions yet."
         raise NotFoundError(f"The identity has no version {version}.", hint=hint)
     earlier = await read_identity(tx, agent_id=edit.agent_id, version=version)
     if _tenet_ids(earlier) == _tenet_ids(current):
@@ -173,9 +173,9 @@ async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
 async def propose(
     tx: Tx, instructions: Sequence[StandingInstruction], *, message_ref: MessageRef | None, edit: IdentityEdit
 ) -> list[TenetProposal]:
-    """Store proposals for instructions that are not active, and return them with the lines that they would replace.
+    """Store proposals to add instructions; return each with the lines that it would replace.
 
-    A proposal equal to a waiting one is not stored again. Raises InputError for trust `tool` or `web`.
+    An instruction that is active or already proposed is skipped. Raises InputError for trust `tool` or `web`.
     """
     if edit.ctx.trust in UNTRUSTED_TIERS:
         raise InputError(f"Trust {edit.ctx.trust} cannot propose an identity change.", hint="A person or an agent can.")
@@ -207,7 +207,7 @@ def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) 
 
 
 async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
-    """Accept a proposal: replace contradicting lines and reject contradicting proposals. Raises NotFoundError."""
+    """Accept a proposal: replace the lines and reject the proposals that contradict it. Raises NotFoundError."""
     current = await _lock_and_read(tx, edit)
     tenet = await _resolve_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
     await _reject_conflicting(tx, tenet, edit=edit)
@@ -225,15 +225,15 @@ def find_conflicts(identity: Identity, text: str) -> tuple[Tenet, ...]:
 
 
 async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
-    """Reject a proposal. Raises NotFoundError when it is not waiting."""
+    """Reject a proposal. Raises NotFoundError when the proposal does not wait for a decision."""
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     return await _resolve_proposal(tx, tenet_ref, "REJECTED", edit=edit)
 
 
 async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
-    """Erase the text of a tenet and of equal ones; return the number of versions added.
+    """Erase the text of a tenet and of equal tenets; return the number of versions added.
 
-    Each erasure adds a version, so that it stays on record. Raises NotFoundError.
+    Each erasure adds a version as a record of the erasure. Raises NotFoundError.
     """
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     tenets = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
@@ -264,7 +264,7 @@ async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edi
 
 
 async def _resolve_proposals(tx: Tx, tenet: Tenet, state: ProposalState, *, edit: IdentityEdit) -> None:
-    """Set the state of the pending proposals with this text."""
+    """Set the state of the waiting proposals that have the text of the tenet."""
     text_hash = fingerprint(tenet.text)
     await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=text_hash, state=state)
 
@@ -320,7 +320,7 @@ def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> Te
     tokens = count_tokens(render_tenet(part, line))
     if tokens > MAX_LINE_TOKENS:
         message = f"The line has {tokens} tokens; the maximum is {MAX_LINE_TOKENS}."
-        raise InputError(message, hint="Split it into several lines.")
+        raise InputError(message, hint="Split the text into several lines.")
     return Tenet(new_id(), part, line, tokens)
 
 
@@ -330,7 +330,7 @@ def _to_tenet(record: TenetRecord) -> Tenet:
 
 
 def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
-    """Return the tenet by its id or the end of it. Raises InputError, NotFoundError or ConflictError."""
+    """Return the tenet with this id, or with an id that ends so. Raises InputError, NotFoundError or ConflictError."""
     suffix = tenet_ref.strip().lower().replace("-", "")
     if len(suffix) < MIN_ID_DIGITS:
         hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} characters."

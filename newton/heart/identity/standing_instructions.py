@@ -1,7 +1,7 @@
 """Detect standing instructions and preferences in a person's message. Pure.
 
-The patterns match at the beginning of a sentence and exclude questions and reported, quoted or pasted text. They favour
-precision over recall, because the person can repeat an instruction.
+A pattern matches at the beginning of a sentence, but never in questions or in reported, quoted or pasted text. Patterns
+favour precision over recall, because the person can repeat an instruction.
 """
 
 import re
@@ -14,7 +14,7 @@ MAX_SENTENCE_CHARACTERS = 200
 
 
 class StandingInstruction(NamedTuple):
-    """An instruction in the person's words, with the part of the identity that it belongs to."""
+    """An instruction in the person's words, with the part of the identity to which it belongs."""
 
     part: IdentityPart
     text: str
@@ -134,7 +134,7 @@ _EDGES = re.compile(r"^(?:please|kindly),? |(?:,? please)?[\s.!?,]*$", re.IGNORE
 
 
 def detect_instructions(text: str) -> list[StandingInstruction]:
-    """Return the standing instructions of a message in order.
+    """Return the standing instructions in a message, in order.
 
     >>> detect_instructions("Thanks! From now on answer in French, please.")
     [StandingInstruction(part='instruction', text='From now on answer in French')]
@@ -148,7 +148,7 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
 
 
 def _mask_foreign_text(text: str) -> str:
-    """Mask quotations, code and lists, and drop attached material; offsets are unchanged."""
+    """Mask quotations, code and lists, and cut off pasted material; offsets do not change."""
     plain = text.replace("’", "'").replace("\t", " ")
     masked = _NOT_OWN_WORDS.sub(lambda match: re.sub(r"[^\n]", "¤", match[0]), plain)
     material = _MATERIAL.search(masked)

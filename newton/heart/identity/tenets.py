@@ -38,7 +38,7 @@ class Identity(NamedTuple):
 
     @property
     def by_priority(self) -> list[Tenet]:
-        """The tenets by priority, as a context shows them."""
+        """The tenets in the order in which a context shows them: by priority."""
         return sorted(self.tenets, key=lambda tenet: IDENTITY_PARTS.index(tenet.part))
 
 
@@ -46,7 +46,7 @@ EMPTY_IDENTITY = Identity(0, ())
 
 
 class TenetDiff(NamedTuple):
-    """The ids of the tenets that only the later, or only the earlier, of two versions has."""
+    """The difference of two versions: the ids of the tenets in the later one only, and in the earlier one only."""
 
     added: tuple[UUID, ...]
     removed: tuple[UUID, ...]
@@ -62,12 +62,12 @@ def format_tenet(part: IdentityPart, text: str) -> str:
 
 
 def render_tenet(part: IdentityPart, text: str) -> str:
-    """Return the tenet as a line of a context; its tokens are counted in this form."""
+    """Return the tenet as a line of a context. `tokens` counts this line."""
     return to_bullet(format_tenet(part, text))
 
 
 def fingerprint(text: str) -> bytes:
-    """Return a hash that ignores case and punctuation."""
+    """Return a hash of the text that ignores case and punctuation."""
     return digest(normalize_line(text))
 
 

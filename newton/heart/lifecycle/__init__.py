@@ -1,1 +1,1 @@
-"""Memory lifecycle: evidence, the rules of each kind, and the engine that applies due transitions."""
+"""Memory lifecycle: the evidence for state transitions, the rules of each kind, and the engine that applies them."""

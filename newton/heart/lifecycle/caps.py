@@ -1,4 +1,4 @@
-"""Caps on the number of current memories per kind. Memories beyond the cap are archived, and restored when possible."""
+"""Caps on the number of current memories per kind. Memories beyond the cap are archived, and restored when there is room again."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ SQL = load("newton.heart.lifecycle", "caps.sql")
 
 
 def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
-    """Return the cap of each kind. Relations come before entities, because a relation keeps its entities current."""
+    """Return the cap of each kind, relations before entities, because a current relation keeps its entities current."""
     return {
         "event": thresholds.max_events,
         "relation": thresholds.max_relations,

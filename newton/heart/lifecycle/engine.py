@@ -1,4 +1,4 @@
-"""Lifecycle engine: read the evidence of memories, plan transitions by the rules of their kind, apply them."""
+"""Lifecycle engine: read the evidence of memories, plan transitions by the rules of each kind, apply them."""
 
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ LifecycleScope = Literal["fact", "episode", "procedure", "censor", "caps"]
 
 @dataclass(frozen=True, slots=True)
 class KindRules:
-    """The evidence query of a kind, the planner for its rows, and a follow-up to applied transitions."""
+    """The lifecycle of a kind: the query for evidence, the planner of transitions, and what to do after them."""
 
     evidence: SqlQuery
     plan: Callable[[Sequence[Record], LifecycleContext], list[PlannedTransition]]
@@ -50,7 +50,7 @@ async def run_lifecycle(
 ) -> list[PlannedTransition]:
     """Apply and return every due transition of an agent; with `dry_run`, only return them.
 
-    `only` limits the run to one kind, or to the caps. Each batch is one transaction, and the run is idempotent.
+    With `only`, just one kind, or just the caps, is handled. Each batch is one transaction; a run is idempotent.
     """
     return [step async for step in _iter_transitions(db, ctx, dry_run=dry_run, only=only)]
 
@@ -70,13 +70,13 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
 
 
 async def _plan(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    """Return the due transitions of these memories, by the rules of their kind."""
+    """Return the due transitions of memories by the rules of their kind."""
     rules = RULES[kind]
     return rules.plan(await rules.evidence.fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids), ctx)
 
 
 async def lock_attributes(tx: Tx, keys: Sequence[AttributeKey], *, ctx: WriteContext) -> None:
-    """Lock the attributes' values against other writers until the transaction ends."""
+    """Lock the values of attributes against other writers until the transaction ends."""
     if keys:
         await SQL["lock_keys"].execute(tx, agent_id=ctx.agent_id, keys=["\n".join(key) for key in keys])
 
@@ -116,7 +116,7 @@ async def _apply_cap(
 
 
 def split_batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
-    """Return the ids in batches that never separate the values of one single-valued attribute."""
+    """Yield the ids in batches. All values of a single-valued attribute are in one batch."""
     batch: list[UUID] = []
     for _, group in groupby(rows, key=_batch_key):
         batch += [row["memory_id"] for row in group]
@@ -134,7 +134,7 @@ def _batch_key(row: Record) -> object:
 async def _update_current(
     tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Update `is_current` of all reviewed facts; a new fact needs no transition to become current."""
+    """Update `is_current` of all reviewed facts, because a new fact becomes current without a transition."""
     moved = [step.memory_id for step in steps]
     await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
 

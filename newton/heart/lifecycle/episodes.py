@@ -11,7 +11,7 @@ from newton.memory.transitions import PlannedTransition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeAge:
-    """An episode with its state and the time at which it ended."""
+    """An episode with its state and the time of its end."""
 
     memory_id: UUID
     state: str

@@ -18,9 +18,9 @@ from newton.memory.transitions import PlannedTransition
 class FactEvidence:
     """A fact with its evidence.
 
-    Outside means trust `tool` or `web`. `confirmations` counts the repeated statements; those from outside count only
-    for a fact from outside. `sources` counts the independent sources that are not outside, `outside` the other outside
-    origins. `vouched` is True when a person stated the fact. `since` is the start of validity or the last renewal.
+    Outside sources are those with trust `tool` or `web`. `confirmations` counts repeated statements; outside ones count
+    only for a fact from outside. `sources` counts independent sources that are not outside, `outside` the outside
+    sources besides the first. `vouched`: a person stated the fact. `since`: the start of validity or the last renewal.
     """
 
     memory_id: UUID
@@ -56,14 +56,14 @@ class FactEvidence:
         return self.valid_to is not None and self.since <= self.valid_to <= now
 
     def is_current_candidate(self, now: datetime) -> bool:
-        """Return whether it can be the current value of a single-valued attribute."""
+        """Return whether the fact can be the current value of a single-valued attribute."""
         merged = self.generalised or self.duplicate_of is not None
         ended = self.is_disproved or self.superseded or merged or self.has_expired(now)
         return self.single and self.is_released and not ended
 
 
 class TargetState(NamedTuple):
-    """The state that follows from the evidence, the event of the transition and the reason."""
+    """The state that the evidence requires, with the event and the reason of the transition to it."""
 
     state: str
     event: str
@@ -84,7 +84,7 @@ def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now:
 
 
 def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUID, FactEvidence]:
-    """Map each superseded value to the next value of the same attribute."""
+    """Map each superseded value of an attribute to the value that follows it."""
     groups: defaultdict[tuple[str | None, str | None], list[FactEvidence]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: (fact.since, fact.created_at, fact.memory_id)):
         if fact.is_current_candidate(now):

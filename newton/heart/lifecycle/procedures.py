@@ -1,4 +1,4 @@
-"""Rules for procedure states from the results of their uses. Pure."""
+"""Rules that derive the state of a procedure from the results of its uses. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureRecord:
-    """A procedure with its statistics. `retired` is True when it was replaced or retired."""
+    """A procedure with its statistics. `retired` is True when the procedure was replaced or retired."""
 
     memory_id: UUID
     state: str
@@ -63,7 +63,7 @@ def _plan_transition(record: ProcedureRecord, thresholds: LifecycleThresholds) -
 
 
 def _target_state(record: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:
-    """Return the state that follows from the record of a procedure, the event and the reason."""
+    """Return the state that the record of a procedure requires, the event and the reason."""
     if record.retired:
         return "RETIRED", "retired", "a newer version replaced it, or it was removed"
     rate, rated = effectiveness(record.successes, record.failures), record.successes + record.failures

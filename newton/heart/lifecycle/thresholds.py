@@ -6,7 +6,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleThresholds:
-    """Minimum counts, ages, rates in [0, 1], and the maximum number of memories of each kind."""
+    """The minimum counts, ages and rates (in [0, 1]) for transitions, and the maximum number of memories per kind."""
 
     core_fact_min_sources: int = 3
     max_facts_per_attribute: int = 10
