@@ -44,7 +44,7 @@ ROUTE_MODULES = (
 
 
 def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] = LOOPBACK_HOSTS) -> FastAPI:
-    """Create the API for the agents of one process; `hosts` are the accepted host names."""
+    """Create the API for the agents of this process. Only requests for a host name in `hosts` are accepted."""
     app = FastAPI(
         title="Newton",
         version=__version__,
@@ -71,7 +71,7 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI description, with problem documents as the default response."""
+    """Return the OpenAPI description. Every endpoint's default response in it is a problem document."""
     schema = FastAPI.openapi(app)
     for path in schema["paths"].values():
         for operation in path.values():

@@ -108,13 +108,13 @@ async def _get_named_agent(agents: AgentRegistry, name: str) -> AgentServices:
 
 
 async def _reject_unexpected_body(request: Request) -> None:
-    """Raise InputError for a body on an endpoint that reads none, because ignoring it would hide a mistake."""
+    """Raise InputError if a request to an endpoint without body has one: ignoring the body would hide a mistake."""
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or route.body_field or "requestBody" in (route.openapi_extra or {}):
         return
     if (await request.body()).strip() not in EMPTY_BODIES:
         what = f"{request.method} {route.path_format} takes no body."
-        raise InputError(what, hint="Omit it; `/openapi.json` describes the endpoint.")
+        raise InputError(what, hint="Omit the body; `/openapi.json` describes the endpoint.")
 
 
 async def _verify_token(agents: AgentRegistry, text: str) -> tokens.TokenClaims:
@@ -128,7 +128,7 @@ async def _verify_token(agents: AgentRegistry, text: str) -> tokens.TokenClaims:
 
 
 class RequireScope:
-    """A dependency that returns the caller. Raises ForbiddenError when the token lacks the scope."""
+    """FastAPI dependency that returns the caller. It raises ForbiddenError when the token lacks the scope."""
 
     def __init__(self, scope: TokenScope) -> None:
         self.scope: TokenScope = scope

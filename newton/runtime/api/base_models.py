@@ -1,4 +1,4 @@
-"""Base models of requests and responses, and the parameters of lists."""
+"""Base models of requests and responses, and the query parameters of list endpoints."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypeVar
@@ -36,7 +36,7 @@ class ItemList(ResponseModel, Generic[Item]):
 
 
 class CursorPage(ResponseModel, Generic[Item]):
-    """One page of a list. `next` is the cursor of the next page, null on the last one."""
+    """One page of a list. `next` is the cursor of the next page; it is null on the last page."""
 
     items: list[Item]
     next: str | None = Field(None, examples=["MDE5YTlmN2M"])

@@ -1,4 +1,4 @@
-"""Event subscribers of this process, woken by PostgreSQL notifications of any process."""
+"""Subscriptions to events within this process. A PostgreSQL notification from any process wakes the subscribers."""
 
 import asyncio
 from collections import defaultdict
@@ -15,8 +15,8 @@ RECONNECT_SECONDS = 2  # pause before a reconnect
 
 
 class EventBroadcaster:
-    """Wakes the subscribers of this process. It misses notifications while `listen` does not run, so subscribers also
-    poll."""
+    """Wakes the subscribers of this process. Subscribers must also poll: a notification that arrives
+    while `listen` does not run is lost."""
 
     def __init__(self) -> None:
         self._subscribers: defaultdict[UUID, set[asyncio.Future[None]]] = defaultdict(set)
@@ -47,7 +47,7 @@ class EventBroadcaster:
 
     @contextmanager
     def subscribe(self, agent_id: UUID) -> "Generator[asyncio.Future[None]]":
-        """Subscribe for the duration of the block. Read events inside it, so that later ones wake the subscriber."""
+        """Subscribe for the `with` block. Read the stored events inside it: later events then wake the subscriber."""
         waiting = asyncio.get_running_loop().create_future()
         self._subscribers[agent_id].add(waiting)
         try:

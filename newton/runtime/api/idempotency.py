@@ -1,4 +1,4 @@
-"""Write requests: the effect, its events and the stored response share one transaction."""
+"""Idempotent write requests: one transaction stores the changes, their events and the response."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -39,16 +39,16 @@ ActionWork = Callable[[AgentServices], Awaitable[BaseModel]]  # the stored respo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentAction:
-    """One write request of a caller. `request` is None without an idempotency key; `status` is that of success."""
+    """One write request of a caller. `request` is None without an idempotency key; `status` is sent on success."""
 
     caller: AuthenticatedCaller
     request: IdempotentRequest | None
     status: int
 
     async def run_once(self, work: ActionWork) -> Response:
-        """Run `work` in one transaction with its events and the stored response. `work` must not call a model.
+        """Run `work` and store its events and the response in one transaction. `work` must not call a model.
 
-        Raises the errors of `work`, and for a repeated key ConflictError or InProgressError.
+        Raises the errors of `work`, and ConflictError or InProgressError when another request uses the idempotency key.
         """
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:
@@ -66,7 +66,7 @@ class IdempotentAction:
     async def run_after(
         self, prepare: Callable[[AgentServices], Awaitable[T]], work: Callable[[AgentServices, T], Awaitable[BaseModel]]
     ) -> Response:
-        """Run `prepare`, which may call a model, and then `work` with its result. A stored response skips both."""
+        """Call `prepare`, which may use a model, and `work` with its result; call neither if a response is stored."""
         newton = self.caller.newton
         if self.request:
             async with newton.scope.transaction() as tx:

@@ -54,4 +54,4 @@ def build_page(
 
 
 def _invalid_cursor_error() -> InputError:
-    return InputError("The cursor is invalid.", hint="Send `next` of the previous page unchanged.")
+    return InputError("The cursor is invalid.", hint="Send the value of `next` from the previous page unchanged.")

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents, or in the format of OpenAI."""
+"""Converts errors to RFC 9457 problem documents or to OpenAI's format."""
 
 import re
 import traceback
@@ -38,8 +38,8 @@ class ProblemDetails(BaseModel):
     type: str = Field(examples=["urn:newton:not_found"])
     title: str
     status: int
-    detail: str = Field(description="The cause of the error.")
-    hint: str = Field(description="How to resolve it.")
+    detail: str = Field(description="What is wrong.")
+    hint: str = Field(description="How to resolve the error.")
 
 
 class OpenAIError(BaseModel):
@@ -52,7 +52,7 @@ class OpenAIError(BaseModel):
 
 
 class OpenAIErrorResponse(BaseModel):
-    """An error in the format of OpenAI."""
+    """An error in OpenAI's format."""
 
     error: OpenAIError
 
@@ -89,13 +89,13 @@ def is_openai_path(path: str) -> bool:
 
 
 def to_openai_error(message: str, code: str, status: int) -> OpenAIErrorResponse:
-    """Return an error in the format of OpenAI."""
+    """Return an error in OpenAI's format."""
     kind = OPENAI_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return OpenAIErrorResponse(error=OpenAIError(message=message, type=kind, param=None, code=code))
 
 
 def to_input_error(error: RequestValidationError, request: Request) -> InputError:
-    """Convert a validation error of a request."""
+    """Convert a validation error of a request to an InputError."""
     first, hint = error.errors()[0], "`/openapi.json` describes the endpoint."
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "json_invalid":
@@ -112,7 +112,7 @@ def to_internal_error(error: Exception) -> NewtonError:
     trace = traceback.extract_tb(error.__traceback__)[-1:]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
     log.error("request_failed", error=type(error).__name__, at=places)  # the message may contain user text
-    return NewtonError("Internal error.", hint="Report it with the error and its location from the log of the daemon.")
+    return NewtonError("Internal error.", hint="Report the error, with its log entry from the daemon's log.")
 
 
 def install_error_handlers(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests, the quality of the loaded agents, and their LLM tokens."""
+"""Prometheus metrics: requests, and the quality metrics and LLM tokens of the loaded agents."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 
 
 class PrometheusMetrics:
-    """The metrics of one process. It is a Prometheus collector of the quality metrics."""
+    """The metrics of this process. The class is a Prometheus collector that reports the agents' quality metrics."""
 
     def __init__(self, agents: AgentRegistry) -> None:
         self.registry = CollectorRegistry()
@@ -36,7 +36,7 @@ class PrometheusMetrics:
         self.registry.register(self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the cached metrics of the agents."""
+        """Yield the cached quality metrics of the agents."""
         yield from self._sampled
 
     async def render(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs a turn in its own task and streams its pieces to the client."""
+"""Runs a turn (a message and its reply) in its own task and streams the reply to the client."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -31,7 +31,7 @@ class TurnStream(Generic[T]):
     async def read_pieces(
         self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request
     ) -> AsyncGenerator[T | None]:
-        """Yield the pieces, and None as a heartbeat, until the client disconnects. Raises the errors of the turn."""
+        """Yield pieces of the reply, or None as a heartbeat, until the client disconnects. Raises the turn's errors."""
         # separate tasks: the cancellation of this request must not interrupt a database operation of the turn
         producer = asyncio.create_task(self._produce(pieces, caller.newton))
         watcher = asyncio.create_task(_cancel_on_disconnect(request, producer))

@@ -91,7 +91,7 @@ async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -
 
 
 def build_session_manager(key: str) -> StreamableHTTPSessionManager:
-    """Return the stateless HTTP server. `scope[key]` of a request is its McpCaller."""
+    """Return the stateless HTTP server. It reads a request's McpCaller from the ASGI scope under `key`."""
 
     def get_caller(context: RequestContext) -> McpCaller:
         assert context.request, "the transport is HTTP"

@@ -22,7 +22,7 @@ CALLER_KEY = "newton.caller"  # key of the AuthenticatedCaller in the ASGI scope
 
 
 class HttpTransport:
-    """ASGI application of the MCP server. It imports the SDK on the first request, because that takes over a second."""
+    """ASGI application of the MCP server. The first request imports the SDK, which takes over a second to load."""
 
     def __init__(self) -> None:
         self._open_lock = asyncio.Lock()
@@ -59,7 +59,7 @@ class HttpTransport:
 
 @asynccontextmanager
 async def mount_mcp(app: FastAPI) -> AsyncGenerator[None]:
-    """Serve MCP at /mcp until the end of the block."""
+    """Serve MCP at /mcp while the `with` block runs."""
     transport = HttpTransport()
     # a stateless server answers GET and DELETE with 405, as the specification requires
     app.router.routes.append(Route(PATH, transport, methods=["POST"], include_in_schema=False))

@@ -1,4 +1,4 @@
-"""Tools of the MCP server: each has an input model, an effect and one handler."""
+"""Tools of the MCP server. A tool has an input model, a declared effect and a handler."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,1 +1,1 @@
-"""ASGI middleware: request log, request limits, admission."""
+"""ASGI middleware: request log, request limits and admission control."""

@@ -1,4 +1,4 @@
-"""Admission: limits concurrent requests with a short fair queue, round-robin over the callers."""
+"""Admission control: limits concurrent requests. Others wait in a short queue, served round-robin by caller."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque
@@ -27,14 +27,14 @@ OVERLOADED_ERROR = OverloadedError(
     "Too many concurrent requests.", hint="Retry in a moment, or send fewer requests at a time."
 )
 RESPONSE_TIMEOUT_ERROR = TimeoutExceededError(
-    f"The request took longer than {RESPONSE_SECONDS:g} seconds.", hint="Request less at once, or retry later."
+    f"The request took longer than {RESPONSE_SECONDS:g} seconds.", hint="Request fewer items at a time, or retry later."
 )
 STALLED_ERROR = TimeoutExceededError(f"No progress for {RESPONSE_SECONDS:g} seconds.", hint="Retry later.")
 
 
 @asynccontextmanager
 async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
-    """Yield a callback that extends the deadline on progress. Raises TimeoutExceededError on a stall."""
+    """Yield a callback that extends the deadline. Raises TimeoutExceededError when it is not called in time."""
     try:
         async with idle_timeout(seconds=RESPONSE_SECONDS) as on_progress:
             yield on_progress
@@ -57,7 +57,7 @@ class FairLimiter:
 
     @asynccontextmanager
     async def slot(self, caller_key: str, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
-        """Occupy one slot for the block. Raises OverloadedError when the queue is full or the wait times out."""
+        """Occupy a slot for the `with` block. Raises OverloadedError when the queue is full or the wait times out."""
         if self._has_free_slot(caller_key):
             self._running[caller_key] += 1
         else:
@@ -108,7 +108,7 @@ class FairLimiter:
 
 
 class AdmissionMiddleware:
-    """Queues requests fairly and times them out. Long requests over their limit are rejected at once."""
+    """Queues requests fairly and times them out. Long-running requests have their own limit and are not queued."""
 
     def __init__(self, app: ASGIApp, limiter: FairLimiter) -> None:
         self.app, self.limiter = app, limiter
@@ -153,7 +153,7 @@ def _limit_key(path: str) -> str:
 
 
 def caller_key(scope: Scope) -> str:
-    """Return the key of the caller's quota. It runs before authentication, so an invalid token has its own quota."""
+    """Return the key of the caller's quota. The token is not yet verified: an invalid one has its own quota."""
     headers = Headers(scope=scope)
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")
     return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"

@@ -39,9 +39,9 @@ NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
 STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, after authentication
 
 BODY_TOO_LARGE = TooLargeError(
-    f"The body exceeds {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts, or use `newton import` for files."
+    f"The body exceeds {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts, or import a file with `newton import`."
 )
-NUL_CHARACTER = InputError("The request contains a NUL character.", hint="Remove it: PostgreSQL cannot store it.")
+NUL_CHARACTER = InputError("The request contains a NUL character.", hint="PostgreSQL cannot store it; remove it.")
 
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -70,7 +70,7 @@ class OriginCheckMiddleware:
 
 
 class BodyMemory:
-    """The memory used by one body, charged to its caller or, before authentication, to a common quota."""
+    """The memory of a body. It counts toward the caller's quota, or before authentication toward a common one."""
 
     def __init__(self, bytes_by_caller: Counter[str]) -> None:
         self._bytes_by_caller, self._caller_key, self._size = bytes_by_caller, "", 0
@@ -81,7 +81,7 @@ class BodyMemory:
         return own + size <= limit and total + size <= MAX_TOTAL_BYTES
 
     def needs_authentication(self, size: int) -> bool:
-        """Return True when `size` more bytes exceed the unauthenticated limits."""
+        """Return True when the body, with `size` more bytes, is too large for an unauthenticated request."""
         is_large = self._size + size > MAX_UNAUTHENTICATED_REQUEST_BYTES
         return not self._caller_key and (is_large or not self.has_room(size))
 
@@ -90,7 +90,7 @@ class BodyMemory:
         self._size += size
 
     def assign_to(self, caller_key: str) -> None:
-        """Charge the memory to the caller."""
+        """Count the memory toward the caller's quota."""
         size = self._size
         self.release()
         self._caller_key = caller_key
@@ -103,8 +103,8 @@ class BodyMemory:
 
 
 class BodyMiddleware:
-    """Reads the body before admission, so that a slow client occupies no slot. A large body needs a valid token.
-    Endpoints of `STREAMED_PATHS` read their bodies themselves."""
+    """Reads each body before admission, so that a slow client occupies no slot. A large body needs a valid token.
+    Endpoints in `STREAMED_PATHS` read their bodies themselves."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -138,7 +138,7 @@ class BodyMiddleware:
             body = await with_timeout(self._receive_body(scope, receive, memory), seconds=READ_TIMEOUT_SECONDS)
         except TimeoutError:
             raise TimeoutExceededError(
-                f"The body did not arrive within {READ_TIMEOUT_SECONDS} seconds.", hint="Send it faster."
+                f"The body did not arrive within {READ_TIMEOUT_SECONDS} seconds.", hint="Send the body faster."
             ) from None
         # NDJSON lines are checked one by one later, and rejected by number
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -177,7 +177,7 @@ async def save_to_file(request: Request, target: IO[bytes]) -> None:
         while piece := await with_timeout(anext(pieces, b""), seconds=READ_TIMEOUT_SECONDS):
             size += len(piece)
             if size > MAX_FILE_BYTES:
-                raise TooLargeError(f"The file exceeds {MAX_FILE_BYTES:,} bytes.", hint="Send it in parts.")
+                raise TooLargeError(f"The file exceeds {MAX_FILE_BYTES:,} bytes.", hint="Send the content in parts.")
             await asyncio.to_thread(target.write, piece)
         await asyncio.to_thread(target.flush)
     except TimeoutError:
@@ -185,10 +185,10 @@ async def save_to_file(request: Request, target: IO[bytes]) -> None:
             f"No data arrived for {READ_TIMEOUT_SECONDS} seconds.", hint="Send the body again."
         ) from None
     except ClientDisconnect:
-        raise InputError("The client disconnected before the end of the body.", hint="Send it again.") from None
+        raise InputError("The client disconnected before the end of the body.", hint="Send the body again.") from None
     except OSError as error:
         raise TooLargeError(
-            f"The body cannot be stored: {error.strerror}.", hint="Free disk space for the daemon."
+            f"The body cannot be stored: {error.strerror}.", hint="Free disk space on the daemon's machine."
         ) from None
 
 
@@ -210,7 +210,7 @@ def is_nested_deeper(body: bytes, max_depth: int) -> bool:
 
 
 def check_body(body: bytes) -> None:
-    """Raise InputError for text that PostgreSQL cannot store and for deep nesting."""
+    """Raise InputError for JSON that PostgreSQL cannot store or that is nested too deeply."""
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH and is_nested_deeper(body, MAX_JSON_DEPTH):
         raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.", hint="Reduce the nesting.")
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
@@ -220,13 +220,13 @@ def check_body(body: bytes) -> None:
         if _SURROGATE_ESCAPE.search(body):
             json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeError:
-        raise InputError("The body contains an unpaired surrogate.", hint="Send it as valid UTF-8.") from None
+        raise InputError("The body contains an unpaired surrogate.", hint="Send valid UTF-8.") from None
     except (ValueError, RecursionError):
         raise InputError("The body is not JSON.", hint="`/openapi.json` describes the endpoint.") from None
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that yields the body as one message, then the server's messages, such as a disconnect."""
+    """Return an ASGI `receive` that returns first the whole body, then the server's messages, such as a disconnect."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -247,4 +247,4 @@ def _host_name(url: str) -> str | None:
 
 
 def _origin_error(what: str) -> OriginNotAllowedError:
-    return OriginNotAllowedError(what, hint="Allow a name that is yours with `newton serve --allow-host NAME`.")
+    return OriginNotAllowedError(what, hint="If the name is yours, run `newton serve --allow-host NAME`.")

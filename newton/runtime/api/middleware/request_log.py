@@ -1,4 +1,4 @@
-"""Request log (without bodies, queries, tokens and full paths), request ids and security headers."""
+"""Request ids, security headers, and a request log without bodies, query strings, tokens and full paths."""
 
 from uuid import UUID
 
@@ -67,7 +67,7 @@ def add_response_headers(headers: MutableHeaders, request_id: UUID) -> None:
 
 
 def _known_method(scope: Scope) -> str:
-    """Return the method, or 'other' for an unknown one, because each name creates a metric series."""
+    """Return the HTTP method, or 'other' for an unknown one: every name would create a metric series."""
     return scope["method"] if scope["method"] in KNOWN_METHODS else "other"
 
 
@@ -77,5 +77,5 @@ def _agent_id_text(scope: Scope) -> str | None:
 
 
 def _route_pattern(scope: Scope) -> str:
-    """Return the pattern of the path, because the path may contain user text, such as session names."""
+    """Return the route's pattern instead of the path, which may contain user text, such as session names."""
     return getattr(scope.get("route"), "path_format", UNROUTED_PATH)

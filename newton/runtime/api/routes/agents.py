@@ -29,7 +29,7 @@ class AgentInfo(ResponseModel):
 
 
 class TokenInfo(ResponseModel):
-    """The agent and the scope of the token, and the chat model. `model` is null when none is configured."""
+    """The agent and the scope of the token, and the chat model. `model` is null when no chat model is configured."""
 
     agent: str
     scope: TokenScope
@@ -38,7 +38,7 @@ class TokenInfo(ResponseModel):
 
 @router.post("/agents", status_code=201)
 async def create_agent(body: CreateAgentRequest, request: Request, caller: AdminAccess) -> AgentInfo:
-    """Create an agent that `X-Newton-Agent` can select. An existing one is unchanged. Needs the operator's token."""
+    """Create an agent that `X-Newton-Agent` can select. An existing agent is unchanged. Needs the operator's token."""
     caller.require_operator("Only the operator creates agents.")
     agents: AgentRegistry = request.app.state.agents
     newton = await agents.create(hygiene.clean_ref(body.name, what="agent"))

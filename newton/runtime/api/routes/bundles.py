@@ -1,4 +1,4 @@
-"""Routes of bundles: the stored contexts."""
+"""Routes of bundles. A bundle is a stored context with its inputs and candidates."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -28,14 +28,14 @@ class BundleInfo(ResponseModel):
 
 
 class ReplayDifference(ResponseModel):
-    """A field that differs from the stored bundle, and the reason."""
+    """A field in which the rebuilt bundle differs from the stored one, and the reason."""
 
     field: str
     reason: str
 
 
 class ReplayResponse(ResponseModel):
-    """A rebuilt bundle. `changes_since` lists later changes that do not affect it."""
+    """A rebuilt bundle. `changes_since` lists later changes that do not affect the bundle."""
 
     bundle_id: UUID
     created_at: datetime
@@ -58,7 +58,7 @@ async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = N
 
 @router.get("/{bundle_id}")
 async def get_bundle(bundle_id: UUID, caller: ReadAccess) -> dict[str, Any]:
-    """Return a bundle with all its candidates and the reason why each was selected or rejected."""
+    """Return a bundle with all candidates, and the reason why each candidate was selected or rejected."""
     return (await caller.newton.bundles().explain(bundle_id.hex)).as_json()
 
 
@@ -70,14 +70,14 @@ async def explain_bundle(
         str, Query(max_length=1_000, description="The number of the memory in the context, its id, ref or words.")
     ],
 ) -> ExplanationView:
-    """Explain why one memory is in a context or not."""
+    """Explain why a memory is or is not in a context."""
     explanation = await caller.newton.bundles().explain(bundle_id.hex)
     return to_explanation_view(explanation, explanation.find_item(item))
 
 
 @router.post("/{bundle_id}/replay")
 async def replay_bundle(bundle_id: UUID, caller: ReadAccess) -> ReplayResponse:
-    """Rebuild a bundle from its stored inputs and compare the two. Stores nothing."""
+    """Rebuild a bundle from its stored inputs and compare it with the stored bundle. Stores nothing."""
     result = await caller.newton.bundles().replay(bundle_id.hex)
     differences = [ReplayDifference(field=one.what, reason=one.why) for one in result.differences]
     return ReplayResponse.from_source(result, differences=differences, changes_since=list(result.since))

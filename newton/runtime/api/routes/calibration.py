@@ -20,7 +20,7 @@ async def get_calibration(
     category: Annotated[str | None, Query(max_length=200)] = None,
     since: Annotated[datetime | None, Query(description="Only decisions made from this time on.")] = None,
 ) -> dict[str, Any]:
-    """Return Brier score, reliability, bias, trend and correction of the stated confidence; null with too few cases."""
+    """Return Brier score, reliability, bias, trend and correction of stated confidence. Null means too few cases."""
     reviewed = await caller.newton.decisions(ORIGIN).list_reviewed_decisions()
     start = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     return to_json(build_calibration(filter_decisions(reviewed, category=category, since=start)))

@@ -22,16 +22,16 @@ router = APIRouter(prefix="/v1", tags=["context"])
 
 
 class ContextRequest(ContextInput):
-    """The input of a context, and filters on its memories."""
+    """The input for which to build a context, and filters on the memories in it."""
 
     model_config = with_example(input="The staging server does not answer, what is wrong?")
 
-    session: Ref | None = Field(None, description="The session of the input.", examples=["planning"])
-    profile: Name | None = Field(None, description="The scoring profile.")
+    session: Ref | None = Field(None, description="The session to which the input belongs.", examples=["planning"])
+    profile: Name | None = Field(None, description="The name of the scoring profile.")
     as_of: Timestamp | None = Field(None, description="Build the context as of this time in the past.")
     since: Timestamp | None = None
     until: Timestamp | None = None
-    kinds: list[Kind] = Field([], description="Only these kinds.", examples=[["fact", "decision"]])
+    kinds: list[Kind] = Field([], description="Include only memories of these kinds.", examples=[["fact", "decision"]])
     event_types: list[Name] = Field([])
     entity_types: list[Name] = Field([])
     exclude: list[UUID] = Field([])
@@ -40,7 +40,7 @@ class ContextRequest(ContextInput):
 
 @router.post("/context", response_model=ContextResponse)
 async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
-    """Build the context for an input. It is stored as a bundle; the input is not stored in the memory."""
+    """Build the context for an input. The context is stored as a bundle; the input does not become a memory."""
     newton = caller.newton
     bundle = await newton.context_builder.build(await _to_context_query(newton, body))
     if body.as_of is None:  # a context of the past does not count as a use of its memories

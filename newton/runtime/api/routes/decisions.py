@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1/decisions", tags=["decisions"])
 
 
 class DecisionRequest(DecisionInput):
-    """A decision before it is carried out."""
+    """A decision that is not yet carried out."""
 
     model_config = with_example(
         description="Use Redis for the cache",
@@ -40,12 +40,12 @@ class DecisionRequest(DecisionInput):
     tags: tuple[CleanText, ...] = ()
     look_again_at: Timestamp | None = Field(None, description="When the result should be known.")
     reviewed_by: Name | None = Field(None, description="Who reviewed the decision before it was made.")
-    frame: Name | None = Field(None, description="The frame whose stakes and category are the defaults.")
-    ref: Ref | None = Field(None, description="Your own id: the same `ref` is recorded once.")
-    supersedes: list[UUID] = Field([], max_length=20, description="The decisions that it replaces.")
+    frame: Name | None = Field(None, description="The frame that sets the default stakes and category.")
+    ref: Ref | None = Field(None, description="Your own id. Only one decision is recorded for a `ref`.")
+    supersedes: list[UUID] = Field([], max_length=20, description="The earlier decisions that this one replaces.")
 
     def resolve(self, newton: AgentServices) -> DecisionDraft:
-        """Return the draft with the defaults of the frame. Raises NotFoundError for an unknown frame."""
+        """Return the decision to record, with the frame's defaults. Raises NotFoundError for an unknown frame."""
         frame = get_frame(newton.frames, self.frame) if self.frame else None
         own = {name: getattr(self, name) for name in ("tags", "look_again_at", "reviewed_by", "ref")}
         draft = replace(self.to_draft(newton.scope.now()), **own)
@@ -65,7 +65,7 @@ class SimilarDecision(ResponseModel):
 
 
 class BaseRate(ResponseModel):
-    """The success rate of the reviewed decisions of the category; null while there are none."""
+    """The success rate of the reviewed decisions in the category. `success_rate` is null if no decision is reviewed."""
 
     category: str
     reviewed: int
@@ -88,11 +88,11 @@ class CensorMatch(ResponseModel):
 
 
 class DecisionPreviewResponse(ResponseModel):
-    """Precedents, base rate, censors and guardrails of a decision, and its quality."""
+    """The quality of a decision, similar past decisions, the base rate, and the results of censors and guardrails."""
 
     blocked: bool
     quality: float
-    quality_parts: dict[str, float] = Field(description="The contribution of each part to `quality`.")
+    quality_parts: dict[str, float] = Field(description="The contribution of each criterion to `quality`.")
     precedents: list[SimilarDecision]
     base_rate: BaseRate
     censors: list[CensorMatch]
@@ -101,7 +101,7 @@ class DecisionPreviewResponse(ResponseModel):
 
 
 class RecordDecisionResponse(DecisionPreviewResponse):
-    """The recorded decision; `is_new` is false for one whose `ref` was recorded before."""
+    """The recorded decision. `is_new` is false if a decision with this `ref` was already recorded."""
 
     decision_id: UUID
     is_new: bool
@@ -151,14 +151,14 @@ class ReviewResponse(ResponseModel):
 
 @router.post("/preview")
 async def preview_decision(body: DecisionRequest, caller: ReadAccess) -> DecisionPreviewResponse:
-    """Return similar decisions, censors, guardrails and the base rate of a decision. Records nothing."""
+    """Check a decision without recording it. Returns similar decisions, base rate, censors and guardrails."""
     preview = await caller.newton.decisions(ORIGIN).preview(body.resolve(caller.newton))
     return DecisionPreviewResponse(**_preview_fields(preview))
 
 
 @router.post("", status_code=201, response_model=RecordDecisionResponse)
 async def record_decision(body: DecisionRequest, act: WriteAction) -> Response:
-    """Record a decision before it is carried out. A censor or a guardrail can block it; then nothing is recorded."""
+    """Record a decision before it is carried out. Nothing is recorded if a censor or a guardrail blocks it."""
 
     async def evaluate(newton: AgentServices) -> DecisionPreview:
         return await newton.decisions(ORIGIN).evaluate(body.resolve(newton))
@@ -191,7 +191,7 @@ async def get_decision(decision_id: UUID, caller: ReadAccess) -> dict[str, Any]:
 
 @router.post("/{decision_id}/review", response_model=ReviewResponse)
 async def review_decision(decision_id: UUID, body: ReviewRequest, act: WriteAction) -> Response:
-    """Record the outcome of a decision. It can be recorded only once."""
+    """Record the outcome of a decision. A decision can have only one outcome."""
 
     async def work(newton: AgentServices) -> ReviewResponse:
         await newton.decisions(ORIGIN).review(

@@ -1,4 +1,4 @@
-"""Route of the event stream. A client resumes it with Last-Event-ID."""
+"""Route of the event stream. A client resumes the stream with the header Last-Event-ID."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, nu
 
 
 async def _read_events_after(caller: AuthenticatedCaller, number: int) -> list[AgentEvent] | None:
-    """Return the events after `number`; None when the token has become invalid."""
+    """Return the events after event `number`; None when the token has become invalid."""
     newton = caller.newton
     async with newton.scope.transaction() as tx:
         if not await caller.is_token_valid(tx):

@@ -29,9 +29,9 @@ CHUNK_BYTES = 256 * 1024
     },
 )
 async def export_agent(caller: AdminAccess) -> StreamingResponse:
-    """Export the agent; `POST /v1/import` and `newton import` read the result.
+    """Export the agent to a file that `POST /v1/import` and `newton import` can read.
 
-    It is written to a temporary file first, so that a slow client keeps no transaction open.
+    The export is first written to a temporary file, so that a slow client keeps no transaction open.
     """
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())

@@ -1,4 +1,4 @@
-"""Routes of identity proposals. Accepting or rejecting one needs the scope admin: only a person decides."""
+"""Routes of identity proposals. To accept or reject a proposal needs the scope admin, because a person must decide."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ PERSON_ORIGIN = "chat"  # an admin token acts for a person
 
 
 class AcceptProposalResponse(ResponseModel):
-    """The accepted line, and the lines that it replaced."""
+    """The accepted identity line, and the lines that it replaced."""
 
     line_id: UUID
     replaced: list[UUID]
@@ -30,13 +30,13 @@ class RejectProposalResponse(ResponseModel):
 
 @router.get("/proposals")
 async def list_identity_proposals(caller: ReadAccess) -> ItemList[ProposalView]:
-    """List the standing instructions found in conversations that wait for a person's approval."""
+    """List the proposals: standing instructions found in conversations, which wait for a person's approval."""
     return ItemList(items=await find_proposals(caller.newton.identity(ORIGIN)))
 
 
 @router.post("/proposals/{line_id}/accept", response_model=AcceptProposalResponse)
 async def accept_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
-    """Add a proposed line to the identity; it replaces the lines that contradict it."""
+    """Add a proposed line to the identity, and remove the lines that contradict it."""
 
     async def work(newton: AgentServices) -> AcceptProposalResponse:
         tenet, replaced = await newton.identity(PERSON_ORIGIN).accept(line_id.hex)
@@ -47,7 +47,7 @@ async def accept_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
 
 @router.post("/proposals/{line_id}/reject", response_model=RejectProposalResponse)
 async def reject_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
-    """Reject a proposed line."""
+    """Reject a proposed identity line."""
 
     async def work(newton: AgentServices) -> RejectProposalResponse:
         tenet = await newton.identity(PERSON_ORIGIN).reject(line_id.hex)

@@ -33,14 +33,14 @@ REQUEST_BODY = {
 
 
 class RejectedLine(ResponseModel):
-    """A rejected line and the reason."""
+    """The number of a rejected line, and the reason."""
 
     line: int
     reason: str
 
 
 class ImportResponse(ResponseModel):
-    """The result of an import. `embedder_error` is set when texts could not be embedded."""
+    """The result of an import. `embedder_error` states why texts could not be embedded."""
 
     new: int
     unchanged: int
@@ -51,7 +51,7 @@ class ImportResponse(ResponseModel):
 
 
 class ImportedAgent(ResponseModel):
-    """An imported agent: its number of memories, and the time of the export."""
+    """An imported agent: the number of its memories, and when it was exported."""
 
     memories: int
     exported_at: datetime
@@ -59,7 +59,7 @@ class ImportedAgent(ResponseModel):
 
 @router.post("/import", openapi_extra=REQUEST_BODY)
 async def import_memories(request: Request, caller: AdminAccess) -> ImportResponse | ImportedAgent:
-    """Import every valid line once. Rejected lines are reported by number; the others are imported.
+    """Import every valid line once, and report the numbers of the rejected lines.
 
     An export is imported completely or not at all, and only into an empty agent.
     """

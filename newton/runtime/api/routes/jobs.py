@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
 class JobInfo(ResponseModel):
-    """A job and its last run; `reason` explains the result, `next_run_at` is when it is due."""
+    """A job and its last run. `reason` explains the run's result; `next_run_at` is when the job is due."""
 
     name: str = Field(examples=["embed"])
     description: str
@@ -30,7 +30,7 @@ class JobInfo(ResponseModel):
 
 
 class JobRunResponse(ResponseModel):
-    """The queued run, or the one that was already queued or running."""
+    """The requested run, or the run that was already queued or running."""
 
     job_id: UUID
 

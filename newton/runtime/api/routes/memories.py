@@ -26,16 +26,16 @@ class RememberRequest(RememberInput):
     model_config = with_example(content="Ana lives in Porto.", subject="Ana", attribute="lives in", confidence=0.9)
 
     importance: Importance | None = Field(None, examples=[7])
-    at: Timestamp | None = Field(None, description="When it became true; omitted, now.")
-    until: Timestamp | None = Field(None, description="When it ends, if known.")
+    at: Timestamp | None = Field(None, description="When the fact became true. Default: now.")
+    until: Timestamp | None = Field(None, description="When the fact stops being true, if known.")
 
 
 class RememberResponse(ResponseModel):
-    """The memory of the fact, and whether it is new."""
+    """The memory that contains the fact, and whether the fact was new."""
 
     memory_id: UUID
     status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
-    started_at: datetime = Field(description="When the request began; `POST /v1/memories/process` takes it as `since`.")
+    started_at: datetime = Field(description="When the request began: `since` for `POST /v1/memories/process`.")
 
 
 class MemoryLinkInfo(ResponseModel):
@@ -80,7 +80,7 @@ class MemoryResponse(ResponseModel):
     trust: Trust
     quarantined: bool
     ref: str | None
-    fact: dict[str, str] = Field(description="Subject, attribute and validity of a fact; empty for other kinds.")
+    fact: dict[str, str] = Field(description="Subject, attribute and validity of a fact. Empty for other kinds.")
     links: list[MemoryLinkInfo]
     changes: list[StateChangeInfo]
 
@@ -89,11 +89,11 @@ class SupersedeRequest(RequestModel):
     """The fact that is true instead."""
 
     content: CleanText = Field(examples=["Ana lives in Bergen."])
-    at: Timestamp | None = Field(None, description="When it became true; omitted, now.")
+    at: Timestamp | None = Field(None, description="When the fact became true. Default: now.")
 
 
 class ConfirmResponse(ResponseModel):
-    """`counted` is false for a repetition: each origin confirms a fact at most once a day."""
+    """The confirmed fact. `counted` is false for a repetition: only one confirmation per origin and day counts."""
 
     memory_id: UUID
     counted: bool
@@ -119,7 +119,7 @@ class ForgetResponse(ResponseModel):
 
 
 class ProcessPendingRequest(RequestModel):
-    since: Timestamp = Field(description="`started_at` of the response to the write request.")
+    since: Timestamp = Field(description="The `started_at` from the response to the write request.")
 
 
 class ChangedMemory(ResponseModel):
@@ -135,7 +135,7 @@ class ChangedMemory(ResponseModel):
 
 @router.post("", status_code=201, response_model=RememberResponse)
 async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
-    """Store a fact, or confirm it if it is known. Until a job has embedded it, search finds it only by its words."""
+    """Store a fact, or confirm a known one. Until a job has embedded a new fact, search finds it only by its words."""
 
     async def work(newton: AgentServices) -> RememberResponse:
         started_at = newton.scope.now()
@@ -147,7 +147,7 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
 
 @router.post("/process")
 async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> ItemList[ChangedMemory]:
-    """Index, embed and deduplicate new memories without waiting for the jobs. Returns the transitions since `since`."""
+    """Index, embed and deduplicate new memories now instead of by a job. Returns the state changes since `since`."""
     await caller.newton.maintenance(ORIGIN).process_pending()
     changes = await caller.newton.curation(ORIGIN).list_changes(body.since)
     return ItemList(items=[ChangedMemory.from_source(step, micro=micro) for step, micro in changes])
@@ -171,7 +171,7 @@ async def forget_memory(
     include_derived: Annotated[bool, Query(description="Also delete memories derived from it.")] = False,
     reason: Annotated[str, Query(max_length=500, description="The reason, stored with the id.")] = "asked for",
 ) -> Response:
-    """Permanently delete a memory. Its id, the time and the reason are kept."""
+    """Permanently delete a memory. Only its id, the time of deletion and the reason are kept."""
 
     async def work(newton: AgentServices) -> ForgetResponse:
         deleted = await newton.curation(ORIGIN).forget([memory_id.hex], include_derived=include_derived, reason=reason)

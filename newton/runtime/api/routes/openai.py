@@ -80,7 +80,7 @@ class ChatMessageParam(OpenAIRequestModel):
 
     @property
     def text(self) -> str:
-        """Return the text parts. Raises InputError for images and files."""
+        """Return the joined text parts. Raises InputError for images and files."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         if any(part.type not in ("text", "refusal") for part in self.content):
@@ -116,7 +116,7 @@ class SamplingOptions(OpenAIRequestModel):
 
 
 class ChatCompletionRequest(SamplingOptions):
-    """A conversation; the reply is to its last message. Unsupported options are rejected."""
+    """A conversation, whose last message is answered. Unsupported options are rejected."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -135,7 +135,7 @@ class ChatCompletionRequest(SamplingOptions):
         """Raise InputError for unsupported options."""
         for name, defaults in UNSUPPORTED.items():
             if (self.model_extra or {}).get(name) not in defaults:
-                raise InputError(f"{name} is not supported.", hint="Omit it.")
+                raise InputError(f"{name} is not supported.", hint=f"Omit {name}.")
 
     @property
     def request_options(self) -> RequestOptions:
@@ -177,7 +177,7 @@ async def create_chat_completion(
         Header(alias="X-Newton-Debug", description="List the injected memories in comment lines of the stream."),
     ] = None,
 ) -> Response:
-    """Complete a conversation with the memory added. New messages are stored."""
+    """Answer a conversation with the help of the memory, and store the new messages."""
     newton = caller.newton
     body.require_supported_options()
     if body.model not in (names := _model_names(newton)):
@@ -198,14 +198,14 @@ async def create_chat_completion(
 
 
 class ResponseWriter:
-    """Writes one reply in the format of OpenAI."""
+    """Writes one reply in OpenAI's format."""
 
     def __init__(self, body: ChatCompletionRequest, *, created_at: datetime, debug: bool) -> None:
         self._body, self._debug = body, debug
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
 
     async def build_response(self, pieces: AsyncGenerator[str | TurnResult | None]) -> dict[str, object] | None:
-        """Return the response; None when the client has disconnected."""
+        """Return the whole reply as one response; None when the client has disconnected."""
         result: str | TurnResult | None = None
         async with aclosing(pieces):
             async for piece in pieces:
@@ -262,7 +262,7 @@ class ResponseWriter:
 
 
 def _to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
-    """Return the last user message with the later tool results."""
+    """Return the last user message and the tool results after it."""
     sent = body.incoming_messages
     new = list(history.new_messages)
     ends_with_user = bool(new) and sent[-1].role == "user"
@@ -296,7 +296,7 @@ def _to_incoming_message(message: ChatMessageParam) -> IncomingMessage:
         return IncomingMessage("assistant", message.text, calls)
     if message.role == "tool":
         if not message.tool_call_id:
-            raise InputError("A tool message has no tool_call_id.", hint="Set it to the id of the tool call.")
+            raise InputError("A tool message has no tool_call_id.", hint="Send the id of the tool call.")
         return IncomingMessage("tool", message.text, tool_call_id=message.tool_call_id)
     return IncomingMessage("user", message.text)
 
@@ -325,7 +325,7 @@ def _usage_object(answer: TurnResult) -> dict[str, int]:
 
 
 def _newton_object(answer: TurnResult) -> dict[str, object]:
-    """Return Newton's extension of the response."""
+    """Return the field with which Newton extends OpenAI's response."""
     return {
         "degraded": answer.degraded,
         "from_memory": answer.quoted,

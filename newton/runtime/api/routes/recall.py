@@ -21,20 +21,20 @@ class RecallRequest(RecallInput):
     model_config = with_example(query="Where does Ana live?", limit=5)
 
     limit: int = Field(10, ge=1, le=1_000)
-    kinds: list[Kind] | None = Field(None, min_length=1, description="Only these kinds.")
-    include_quarantined: bool = Field(default=False, description="Include output of tools and text of the web.")
+    kinds: list[Kind] | None = Field(None, min_length=1, description="Search only memories of these kinds.")
+    include_quarantined: bool = Field(default=False, description="Include tool output and text from the web.")
     as_of: Timestamp | None = Field(None, description="Search the memory as it was at this time.")
 
 
 class RecallItem(ResponseModel):
-    """A memory and its score: `evidence` is 0 for no match and about 1 for a clear one."""
+    """A memory and its scores. `evidence` is 0 for no match and about 1 for a clear match."""
 
     memory_id: UUID
     kind: Kind
     state: str
     text: str
     evidence: float
-    relevance: float = Field(description="`evidence` divided by that of the best result.")
+    relevance: float = Field(description="`evidence` divided by the `evidence` of the best result.")
     cosine: float
     lexical: float
     occurred_at: datetime

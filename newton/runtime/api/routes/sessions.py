@@ -1,4 +1,4 @@
-"""Routes of sessions: messages, view, compaction, checkpoints and branches."""
+"""Routes of sessions: messages, the view that a model sees, compaction, checkpoints and branches."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
 ViewTokens = Annotated[
-    int | None, Field(ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens; omitted, the space in the window.")
+    int | None, Field(ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: what fits the context window.")
 ]
 
 
@@ -42,7 +42,7 @@ class CreateSessionResponse(ResponseModel):
 
 
 class SessionInfo(ResponseModel):
-    """A session; a branch has a parent and its position there."""
+    """A session. For a branch, the parent fields name the session and the position where it began."""
 
     session_id: UUID
     session: str
@@ -55,7 +55,7 @@ class MessageInput(RequestModel, MessageFields):
     """A message. `ref` is your own id: a message with a `ref` that the session already has is ignored."""
 
     ref: Ref | None = Field(None, examples=["m1"])
-    at: Timestamp | None = Field(None, description="When it was sent; omitted, now.")
+    at: Timestamp | None = Field(None, description="When the message was sent. Default: now.")
 
 
 class AppendMessagesRequest(RequestModel):
@@ -83,7 +83,7 @@ class MessageInfo(ResponseModel):
 
 
 class SessionViewResponse(ResponseModel):
-    """The messages for the model, their tokens, and the tokens of the whole log."""
+    """The messages that a model would be sent, their token count, and the token count of the whole log."""
 
     tokens: int
     log_tokens: int
@@ -95,7 +95,7 @@ class CompactRequest(RequestModel):
 
 
 class CompactResponse(ResponseModel):
-    """The tokens of the view before and after, and those of the whole log."""
+    """The token counts of the view before and after the compaction, and of the whole log."""
 
     tokens_before: int
     tokens_after: int
@@ -103,7 +103,7 @@ class CompactResponse(ResponseModel):
 
 
 class CompactionInfo(ResponseModel):
-    """A compaction entry: its text replaces older messages in the view."""
+    """A compaction. Its text replaces older messages in the view."""
 
     compaction_id: UUID
     kind: str
@@ -123,7 +123,7 @@ class RestoreCompactionRequest(RequestModel):
 
 
 class RestoreCompactionResponse(ResponseModel):
-    """The number of compactions that were undone."""
+    """How many compactions were undone."""
 
     restored: int
 
@@ -146,7 +146,7 @@ class CheckpointPosition(ResponseModel):
 
 class CreateBranchRequest(RequestModel):
     session: Ref = Field(description="The name of the new session.", examples=["planning-with-redis"])
-    from_position: str | None = Field(None, description="A checkpoint or a message number; omitted, the end.")
+    from_position: str | None = Field(None, description="A checkpoint name or a message number. Default: the end.")
 
 
 class CloseSessionResponse(ResponseModel):
@@ -155,7 +155,7 @@ class CloseSessionResponse(ResponseModel):
 
 @router.get("")
 async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
-    """List sessions, newest last."""
+    """List the sessions, newest last."""
     after = pagination.decode_id_cursor(cursor)
     branches = await caller.newton.sessions(ORIGIN).list_sessions()
     ids = [one.session_id for one in branches]
@@ -169,7 +169,7 @@ async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = 
 
 @router.post("", status_code=201, response_model=CreateSessionResponse)
 async def create_session(body: CreateSessionRequest, act: WriteAction) -> Response:
-    """Create a session; an existing one is unchanged."""
+    """Create a session. An existing session is not changed."""
 
     async def work(newton: AgentServices) -> CreateSessionResponse:
         session_id = await newton.sessions(ORIGIN).begin(body.session)
@@ -180,7 +180,7 @@ async def create_session(body: CreateSessionRequest, act: WriteAction) -> Respon
 
 @router.post("/{session:path}/messages", status_code=201, response_model=AppendMessagesResponse)
 async def append_messages(session: str, body: AppendMessagesRequest, act: WriteAction) -> Response:
-    """Append messages; a session that does not exist is created."""
+    """Append messages to a session, which is created if it does not exist."""
 
     async def work(newton: AgentServices) -> AppendMessagesResponse:
         messages = [one.to_message(ref=one.ref, said_at=one.at or newton.scope.now()) for one in body.messages]
@@ -194,7 +194,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
 async def list_messages(
     session: str, caller: ReadAccess, limit: Limit = 100, cursor: Cursor = None
 ) -> CursorPage[MessageInfo]:
-    """List the messages of the log in full."""
+    """List all messages of the session with their full text."""
     first = pagination.decode_number_cursor(cursor)
     stored = await caller.newton.sessions(ORIGIN).read_log(session, first=first, last=first + limit)
     return pagination.build_page(stored, limit, _to_message_info, lambda one: one.position + 1)
@@ -204,7 +204,7 @@ async def list_messages(
 async def get_session_view(
     session: str, caller: ReadAccess, tokens: Annotated[ViewTokens, Query()] = None
 ) -> SessionViewResponse:
-    """Return the messages that a model would be sent now, with summaries of older ones. Changes nothing."""
+    """Return the messages that a model would be sent now; summaries replace older ones. Changes nothing."""
     view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=tokens)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
@@ -212,21 +212,21 @@ async def get_session_view(
 
 @router.post("/{session:path}/compact")
 async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
-    """Compact the view where a strategy applies. Repeating it changes nothing."""
+    """Replace older messages in the view by shorter texts. A repeated request changes nothing."""
     before, after = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.tokens)
     return CompactResponse(tokens_before=before.tokens, tokens_after=after.tokens, log_tokens=after.logged)
 
 
 @router.get("/{session:path}/compactions")
 async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
-    """List the compactions, including the restored ones."""
+    """List the compactions, including those that were undone."""
     entries = await caller.newton.sessions(ORIGIN).list_entries(session)
     return ItemList(items=[_to_compaction_info(one) for one in entries])
 
 
 @router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
 async def restore_compaction(session: str, body: RestoreCompactionRequest, act: WriteAction) -> Response:
-    """Undo a compaction: show its messages again."""
+    """Undo a compaction: the view contains the original messages again."""
 
     async def work(newton: AgentServices) -> RestoreCompactionResponse:
         restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id.hex)
@@ -237,7 +237,7 @@ async def restore_compaction(session: str, body: RestoreCompactionRequest, act: 
 
 @router.post("/{session:path}/close", response_model=CloseSessionResponse)
 async def close_session(session: str, act: WriteAction) -> Response:
-    """Close a conversation: it becomes an episode. The session can still be continued."""
+    """Store the conversation as an episode. The session can still be continued."""
 
     async def work(newton: AgentServices) -> CloseSessionResponse:
         async with newton.scope.transaction() as tx:
@@ -268,7 +268,7 @@ async def create_checkpoint(session: str, body: CreateCheckpointRequest, act: Wr
 
 @router.post("/{session:path}/branches", status_code=201, response_model=CreateSessionResponse)
 async def create_branch(session: str, body: CreateBranchRequest, act: WriteAction) -> Response:
-    """Create a session that continues from this one, which is unchanged."""
+    """Create a session that continues from this one. This session is not changed."""
 
     async def work(newton: AgentServices) -> CreateSessionResponse:
         session_id = await newton.sessions(ORIGIN).create_branch(session, body.session, at=body.from_position)

@@ -21,12 +21,12 @@ from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-SessionQuery = Annotated[str | None, Query(description="The session; omitted, the one of the last pushed task.")]
+SessionQuery = Annotated[str | None, Query(description="The session. Default: that of the last pushed task.")]
 
 
 class _SessionRequest(RequestModel):
     session: Ref | None = Field(
-        None, description="The session; omitted, the one of the last pushed task.", examples=["planning"]
+        None, description="The session. Default: that of the last pushed task.", examples=["planning"]
     )
 
 
@@ -47,7 +47,7 @@ class BlockTaskRequest(_SessionRequest):
 
 
 class FailTaskRequest(BlockTaskRequest):
-    replacement_goal: CleanText | None = Field(None, description="Push a task with this goal instead.")
+    replacement_goal: CleanText | None = Field(None, description="The goal of a new task that replaces the failed one.")
 
 
 class ResumeTaskRequest(_SessionRequest):
@@ -55,7 +55,7 @@ class ResumeTaskRequest(_SessionRequest):
 
 
 class TaskChange(ResponseModel):
-    """The changed task, and the number of the current one."""
+    """The changed task, and the number of the task that is now current."""
 
     task_id: UUID
     number: int
@@ -65,7 +65,7 @@ class TaskChange(ResponseModel):
 
 
 class TaskInfo(ResponseModel):
-    """A task of the tree. `note` is its result, or the reason why it is blocked or failed."""
+    """A task. `note` is the result of a finished task, or the reason why the task is blocked or failed."""
 
     task_id: UUID
     number: int
@@ -91,7 +91,7 @@ async def list_tasks(caller: ReadAccess, session: SessionQuery = None) -> ItemLi
 
 @router.post("", status_code=201, response_model=TaskChange)
 async def push_task(body: PushTaskRequest, act: WriteAction) -> Response:
-    """Start a task inside the current one. A named session that does not exist is created."""
+    """Start a task inside the current one. The session is created if the request names one that does not exist."""
 
     async def work(newton: AgentServices) -> TaskChange:
         name = body.session
@@ -110,13 +110,13 @@ async def pop_task(body: PopTaskRequest, act: WriteAction) -> Response:
 
 @router.post("/block", response_model=TaskChange)
 async def block_task(body: BlockTaskRequest, act: WriteAction) -> Response:
-    """Block the current task."""
+    """Mark the current task as blocked."""
     return await _change_task(act, body, lambda tasks: tasks.block(body.reason))
 
 
 @router.post("/fail", response_model=TaskChange)
 async def fail_task(body: FailTaskRequest, act: WriteAction) -> Response:
-    """Fail the current task, and push a replacement if one is given."""
+    """Mark the current task as failed, and start the replacement if the request has one."""
 
     async def fail(tasks: TaskService) -> Task:
         return (await tasks.fail(body.reason, instead=body.replacement_goal))[0]

@@ -35,13 +35,13 @@ class TurnRequest(RequestModel):
     """The message of the user."""
 
     input: str = Field(examples=["What is the ferry called?"])
-    frame: Name | None = Field(None, description="The frame; selected if omitted.")
+    frame: Name | None = Field(None, description="The frame. Default: the best match for the message.")
     include_context: bool = Field(default=False, description="Include the full context in the result.")
 
 
 @router.post("/sessions/{session:path}/turns", response_class=StreamingResponse, responses=STREAM_RESPONSES)
 async def run_turn(session: str, body: TurnRequest, request: Request, caller: WriteAccess) -> StreamingResponse:
-    """Send a message in a session and stream the reply. Disconnecting stops the reply; the text so far is stored."""
+    """Send a message in a session and stream the reply. A disconnect stops the reply; its text so far is stored."""
     name, text = clean_ref(session, what="session"), clean_text(body.input, what="message")
     if body.frame:
         get_frame(caller.newton.frames, body.frame)
