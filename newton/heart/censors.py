@@ -125,7 +125,7 @@ class CensorSummary:
 
 @functools.lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str) -> "re2.Pattern":
-    """Compile a case-insensitive RE2 pattern, which matches in linear time. Raises InputError for an invalid pattern."""
+    """Compile a case-insensitive RE2 pattern, which matches in linear time. Raises InputError if invalid."""
     options = re2.Options()
     options.case_sensitive, options.max_mem, options.log_errors = False, MAX_PATTERN_BYTES, False
     try:
@@ -144,7 +144,8 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
     """Store censor rules and return the ids of the new and the changed censors.
 
     A rule from a trusted source releases an equal censor from quarantine, and escalates that censor if the rule
-    blocks. Rules never weaken a censor and never restore a retired one. Raises ConflictError when a known ref has another trigger.
+    blocks. Rules never weaken a censor and never restore a retired one. Raises ConflictError when a known ref has another
+    trigger.
     """
     drafts = [_to_new_memory(rule, ctx) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]

@@ -71,7 +71,7 @@ class _StoredVersion:
 
 
 async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: LifecycleContext) -> SyncReport:
-    """Synchronize with the folder: add new and changed skills, retire skills that are missing, restore skills that returned."""
+    """Synchronize with the folder: add new and changed skills, retire missing ones, restore those that returned."""
     if not _differs(await _read_latest(tx, ctx), skills):
         return SyncReport(0, 0)
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
@@ -87,7 +87,7 @@ async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: Lifecycle
 
 
 async def add_procedure(tx: Tx, skill: Skill, *, ctx: LifecycleContext) -> UUID | None:
-    """Store a learnt procedure and return its id; None if it is stored already. Raises ConflictError for a used name."""
+    """Store a learnt procedure and return its id; None if it exists. Raises ConflictError for a used name."""
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     if known := (await _read_latest(tx, ctx)).get(skill.name):
         if _is_same(skill, known):
@@ -160,7 +160,7 @@ def section_header(name: str) -> str:
 
 
 def _make_short_forms(skill: Skill, count_tokens: TokenCounter) -> ShortForms:
-    """Return the description as micro form and the core steps as summary; both token counts include the section header."""
+    """Return the description as micro form and the core steps as summary; token counts include the section header."""
     steps = " ".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
     core = make_short_forms(steps, count_tokens=count_tokens, max_tokens=CORE_TOKENS)
     micro = make_short_forms(f"{skill.name}: {skill.description}", count_tokens=count_tokens).micro

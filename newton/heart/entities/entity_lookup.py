@@ -63,7 +63,7 @@ class EntityMatches:
 
 
 class EntityRow(NamedTuple):
-    """An entity with the numbers from which its salience is computed. `is_described` is True when more than its name is known."""
+    """An entity with the numbers of its salience. `is_described` is True when more than its name is known."""
 
     memory_id: UUID
     name: str

@@ -328,7 +328,7 @@ def hash_relation(triple: RelationTriple) -> bytes:
 def _to_new_memory(
     kind: Kind, line: str, content_hash: bytes, *, occurred_at: datetime, ctx: WriteContext
 ) -> NewMemory:
-    """Return the memory of an entity or relation. The memory has no search text and no vector, because names find it."""
+    """Return the memory of an entity or relation. It has no search text and no vector: names find it."""
     return NewMemory(
         kind=kind,
         forms=make_short_forms(line, count_tokens=ctx.count_tokens),

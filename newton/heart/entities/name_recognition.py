@@ -173,7 +173,7 @@ class NameIndex:
         return self._by_id[entity_id].name
 
     def find_mentions(self, text: str) -> list[UUID]:
-        """Return the distinct entities that a text names, as whole words in any case; of overlapping names, the longest.
+        """Return the distinct entities that a text names as whole words in any case; the longest of overlapping names.
 
         A name that is a common word or a part of another name counts only where the text writes it like a name.
         """
