@@ -144,8 +144,9 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
     """Store censor rules and return the ids of the new and the changed censors.
 
     A rule from a trusted source releases an equal censor from quarantine, and escalates that censor if the rule
-    blocks. Rules never weaken a censor and never restore a retired one. Raises ConflictError when a known ref has another
-    trigger.
+    blocks. Rules never weaken a censor and never restore a retired one.
+
+    Raises ConflictError when a known ref has another trigger.
     """
     drafts = [_to_new_memory(rule, ctx) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]

@@ -87,7 +87,7 @@ async def deduplicate_facts(
 ) -> DedupReport:
     """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
 
-    A fact is merged only into an older one, so that concurrent runs agree. No transaction is open while the judge works.
+    A fact is merged only into an older one, so concurrent runs agree. No transaction is open while the judge works.
     """
     facts = duplicates = related = 0
     while limit is None or facts < limit:

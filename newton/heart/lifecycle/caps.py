@@ -1,4 +1,4 @@
-"""Caps on the number of current memories per kind. Memories beyond a cap are archived, and restored when there is room."""
+"""Caps on the number of current memories per kind. Memories beyond a cap are archived until there is room."""
 
 from collections.abc import Mapping
 
