@@ -1,0 +1,56 @@
+"""The labelled sets for changes of facts are whole: written apart from the code, without overlap, in the agreed mix."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+DATA = Path(__file__).parents[1] / "data"
+EXPECTED = {
+    "announced": "update",
+    "plain_same": "update",
+    "plain_other": "update",
+    "compatible": "compatible",
+    "implicit": "conflict",
+}
+
+
+def load(name: str) -> Any:
+    return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["updates_dev", "updates_heldout", "updates_train"])
+def test_each_pair_has_the_label_of_its_group(name: str) -> None:
+    assert [pair["id"] for pair in load(name) if EXPECTED[pair["group"]] != pair["expect"]] == []
+
+
+def test_the_measured_pairs_are_in_the_agreed_mix() -> None:
+    counts = Counter(pair["group"] for name in ("updates_dev", "updates_heldout") for pair in load(name))
+    assert counts == {"announced": 100, "plain_same": 60, "plain_other": 40, "compatible": 150, "implicit": 40}
+
+
+def test_no_held_out_statement_is_among_those_to_learn_from() -> None:
+    seen = {
+        pair[side] for name in ("updates_dev", "updates_train") for pair in load(name) for side in ("older", "newer")
+    }
+    held_out = {pair[side] for pair in load("updates_heldout") for side in ("older", "newer")}
+    assert len(held_out) == 260
+    assert held_out & seen == set()
+
+
+def test_conversations_change_their_topic_once_and_questions_are_distinct() -> None:
+    conversations = load("conversations")
+    assert [len(one["turns"]) for one in conversations] == [15] * 20
+    assert all(1 < one["change_at"] <= 15 for one in conversations)
+    assert len(set(load("unknown_questions"))) == 100
+
+
+def test_what_is_replaced_in_the_six_weeks_is_replaced_by_a_later_statement() -> None:
+    weeks = {one["id"]: one["week"] for one in load("everyday_statements")}
+    replaced = [
+        (one["week"], weeks[one["replaced_by"]]) for one in load("everyday_statements") if one.get("replaced_by")
+    ]
+    assert (len(weeks), len(replaced)) == (60, 25)
+    assert all(week <= later for week, later in replaced)
