@@ -206,7 +206,7 @@ class CompactionService:
     async def _render_summary(
         self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[str, str | None]:
-        """Return the summary of a block, and the name of the model if it wrote it."""
+        """Return the summary of a block, and the model's name if the model wrote the summary."""
         summary, model_name = extractive_summary.summarize_block(items), None
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)

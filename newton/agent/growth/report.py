@@ -222,7 +222,7 @@ def _count_metric(now: int, before: int) -> PeriodMetric:
 
 
 def _share_metric(now: tuple[int, int], before: tuple[int, int]) -> PeriodMetric:
-    """Compute a share from (part, whole) pairs."""
+    """Compute the shares of both periods, each from a pair (part, whole)."""
     (part, whole), (part_before, whole_before) = now, before
     return PeriodMetric(
         kind="share",

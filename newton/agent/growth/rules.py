@@ -124,12 +124,12 @@ def _significant_bias(report: GrowthReport) -> ConfidenceBias | None:
 
 
 def _compare(metric: PeriodMetric, operator: Callable[[float, float], bool], bound: float) -> bool:
-    """Return whether a reliable current value compares with the bound; False if it is not reliable."""
+    """Return `operator(value, bound)` for the current value; False if the value is not reliable."""
     return metric.reliable_now is not None and operator(metric.reliable_now, bound)
 
 
 def _changed_by(metric: PeriodMetric, operator: Callable[[float, float], bool], bound: float) -> bool:
-    """Return whether the change between two reliable values compares with the bound."""
+    """Return `operator(change, bound)` for the change between the periods; False if a value is not reliable."""
     now, before = metric.reliable_now, metric.reliable_before
     return now is not None and before is not None and operator(now - before, bound)
 

@@ -19,7 +19,7 @@ LOOKBACK_CHARS = 500  # the maximum length of a trigger
 
 @dataclass(frozen=True, slots=True)
 class CensorCheck:
-    """The censors that match a text. `unchecked` is the reason why censors by meaning could not be checked, if any."""
+    """The censors that match a text. `unchecked` says why matching by meaning failed, or is None."""
 
     matches: tuple[Censor, ...]
     unchecked: str | None = None

@@ -74,7 +74,7 @@ class AgentToolset:
             return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
     async def _check_censors(self, spec: "ToolSpec", args: ToolInput) -> str | None:
-        """Return the warning of a matching censor, if any. Raises CensorError if a censor blocks the call."""
+        """Return the warning of a matching censor, or None. Raises CensorError if a censor blocks the call."""
         if not spec.mutates:
             return None
         check = await self.gate.check(args.all_text(), "action")

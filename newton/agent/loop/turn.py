@@ -307,7 +307,7 @@ class TurnRunner:
         return _PreparedTurn(context=await self._build_full_context(turn), degraded=reason)
 
     async def _build_full_context(self, turn: _Turn) -> SessionContext:
-        """Build a context to quote from, which includes memories of the conversation itself."""
+        """Build the context that a reply without a model quotes. It includes memories of this conversation."""
         bundle = await self.contexts.build(self._context_request(turn, tokens=self.limits.context))
         return SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON)
 
