@@ -12,7 +12,7 @@ NewtonError
 ├── NotFoundError           the named resource does not exist
 ├── ConflictError           the request conflicts with stored data
 │   └── InProgressError     the same request is in progress
-├── CensorError             a censor forbids it
+├── CensorError             a censor forbids the text
 ├── GuardrailError          a guardrail forbids the decision
 ├── DatabaseError           the database cannot be reached or started
 ├── SchemaVersionError      the database schema has another version
@@ -25,7 +25,7 @@ from typing import ClassVar
 
 
 class NewtonError(Exception):
-    """An error with a remedy. `code` is stable and part of every interface."""
+    """An error with a remedy. `code` identifies the class of the error in every interface and does not change."""
 
     code: ClassVar[str] = "newton_error"
 

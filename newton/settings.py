@@ -106,20 +106,22 @@ class Settings(BaseModel):
         None, description="Base URL of an OpenAI-compatible server, such as Ollama, llama.cpp or vLLM."
     )
     openai_model: str = Field("gpt-4o-mini", description="Name of the chat model.")
-    llm_timeout: float = Field(60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, with retries.")
-    llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum model tokens per agent and UTC day.")
+    llm_timeout: float = Field(
+        60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
+    )
+    llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum tokens of model calls per agent and UTC day.")
     max_output_tokens: int = Field(1_000, ge=1, description="Maximum tokens of a model reply.")
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Maximum tokens of a rendered context.")
     source_timeout_seconds: float = Field(
         2.0,
         gt=0,
         le=60,
-        description="Timeout of each context source in seconds; the context is built without late ones.",
+        description="Timeout of each context source in seconds; the context is built without late sources.",
     )
     working_set_tokens: int = Field(
         128_000,
         ge=1_000,
-        description="Capacity of a session's working memory; unimportant, long unused items are evicted first.",
+        description="Maximum tokens of a session's working memory; unimportant, long unused items are evicted first.",
     )
     working_set_idle_days: int = Field(
         30, ge=1, description="Delete the working memory of a session after this many days without use."
@@ -174,7 +176,9 @@ class Settings(BaseModel):
         12, ge=2, le=1_000, description="Update the summary of a session after this many new messages."
     )
     convo_summary_max_tokens: int = Field(400, ge=50, le=4_000, description="Maximum tokens of a session summary.")
-    embeddings_device: Literal["cpu"] = Field("cpu", description="Device that computes local embeddings. Only cpu.")
+    embeddings_device: Literal["cpu"] = Field(
+        "cpu", description="Device that computes local embeddings. Only cpu is supported."
+    )
     search_url: HttpUrl | None = Field(
         None, description="URL of a SearXNG-compatible web search for inputs about current events. If unset: no search."
     )
@@ -200,34 +204,44 @@ class Settings(BaseModel):
     episode_archive_after_days: int = Field(
         90, ge=1, description="Archive an episode at this age: keep its summary and compress its text."
     )
-    procedure_min_uses: int = Field(5, ge=1, description="Recorded uses before the success rate of a procedure counts.")
+    procedure_min_uses: int = Field(
+        5, ge=1, description="Number of recorded uses from which the success rate determines a procedure's state."
+    )
     procedure_effective_min_rate: float = Field(
         0.6, ge=0, le=1, description="Mark a procedure as effective above this success rate."
     )
     procedure_ineffective_max_rate: float = Field(
         0.4, ge=0, le=1, description="Mark a procedure as ineffective below this success rate."
     )
-    censor_min_uses: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
+    censor_min_uses: int = Field(
+        5, ge=1, description="Number of matches from which false positives can retire a censor."
+    )
     censor_max_false_positive_rate: float = Field(
         0.5, ge=0, le=1, description="Retire a censor above this rate of false positives."
     )
     bundle_retention_days: int = Field(90, ge=0, description="Days to keep a context bundle; 0 keeps all of them.")
-    max_events: int = Field(100_000, ge=1, description="Maximum active events; the oldest beyond it are archived.")
+    max_events: int = Field(
+        100_000, ge=1, description="Maximum active events; the oldest beyond this number are archived."
+    )
     max_entities: int = Field(
-        10_000, ge=1, description="Maximum active entities; the least salient beyond it are archived."
+        10_000, ge=1, description="Maximum active entities; the least salient beyond this number are archived."
     )
     max_relations: int = Field(
-        50_000, ge=1, description="Maximum active relations; those with the lowest weight beyond it are archived."
+        50_000,
+        ge=1,
+        description="Maximum active relations; beyond this number, those of the lowest weight are archived.",
     )
     max_procedures: int = Field(
-        1_000, ge=1, description="Maximum active procedures; the least successful beyond it are archived."
+        1_000, ge=1, description="Maximum active procedures; the least successful beyond this number are archived."
     )
     max_passages: int = Field(
-        100_000, ge=1, description="Maximum active passages; those unread for the longest time are archived."
+        100_000,
+        ge=1,
+        description="Maximum active passages; beyond this number, those unread for the longest time are archived.",
     )
     verifiers: dict[str, tuple[str, ...]] = Field(
         {},
-        description="Command per decision category that checks outcomes, as a list of arguments; exit status 0 means"
+        description="Command that checks outcomes, by decision category, as a list of arguments; exit status 0 means"
         " success, 1 failure.",
     )
     verifier_timeout_seconds: float = Field(60.0, gt=0, le=3_600, description="Timeout of a verifier in seconds.")
@@ -240,7 +254,7 @@ class Settings(BaseModel):
 def load(flags: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None) -> Settings:
     """Load settings from newton.toml, the environment and flags; later sources take precedence.
 
-    Raises ConfigError for an unknown name, with the most similar known one, and for an invalid value.
+    Raises ConfigError for an invalid value or an unknown name, and then suggests the most similar known name.
     """
     environment = os.environ if env is None else env  # noqa: TID251 (only this module reads the environment)
     values = {**_from_file(environment), **_from_environment(environment), **(flags or {})}
@@ -281,13 +295,13 @@ def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
     if not path.is_file():
         if configured:
             raise ConfigError(
-                f"NEWTON_CONFIG is {configured}, which is not a file.", hint="Unset it or create the file."
+                f"NEWTON_CONFIG is {configured}, which is not a file.", hint="Unset NEWTON_CONFIG or create the file."
             )
         return {}
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Correct that line or delete the file.") from None
+        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Correct the line or delete the file.") from None
     for name in values:
         _check_setting_name(name, shown_as=f"{name} in {path}", known=SETTING_NAMES)
     return values

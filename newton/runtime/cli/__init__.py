@@ -24,7 +24,7 @@ TOP_LEVEL_COMMANDS = {
     "context": ("talk.ask:show_context", "Show the context for an input."),
     "bundles": ("talk.bundles:list_bundles", "List stored contexts."),
     "why": ("talk.bundles:explain_bundle", "Explain why each memory is in a context or not."),
-    "replay": ("talk.bundles:replay_bundle", "Rebuild a stored context and compare."),
+    "replay": ("talk.bundles:replay_bundle", "Rebuild a stored context and compare it with the original."),
     "diff": ("talk.bundles:diff_bundles", "Compare two contexts."),
     "remember": ("memory.memories:remember", "Store a fact or an episode."),
     "recall": ("memory.memories:recall", "Search the memories."),
@@ -60,7 +60,7 @@ PROCEDURE_COMMANDS = {
     "list": ("memory.procedures:list_procedures", "List the procedures with their records."),
     "show": ("memory.procedures:show_procedure", "Show a procedure in full."),
     "record-use": ("memory.procedures:record_use", "Record a use of a procedure."),
-    "record-outcome": ("memory.procedures:record_outcome", "Record the outcome of its last use."),
+    "record-outcome": ("memory.procedures:record_outcome", "Record the outcome of the last use of a procedure."),
 }
 PROFILE_COMMANDS = {
     "list": ("talk.profiles:list_profiles", "List the scoring profiles."),
@@ -198,7 +198,7 @@ GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.i
 
 
 def build_app(argv: Sequence[str] = ()) -> App:
-    """Build the application. Only the called command is loaded; the others have their description from here."""
+    """Build the application. Only the module of the called command is imported; this module describes the others."""
     app = App(name="newton", version=__version__, help="Memory, context and decisions for AI agents.")
     for name, description, commands in COMMAND_GROUPS:
         group = App(name=name, help=description, group=GROUP_BY_COMMAND[name])
@@ -209,7 +209,7 @@ def build_app(argv: Sequence[str] = ()) -> App:
 
 
 def expand_default_command(argv: list[str]) -> list[str]:
-    """Insert the default command of a group: `newton decisions --due` is `newton decisions list --due`."""
+    """Insert a group's default command: `newton decisions --due` is `newton decisions list --due`."""
     name = "".join(argv[:1])
     is_short = name in DEFAULT_COMMANDS and (len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in HELP_FLAGS))
     return [name, DEFAULT_COMMANDS[name], *argv[1:]] if is_short else argv

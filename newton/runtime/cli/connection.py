@@ -40,8 +40,8 @@ async def open_chat_backend(
 ) -> AsyncGenerator[ChatBackend]:
     """Open a local agent, or connect to a daemon and verify the token.
 
-    `is_agent_explicit` is whether the command line names the agent. Raises InputError, ConfigError, and errors of the
-    daemon.
+    `is_agent_explicit` is whether the command line names the agent. Raises InputError, ConfigError, or an error that
+    the daemon returns.
     """
     if daemon is None:
         if token_file is not None:

@@ -1,4 +1,4 @@
-"""Report errors of commands: the problem and the remedy on one line each, or both as JSON."""
+"""Report errors of commands: one line with the problem and one with the remedy, or both as JSON."""
 
 import re
 
@@ -23,7 +23,7 @@ def print_error(error: NewtonError, exit_status: int, *, as_json: bool) -> None:
 
 
 def to_input_error(error: CycloptsError) -> InputError:
-    """Convert a parsing error of the command line."""
+    """Convert an error in parsing the command line to an InputError."""
     error.verbose = False
     command = " ".join(["newton", *(error.command_chain or ())])
     problem, *hints = _HINT_START.split(_describe(error, command), maxsplit=1)

@@ -47,13 +47,13 @@ def pluralize(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def format_remember_result(result: RememberResult, transitions: Sequence[AppliedTransition]) -> str:
-    """Format the result for a remembered fact and the transitions of other memories that it caused."""
+    """Format the result of remembering a fact, and the state transitions that it caused in other memories."""
     others = [change for change in transitions if change.transition.memory_id != result.memory_id]
     return REMEMBER_MESSAGES[result.status].format(id=short_id(result.memory_id)) + format_transitions(others)
 
 
 def format_transitions(transitions: Sequence[AppliedTransition]) -> str:
-    """Format transitions, each on a line of its own."""
+    """Format state transitions of memories, one per line."""
     return "".join(f"\n  {step.event}: {short_id(step.memory_id)} {micro}" for step, micro in transitions)
 
 
@@ -85,7 +85,7 @@ def is_interactive() -> bool:
 
 
 def write_page(path: Path, content: str) -> None:
-    """Write a page to a file. Raises InputError if it cannot be written."""
+    """Write a page to a file. Raises InputError if the file cannot be written."""
     try:
         path.write_text(content, encoding="utf-8")
     except OSError as error:
@@ -117,7 +117,7 @@ def print_missing_sources(sources: Mapping[str, str]) -> None:
 
 
 def format_frame(choice: FrameSelection) -> str:
-    """Format the selected frame, its confidence and the runner-up."""
+    """Format the selected frame, the confidence of the selection, and the runner-up."""
     if choice["forced"]:
         return f"frame {choice['name']} (forced)"
     runner_up = f", then {choice['runner_up']}" if choice["runner_up"] else ""
@@ -126,14 +126,14 @@ def format_frame(choice: FrameSelection) -> str:
 
 
 def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> None:
-    """Print how many lines of the identity a context of `budget` tokens (default: the setting) omits."""
+    """Print how many identity lines a context of `budget` tokens (default: the setting context_tokens) omits."""
     if lines:
         command = f"newton identity --tokens {budget}" if budget else "newton identity"
         print_notice(f"({pluralize(lines, 'line')} of the identity did not fit; `{command}` shows which)")
 
 
 def format_conflicts(lines: Sequence[Tenet | IdentityLineView]) -> str:
-    """Format the lines that a line replaces, as a suffix of its text."""
+    """Format the identity lines that a new line replaces, as a suffix of the new line's text."""
     return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
 
 
@@ -175,13 +175,13 @@ def print_empty_filters(bundle: Bundle) -> None:
 
 
 def print_unknown_times(times: Sequence[str]) -> None:
-    """Print the requested times without any memory."""
+    """Print the requested times that no memory belongs to."""
     if times:
         print_notice(f"(No memory of the requested time: {', '.join(times)})")
 
 
 def format_bundle(context: ContextView) -> str:
-    """Format a context by layer; each item with its score and evidence."""
+    """Format a context by layer, with the score and evidence of each item."""
     lines = [
         format_bundle_line(context),
         f"reason: {context.frame['reason']}",
@@ -206,7 +206,7 @@ def _format_item(item: ItemView) -> str:
 
 
 def format_refresh(turn: TurnView) -> str:
-    """Format how the context of a turn was made, and its difference from the context that it continues."""
+    """Format whether and why a turn reused or rebuilt its context, and how the context differs from its predecessor."""
     lines = [f"{turn.context_source}: {turn.context_reason}"]
     if before := turn.context_summary.continued_from:
         lines.append(f"continues {short_id(before.bundle_id)}: {before.added} added, {before.evicted} evicted")
@@ -224,7 +224,7 @@ def truncate(text: str, max_chars: int) -> str:
 
 
 def format_bundle_explanation(explanation: BundleExplanation) -> str:
-    """Format the explanation of a context: frame, profile, and the selected and best rejected items of each layer."""
+    """Format the explanation of a context: frame, profile and, by layer, the selected and best rejected items."""
     stored, trace = explanation.stored, explanation.stored.trace
     choice = trace.frame_choice
     as_of = f" · as of {stored.as_of:%Y-%m-%d %H:%M}" if stored.as_of else ""
@@ -275,7 +275,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
 
 
 def format_candidate_explanation(item: ExplanationView) -> str:
-    """Format why a memory is in a context or not: its source, its score by feature, and the best item left out."""
+    """Format why a memory is in a context or not: sources, score by feature, and the layer's best item left out."""
     parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
     weights = {name: f" × {weight:g}" for name, weight in item.weights.items()}
     lines = [

@@ -21,13 +21,15 @@ FrameOption = Annotated[str | None, Parameter("--frame", help="Frame to use; if 
 ProfileOption = Annotated[str | None, Parameter("--profile", help="Profile that scores the memories.")]
 TokensOption = Annotated[int | None, Parameter("--tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
-KindsOption = Annotated[list[Kind] | None, Parameter("--kind", negative=(), help="Only this kind; repeatable.")]
+KindsOption = Annotated[
+    list[Kind] | None, Parameter("--kind", negative=(), help="Only memories of this kind; repeatable.")
+]
 ReasonOption = Annotated[str, Parameter("--reason", help="Reason, stored with the record of the deletion.")]
 YesOption = Annotated[bool, Parameter("--yes", negative=(), help="Do not ask for confirmation.")]
 
 
 def load_settings(agent: str | None = None, **flags: object) -> Settings:
-    """Load the settings; flags that are not None take precedence."""
+    """Load the settings. Command-line flags that are not None take precedence."""
     flags["agent"] = agent
     settings = load({name: value for name, value in flags.items() if value is not None})
     hygiene.clean_ref(settings.agent, what="agent")
@@ -40,7 +42,7 @@ def check_session_name(session: str | None) -> str | None:
 
 
 def parse_time(text: str, *, now: datetime, use_end: bool = False) -> datetime:
-    """Parse a day, a time with its zone, or a phrase such as "last week", and return its start, or end, in UTC.
+    """Parse a day, a time with its zone, or a phrase such as "last week", and return its start or end in UTC.
 
     Raises InputError for any other text, and for a time without a zone.
     """
@@ -82,10 +84,10 @@ EndTime = Parameter(converter=_parse_end)
 
 
 def require_yes(question: str, *, yes: bool) -> None:
-    """Ask the user to confirm an irreversible action, unless `yes`. Raises InputError if it is not confirmed."""
+    """Unless `yes`, ask the user to confirm an irreversible action. Raises InputError if the user does not confirm."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError("This cannot be undone and needs confirmation.", hint="Give --yes.")
+        raise InputError("This cannot be undone and needs confirmation.", hint="To confirm, give --yes.")
     if input(visible(f"{question} [y/N] ")).strip().lower() not in {"y", "yes"}:
         raise InputError("Cancelled; nothing was deleted.", hint="Answer with y, or give --yes.")

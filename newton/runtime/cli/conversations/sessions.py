@@ -74,10 +74,10 @@ async def show_log(session: SessionArgument, *, agent: AgentOption = None, json:
 async def show_view(
     session: SessionArgument, *, tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
 ) -> None:
-    """Show what a model would be sent of a session now: messages, and summaries in place of older ones.
+    """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
-    Nothing is stored. Notices of Newton are not sent. With --json, the messages have the format of the OpenAI chat API
-    and are followed by their token counts.
+    Nothing is stored. Newton's notices are not sent to a model. With --json, the messages have the format of the OpenAI
+    chat API and are followed by their token counts.
 
     Example: newton sessions view planning --tokens 8000
     """
@@ -132,11 +132,11 @@ async def list_compactions(session: SessionArgument, *, agent: AgentOption = Non
 
 async def expand_compaction(
     session: SessionArgument,
-    compaction: Annotated[str, Parameter(help="End of its id, as `newton sessions compactions` prints it.")],
+    compaction: Annotated[str, Parameter(help="End of the entry's id, as `newton sessions compactions` prints it.")],
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Show the messages of a compaction entry again. They are not compacted any more.
+    """Undo a compaction entry: a model receives its messages in full again, and they are not compacted any more.
 
     Example: newton sessions expand planning 3f9c2a71
     """
@@ -150,11 +150,13 @@ async def expand_compaction(
 
 async def checkpoint_session(
     session: SessionArgument,
-    name: Annotated[str | None, Parameter(help="Name of the checkpoint; if omitted, all are listed.")] = None,
+    name: Annotated[
+        str | None, Parameter(help="Name of the checkpoint; if omitted, all checkpoints are listed.")
+    ] = None,
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Set a checkpoint at the end of a session, to branch from it later; or list the checkpoints.
+    """Set a checkpoint at the end of a session, from which a branch can start later; without NAME, list all.
 
     Example: newton sessions checkpoint planning before-redis
     """
@@ -172,10 +174,12 @@ async def branch_session(
     session: SessionArgument,
     branch: Annotated[str, Parameter(help="Name of the new session.")],
     *,
-    at: Annotated[str | None, Parameter(help="Checkpoint or message position (default: the end).")] = None,
+    at: Annotated[
+        str | None, Parameter(help="Checkpoint or message position to continue from (default: the end).")
+    ] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Create a session that continues from another one, which does not change.
+    """Create a session that continues from an existing session. The existing session does not change.
 
     Example: newton sessions branch planning planning-with-redis --at before-redis
     """
@@ -208,7 +212,7 @@ async def inject_messages(
 async def eject_messages(
     session: SessionArgument,
     injection: Annotated[
-        str | None, Parameter(help="End of the id of an injection; if omitted, all are listed.")
+        str | None, Parameter(help="End of the id of an injection; if omitted, all injections are listed.")
     ] = None,
     *,
     agent: AgentOption = None,
@@ -228,7 +232,7 @@ async def eject_messages(
 
 
 async def show_compaction_stats(
-    session: Annotated[str | None, Parameter(help="Name of a session; if omitted, all are counted.")] = None,
+    session: Annotated[str | None, Parameter(help="Name of a session; if omitted, all sessions are counted.")] = None,
     *,
     agent: AgentOption = None,
     json: JsonOption = False,
@@ -266,7 +270,7 @@ def print_progress(event: CompactionEvent) -> None:
             full = " Nothing more can be compacted." if event.exhausted else ""
             formatting.print_status("")
             formatting.print_notice(
-                f"(Compacted: {effect}; {event.saved:,} tokens less, {event.new_count:,} now.{full})"
+                f"(Compacted: {effect}; {event.saved:,} tokens saved, {event.new_count:,} remain.{full})"
             )
         case CompactionFailed():
             formatting.print_status("")
@@ -274,7 +278,7 @@ def print_progress(event: CompactionEvent) -> None:
 
 
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
-    """Format checkpoints, each on a line of its own."""
+    """Format the checkpoints, one per line."""
     lines = [f"{one.name}: after message {one.position} of {session}." for one in checkpoints]
     return "\n".join(lines) or f"{session} has no checkpoint."
 
@@ -329,7 +333,7 @@ def _format_message(message: Message) -> str:
 
 
 def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:
-    """Yield for each entry the number of active entries that contain it. Outer entries come first."""
+    """Yield, for each entry, how many active entries contain it. `entries` lists outer entries before inner ones."""
     over: list[CompactionEntry] = []
     for entry, restored_at in entries:
         over = [one for one in over if one.last >= entry.last]

@@ -77,7 +77,7 @@ async def pop_task(
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Finish the current task with its result. Its messages are replaced by one line in the view, not in the log.
+    """Complete the current task. In the session's view, one line replaces the task's messages; the log keeps them.
 
     Example: newton tasks pop "The cache was off; it takes 40 s now"
     """
@@ -127,9 +127,9 @@ async def resume_task(
 
 
 async def fail_task(
-    reason: Annotated[str, Parameter(help="Why the task is blocked.")],
+    reason: Annotated[str, Parameter(help="Why the task failed.")],
     *,
-    replacement_goal: Annotated[str | None, Parameter(help="Goal of a task that replaces it.")] = None,
+    replacement_goal: Annotated[str | None, Parameter(help="Goal of a task that replaces the failed one.")] = None,
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
@@ -145,7 +145,7 @@ async def fail_task(
 
 
 async def _open_tasks(newton: AgentServices, session: str | None, *, create: bool = False) -> TaskService:
-    """Open the task stack of a session. An unknown name is an error unless `create`, because it may be mistyped."""
+    """Open the task stack of a session. An unknown name may be mistyped: it is an error unless `create`."""
     name = check_session_name(session)
     if name is None:
         if create:
@@ -187,7 +187,7 @@ async def run_task_command(commands: TaskCommands, text: str) -> str:
 
 
 def draw_tree(tree: TaskTree) -> Iterator[str]:
-    """Draw the tree: a line for each task and a line for its note."""
+    """Draw the tree, with one line for each task and one for the task's note."""
     current = tree.current
     for root in tree.children(None):
         for task in (root, *tree.descendants(root.task_id)):

@@ -32,9 +32,9 @@ async def show_working_memory(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the working memory of a session, rendered as a context. No search, no model call.
+    """Show the working memory of a session, rendered as a context, without a search or a model call.
 
-    It contains the memories that were stored, shown or read in the session, up to its capacity.
+    Working memory contains the memories that were stored, shown or read in the session, up to a maximum of tokens.
 
     Example: newton working-memory --session planning --profile important --tokens 500
     """

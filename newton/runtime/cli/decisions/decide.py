@@ -31,19 +31,21 @@ async def record_decision(
     confidence: Annotated[float | None, Parameter(help="Probability of success, from 0 to 1.")] = None,
     reason: Annotated[list[str] | None, Parameter(negative=(), help=REASON_HELP)] = None,
     alternative: Annotated[list[str] | None, Parameter(negative=(), help="Alternative considered; repeatable.")] = None,
-    stakes: Annotated[Stakes | None, Parameter(help="Impact of the decision; default: the frame's, or medium.")] = None,
+    stakes: Annotated[
+        Stakes | None, Parameter(help="Impact of the decision (default: the frame's stakes, else medium).")
+    ] = None,
     category: Annotated[
-        str | None, Parameter(help="Category, such as architecture; default: the frame's, or process.")
+        str | None, Parameter(help="Category, such as architecture (default: the frame's category, else process).")
     ] = None,
     tag: Annotated[list[str] | None, Parameter(negative=(), help="Tag; repeatable.")] = None,
-    context: Annotated[str | None, Parameter(help="Situation of the decision.")] = None,
+    context: Annotated[str | None, Parameter(help="Situation in which the decision is made.")] = None,
     expected: Annotated[str | None, Parameter(help="Expected outcome.")] = None,
     review_due: Annotated[
         datetime | None, StartTime, Parameter(help="When to review the outcome, such as 2026-12-01 or 'next month'.")
     ] = None,
     reviewed_by: Annotated[str | None, Parameter(help="Person who reviewed the draft.")] = None,
     supersedes: Annotated[
-        list[str] | None, Parameter(negative=(), help="Id of a decision that it supersedes; repeatable.")
+        list[str] | None, Parameter(negative=(), help="Id of an earlier decision that this one supersedes; repeatable.")
     ] = None,
     frame: Annotated[str | None, Parameter(help="Frame that provides default stakes and category.")] = None,
     ref: Annotated[
@@ -177,7 +179,7 @@ def _preview_to_json(preview: DecisionPreview) -> dict[str, object]:
 
 
 async def _prompt_for_fields(service: DecisionService, draft: DecisionDraft) -> DecisionDraft:
-    """Prompt for the missing fields. The preview comes before the reasons, and the confidence last."""
+    """Prompt for the missing fields. Print the preview before asking for reasons; ask for the confidence last."""
     draft = replace(
         draft,
         category=_ask(f"Category? [{draft.category}] ", draft.category),
@@ -204,7 +206,7 @@ async def _prompt_for_fields(service: DecisionService, draft: DecisionDraft) -> 
 
 
 def _ask(question: str, default: str | None = None) -> str:
-    """Return the answer, or the default for an empty one; without a default, ask again."""
+    """Return the user's answer, or `default` if the answer is empty; without a default, ask again."""
     while not (answer := input(visible(question)).strip()) and default is None:
         pass
     return answer or default or ""
@@ -220,7 +222,7 @@ def _ask_date(question: str) -> datetime | None:
         try:
             return parse_time(answer, now=SystemClock().now())
         except InputError as error:
-            say(f"{error.what} {error.hint} Leave it empty to skip it.")
+            say(f"{error.what} {error.hint} An empty answer skips this question.")
     return None
 
 

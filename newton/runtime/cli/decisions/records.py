@@ -64,14 +64,16 @@ async def mark_done(decision: DecisionArgument, *, agent: AgentOption = None) ->
 
 async def review_decision(
     decision: DecisionArgument,
-    outcome: Annotated[Verdict | None, Parameter(help="Outcome.")] = None,
+    outcome: Annotated[Verdict | None, Parameter(help="Outcome of the decision.")] = None,
     *,
-    verify: Annotated[bool, Parameter(negative=(), help="Run the verifier of its category instead.")] = False,
+    verify: Annotated[
+        bool, Parameter(negative=(), help="Instead of OUTCOME, run the verifier of the decision's category.")
+    ] = False,
     lesson: Annotated[str | None, Parameter(help="Lesson learnt.")] = None,
     at: Annotated[datetime | None, StartTime, Parameter(help="When the outcome was known (default: now).")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Record the outcome of a decision. It can be recorded only once.
+    """Record the outcome of a decision. An outcome can be recorded only once.
 
     Example: newton review 3f9c2a71 success --lesson "warm the cache before switching over"
     """
@@ -90,11 +92,11 @@ async def list_decisions(
     *,
     due: Annotated[bool, Parameter(negative=(), help="Only open decisions whose review is due.")] = False,
     open: Annotated[bool, Parameter(negative=(), help="Only decisions without an outcome.")] = False,
-    category: Annotated[str | None, Parameter(help="Only this category.")] = None,
+    category: Annotated[str | None, Parameter(help="Only decisions of this category.")] = None,
     stakes: Annotated[Stakes | None, Parameter(help="Only decisions with these stakes.")] = None,
     outcome: Annotated[Verdict | None, Parameter(help="Only decisions with this outcome.")] = None,
     tag: Annotated[str | None, Parameter(help="Only decisions with this tag.")] = None,
-    categories: Annotated[bool, Parameter(negative=(), help="List the categories instead.")] = False,
+    categories: Annotated[bool, Parameter(negative=(), help="List the categories instead of decisions.")] = False,
     limit: LimitOption = 50,
     agent: AgentOption = None,
     json: JsonOption = False,
@@ -147,7 +149,7 @@ async def amend_decision(
     review_due: Annotated[datetime | None, StartTime, Parameter(help="New date of the review.")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Add text to a decision, or change its tags, category or review date. The record itself never changes.
+    """Add text to a decision, or change its tags, category or review date. The original record is kept unchanged.
 
     Example: newton decisions amend 3f9c2a71 "The budget was cut since" --category cost
     """

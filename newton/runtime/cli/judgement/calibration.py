@@ -22,7 +22,7 @@ async def show_calibration(
     since: Annotated[
         datetime | None,
         StartTime,
-        Parameter(help="Only decisions made since: a day, a time or words such as 'last month'."),
+        Parameter(help="Only decisions made since this day or time, or words such as 'last month'."),
     ] = None,
     html: Annotated[Path | None, Parameter(help="Write an HTML page with plots to this file.")] = None,
     agent: AgentOption = None,

@@ -1,4 +1,4 @@
-"""`newton censors`: prohibitions that warn or block."""
+"""`newton censors`: censors, which warn of or block what is forbidden."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ CensorArgument = Annotated[str, Parameter(help="Id of the censor, or its end as 
 
 
 async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the censors with their track records, retired ones last.
+    """List the censors and how often each matched. Retired censors come last.
 
     Example: newton censors list
     """
@@ -39,7 +39,7 @@ async def add_censor(
         MatchMode, Parameter(help="Match the trigger as a phrase, as a regular expression, or by meaning.")
     ] = "phrase",
     action: Annotated[CensorAction, Parameter(help="Action on a match.")] = "warn",
-    domain: Annotated[str | None, Parameter(help="Domain that it applies to, such as 'operations'.")] = None,
+    domain: Annotated[str | None, Parameter(help="Domain that the censor applies to, such as 'operations'.")] = None,
     threshold: Annotated[int, Parameter(help="Number of matches after which a warning becomes a block.")] = (
         DEFAULT_THRESHOLD
     ),
@@ -71,7 +71,7 @@ async def check_text(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check a text against the censors. The exit status is 1 if it is blocked.
+    """Check a text against the censors. The exit status is 1 if a censor blocks the text.
 
     Example: newton censors check "push to main without review"
     """
@@ -92,7 +92,7 @@ async def check_text(
 
 
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Report the last match of a censor as a false positive. A censor with too many of them is retired.
+    """Report the last match of a censor as a false positive. A censor with too many false positives is retired.
 
     Example: newton censors false-positive 3f9c2a71
     """
@@ -102,13 +102,13 @@ async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = 
 
 
 async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Approve a censor proposed by an agent or a model. It is inactive until then.
+    """Approve a censor that an agent or a model proposed. A proposed censor is inactive until it is approved.
 
     Example: newton censors approve 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
         was_pending = await newton.censors("cli").approve(censor)
-    say("Approved." if was_pending else "It needs no approval; nothing changed.")
+    say("Approved." if was_pending else "The censor needs no approval; nothing changed.")
 
 
 async def retire_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:

@@ -1,4 +1,4 @@
-"""`newton growth`: development of the agent compared with the period before."""
+"""`newton growth`: how the agent developed, compared with the period before."""
 
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ async def report_growth(
     since: Annotated[
         datetime | None,
         StartTime,
-        Parameter(help="Start of the period instead: a day, a time or words such as 'last month'."),
+        Parameter(help="Start of the period, instead of --weeks: a day, a time or words such as 'last month'."),
     ] = None,
     html: Annotated[Path | None, Parameter(help="Write the report as an HTML page to this file.")] = None,
     agent: AgentOption = None,

@@ -79,14 +79,14 @@ async def check_guardrails(
     reason: Annotated[tuple[str, ...], Parameter(help=REASON_HELP, negative=())] = (),
     alternative: Annotated[tuple[str, ...], Parameter(help="Alternative considered; repeatable.", negative=())] = (),
     tag: Annotated[tuple[str, ...], Parameter(help="Tag; repeatable.", negative=())] = (),
-    context: Annotated[str | None, Parameter(help="Situation of the decision.")] = None,
+    context: Annotated[str | None, Parameter(help="Situation in which the decision is made.")] = None,
     frame: Annotated[str | None, Parameter(help="Frame of the decision.")] = None,
     expected: Annotated[str | None, Parameter(help="Expected outcome.")] = None,
     reviewed_by: Annotated[str | None, Parameter(help="Person who reviewed the draft.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check a draft decision against the guardrails; nothing is recorded. The exit status is 1 if it is blocked.
+    """Check a draft decision against the guardrails without recording it. The exit status is 1 if one blocks it.
 
     Example: newton guard check "Drop the old table" --stakes high --confidence 0.4 --reason analysis:unused
     """
@@ -115,7 +115,7 @@ async def check_guardrails(
 
 
 async def retire_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
-    """Disable a guardrail for this agent, also a bundled one.
+    """Disable a guardrail for this agent, even one that is bundled with Newton.
 
     Example: newton guard retire one-kind-of-reason
     """
@@ -125,7 +125,7 @@ async def retire_guardrail(name: GuardrailName, *, agent: AgentOption = None) ->
 
 
 async def restore_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
-    """Enable the guardrail of a file again, with the content of the file.
+    """Enable a disabled or replaced guardrail again, as its file defines it.
 
     Example: newton guard restore one-kind-of-reason
     """

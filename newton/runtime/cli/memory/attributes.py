@@ -30,8 +30,10 @@ async def list_attributes(*, agent: AgentOption = None, json: JsonOption = False
 async def set_cardinality(
     name: Annotated[str, Parameter(help="Name of the attribute, such as 'lives in'.")],
     *,
-    single: Annotated[bool, Parameter(negative=(), help="One current value: a newer value supersedes it.")] = False,
-    multi: Annotated[bool, Parameter(negative=(), help="Any number of current values.")] = False,
+    single: Annotated[
+        bool, Parameter(negative=(), help="The attribute has one current value; a newer value supersedes it.")
+    ] = False,
+    multi: Annotated[bool, Parameter(negative=(), help="The attribute has any number of current values.")] = False,
     agent: AgentOption = None,
 ) -> None:
     """Declare an attribute single-valued or multi-valued. Stored facts do not change.

@@ -23,7 +23,7 @@ from newton.runtime.cli.options import (
 )
 from newton.runtime.cli.printing import say
 
-MemoryArgument = Annotated[str, Parameter(help="Memory id, or its end as `newton recall` prints it.")]
+MemoryArgument = Annotated[str, Parameter(help="Id of the memory, or the end of the id as `newton recall` prints it.")]
 
 
 async def show_memory(memory: MemoryArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
@@ -59,7 +59,7 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
 async def confirm_fact(
     memory: MemoryArgument,
     *,
-    core: Annotated[bool, Parameter(negative=(), help="Mark it as a core fact.")] = False,
+    core: Annotated[bool, Parameter(negative=(), help="Mark the fact as a core fact.")] = False,
     agent: AgentOption = None,
 ) -> None:
     """Confirm that a fact is true. Three independent confirmations, or --core, make it a core fact.
@@ -80,7 +80,9 @@ async def supersede_fact(
     memory: MemoryArgument,
     content: Annotated[str, Parameter(help="The new statement.")],
     *,
-    at: Annotated[datetime | None, StartTime, Parameter(help="Start of validity: a day, a time or words.")] = None,
+    at: Annotated[
+        datetime | None, StartTime, Parameter(help="When the new statement became true: a day, a time or words.")
+    ] = None,
     agent: AgentOption = None,
 ) -> None:
     """Replace a fact that was true until now by a newer one.

@@ -14,14 +14,16 @@ from newton.runtime.cli.printing import say
 
 
 async def show_entities(
-    name: Annotated[str | None, Parameter(help="Name of an entity; if omitted, all are listed.")] = None,
+    name: Annotated[
+        str | None, Parameter(help="Name of an entity; if omitted, the most mentioned entities are listed.")
+    ] = None,
     *,
     depth: Annotated[int, Parameter(help="Maximum number of relations between NAME and an entity.")] = 1,
     limit: LimitOption = 20,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the most mentioned entities, or the relations of one. Entities are found by name, without a model.
+    """List the most mentioned entities, or the relations of one entity, found by its name without a model.
 
     Example: newton entities "Ana Berg" --depth 2
     """

@@ -1,4 +1,4 @@
-"""`newton erase`."""
+"""`newton erase`: permanently erase a person's data or a whole agent."""
 
 import shlex
 from collections import Counter
@@ -28,9 +28,9 @@ async def erase_subject_or_agent(
 ) -> None:
     """Permanently erase everything said by or about a person, or a whole agent.
 
-    With --subject, the first call only lists what would be erased and prints a code. Repeat it with --confirm CODE.
-    Decisions remain as records without text, so their hash chain stays valid. Existing backups and exports still
-    contain the text.
+    With --subject, the first call only lists what would be erased and prints a code. Repeat the command with --confirm
+    CODE to erase it. Decisions remain as records without text, so their hash chain stays valid. Existing backups and
+    exports still contain the text.
 
     Example: newton erase --subject "Ana Berg"
     """

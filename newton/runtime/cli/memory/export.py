@@ -1,4 +1,4 @@
-"""`newton export`."""
+"""`newton export`: write an agent to an NDJSON file."""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ async def export_agent(
     Example: newton export ana.ndjson --agent ana
     """
     if file.exists() and not force and str(file) != "-":
-        raise ConflictError(f"{file} exists.", hint="Give another file, or --force to overwrite it.")
+        raise ConflictError(f"{file} exists.", hint="Give another file, or overwrite it with --force.")
     async with open_newton(load_settings(agent), create_agent=False) as newton:
         if str(file) == "-":
             await newton.archive().export(sys.stdout.buffer)
@@ -43,7 +43,7 @@ async def export_agent(
 
 
 async def _write_export(newton: AgentServices, file: Path) -> ArchiveHeader:
-    """Write the file atomically, readable only by its owner. Raises InputError if it cannot be written."""
+    """Write the file atomically, readable only by its owner. Raises InputError if the file cannot be written."""
     partial = file.with_name(f"{file.name}.part")
     try:
         partial.touch(mode=0o600)

@@ -93,7 +93,7 @@ async def change_line(
 
 
 async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None, agent: AgentOption = None) -> None:
-    """Remove a line. Earlier versions keep it, so a rollback restores it.
+    """Remove a line. Earlier versions of the identity keep the line, so a rollback restores it.
 
     Example: newton identity remove 3f9c2a71 --reason "we moved to imperial units"
     """
@@ -103,7 +103,7 @@ async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None,
 
 
 async def show_versions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show all versions with their time, author, reason and changes.
+    """Show all versions of the identity with their time, author, reason and changes.
 
     Example: newton identity history
     """
@@ -126,7 +126,7 @@ async def roll_back(
     reason: VersionReasonOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Restore an earlier version. This creates a new version, so it can be undone.
+    """Restore an earlier version of the identity as a new version. A rollback can therefore be undone.
 
     Example: newton identity rollback 3
     """

@@ -1,4 +1,4 @@
-"""`newton import`."""
+"""`newton import`: import memories, or restore an exported agent, from an NDJSON file."""
 
 import stat
 import sys
@@ -25,7 +25,7 @@ CHUNK_BYTES = 1024 * 1024
 async def import_file(
     file: Annotated[Path, Parameter(help="NDJSON file.")], *, agent: AgentOption = None, json: JsonOption = False
 ) -> int:
-    """Import an NDJSON file with one object per line. Importing it again changes nothing.
+    """Import an NDJSON file with one object per line. Importing the same file again changes nothing.
 
     Each line has one of the types below. "ref" is an id of your own, required only for documents. "at" is the time of a
     message, a fact or an event, with a time zone; it is required where the example has it.
@@ -84,7 +84,7 @@ async def import_file(
 
 
 def _count_lines(file: Path) -> int | None:
-    """Return the number of lines, or None for a pipe, which can be read only once."""
+    """Return the number of lines of a file, or None for a pipe, because a pipe can be read only once."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             return None
@@ -129,7 +129,7 @@ def _print_report(report: ImportReport) -> None:
     say(f"{report.new} new, {report.unchanged} unchanged{episodes}.")
     if report.embedder_error:
         formatting.print_notice(
-            f"(Not embedded: {report.embedder_error}. Search works by words only. Import again to embed.)"
+            f"(Not embedded: {report.embedder_error}. Search works by words only. To embed, import the file again.)"
         )
     for rejection in report.rejections[:MAX_SHOWN_REJECTIONS]:
         formatting.print_notice(f"line {rejection.line}: {rejection.reason}")

@@ -29,12 +29,12 @@ async def ingest_documents(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ingest a document or a folder of them: Markdown, text, HTML and PDF. Repeat it to update changed passages.
+    """Ingest a document or a folder: Markdown, text, HTML and PDF. Repeat the command to update changed passages.
 
     Example: newton ingest docs/
     """
     if not str(path):
-        raise InputError("The path is empty.", hint="Give a document or a folder; '.' is the current one.")
+        raise InputError("The path is empty.", hint="Give a document or a folder; '.' is the current folder.")
     async with open_newton(load_settings(agent)) as newton:
         service = newton.ingest("ingest")
         found = await service.find_documents(Path(path), follow=follow_links)

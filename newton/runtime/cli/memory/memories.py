@@ -28,13 +28,15 @@ from newton.runtime.cli.printing import say
 async def remember(
     content: Annotated[str, Parameter(help="Text to store.")],
     *,
-    fact: Annotated[bool, Parameter(negative=(), help="Store it as a fact (the default).")] = False,
-    episode: Annotated[str | None, Parameter(help="Store it as an episode with this title.")] = None,
+    fact: Annotated[bool, Parameter(negative=(), help="Store the text as a fact (the default).")] = False,
+    episode: Annotated[str | None, Parameter(help="Store the text as an episode with this title.")] = None,
     subject: Annotated[str | None, Parameter(help="Person or thing that the fact is about.")] = None,
     attribute: Annotated[str | None, Parameter(help="Attribute of the subject, such as 'lives in'.")] = None,
     confidence: Annotated[float | None, Parameter(help="Confidence from 0 to 1.")] = None,
     importance: Annotated[float | None, Parameter(help="Importance from 0 to 10.")] = None,
-    at: Annotated[datetime | None, StartTime, Parameter(help="When it became true: a day or a time.")] = None,
+    at: Annotated[
+        datetime | None, StartTime, Parameter(help="When the fact became true, or the episode began: a day or a time.")
+    ] = None,
     until: Annotated[datetime | None, EndTime, Parameter(help="End of validity, if known.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
@@ -76,7 +78,7 @@ async def remember(
     say(formatting.format_remember_result(result, changes))
     if processed.stopped_by:
         formatting.print_notice(
-            f"(Not embedded: {processed.stopped_by}. Until it is, search finds it by its words only.)"
+            f"(Not embedded: {processed.stopped_by}. Until it is embedded, search finds the memory by its words only.)"
         )
 
 
@@ -86,7 +88,7 @@ async def recall(
     kind: KindsOption = None,
     limit: LimitOption = 10,
     include_quarantined: Annotated[
-        bool, Parameter(negative=(), help="Also search text from tools and the web that is not confirmed.")
+        bool, Parameter(negative=(), help="Also search unconfirmed text from tools and the web.")
     ] = False,
     as_of: Annotated[
         datetime | None, StartTime, Parameter(help="Search the memories that were stored at this time.")

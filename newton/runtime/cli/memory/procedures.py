@@ -39,7 +39,7 @@ async def list_procedures(
 
 
 async def show_procedure(name: ProcedureName, *, agent: AgentOption = None) -> None:
-    """Show a procedure with its three bands: goals, steps, details.
+    """Show the goals, steps and details of a procedure.
 
     Example: newton procedures show debugging
     """
@@ -58,7 +58,7 @@ async def record_use(
     result: Annotated[Result | None, Parameter(help="Outcome, if known.")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Record a use of a procedure and its outcome. After five uses, the success rate sets its state.
+    """Record a use of a procedure and its outcome. After five uses, the success rate determines the procedure's state.
 
     Example: newton procedures record-use debugging --result success
     """
@@ -70,7 +70,7 @@ async def record_use(
 async def record_outcome(
     name: ProcedureName, result: Annotated[Result, Parameter(help="Outcome of the use.")], *, agent: AgentOption = None
 ) -> None:
-    """Record the outcome of the last use of a procedure that has none.
+    """Record the outcome of a procedure's most recent use without an outcome.
 
     Example: newton procedures record-outcome debugging failure
     """

@@ -1,4 +1,4 @@
-"""`newton backup` and `newton restore`."""
+"""`newton backup` and `newton restore`: back up and restore all agents."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +17,10 @@ from newton.runtime.cli.printing import say
 async def create_backup(
     folder: Annotated[Path, Parameter(help="New folder for the backup.")], *, json: JsonOption = False
 ) -> None:
-    """Back up all agents to a folder. Newton can be in use meanwhile.
+    """Back up all agents to a folder. Newton can be used during the backup.
 
-    The embedded server is copied as a base backup with its log, an external database as a dump. Each file is verified
-    and its hash recorded. The backup is not encrypted.
+    The backup of the embedded server is a base backup with its write-ahead log, that of an external one a dump.
+    Each file is verified and its hash recorded. The backup is not encrypted.
 
     Example: newton backup /backups/2026-11-21
     """
@@ -36,13 +36,16 @@ async def restore_backup(
     *,
     replace: Annotated[bool, Parameter(negative=(), help="Replace existing data.")] = False,
     keep_tokens: Annotated[
-        bool, Parameter(negative=(), help="Keep the tokens of the backup valid, also those revoked after it was made.")
+        bool,
+        Parameter(
+            negative=(), help="Keep the tokens of the backup valid, even those revoked after the backup was made."
+        ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
     """Verify a backup and restore it. Stop `newton serve` first.
 
-    The tokens in it are revoked, because some may have been revoked after it was made.
+    The tokens in the backup are revoked, because some may have been revoked after the backup was made.
 
     Example: newton restore /backups/2026-11-21
     """

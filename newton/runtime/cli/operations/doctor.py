@@ -97,7 +97,7 @@ def _check_database(server: ServerInfo, settings: Settings) -> HealthFinding:
 
 
 def _embedded_data_folder(home: Path) -> str:
-    """Return the data folder of the embedded server; for root it is elsewhere and named in a file."""
+    """Return the embedded server's data folder. For root, the file `server.place` contains the path of the folder."""
     pointer = home / "server.place"
     return pointer.read_text(encoding="utf-8").strip() if pointer.is_file() else str(home)
 
@@ -161,7 +161,7 @@ async def _check_backlog(newton: AgentServices) -> HealthFinding:
         outdated = await _count_other_model_vectors(tx, newton)
     if backlog.given_up:
         problem = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
-        return HealthFinding("wrong", problem, "They are found by their words only.")
+        return HealthFinding("wrong", problem, "Search finds these memories by their words only.")
     if backlog.waiting:
         problem = f"{backlog.waiting} memories are not embedded yet and are found by their words only"
         return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed them.")
@@ -180,7 +180,7 @@ async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
 
 
 async def _check_daemon(home: Path) -> HealthFinding:
-    """Check the daemon. Certificates are not verified, because nothing secret is sent."""
+    """Check whether the daemon answers. Its certificate is not verified, because the request contains no secret."""
     address = daemon_address.read_address(home)
     if address is None:
         return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts one.")
@@ -190,10 +190,12 @@ async def _check_daemon(home: Path) -> HealthFinding:
             ready = (await client.get(f"{address.url}/health/ready")).status_code == HTTPStatus.OK
     except httpx2.TransportError:
         return HealthFinding(
-            "note", f"{name} does not answer", "It was killed or hangs. `newton serve` starts a new one."
+            "note", f"{name} does not answer", "The daemon was killed or hangs. `newton serve` starts a new one."
         )
     if not ready:
-        return HealthFinding("wrong", f"{name} is not ready", "It cannot reach its database; see its log.")
+        return HealthFinding(
+            "wrong", f"{name} is not ready", "The daemon cannot reach its database; see the daemon's log."
+        )
     if address.version != __version__:
         return HealthFinding("note", f"{name} is ready, but this is Newton {__version__}", "Restart the daemon.")
     return HealthFinding("ok", f"{name} is ready")

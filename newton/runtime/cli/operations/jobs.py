@@ -69,11 +69,13 @@ def _format_last_run(last: JobRun | None) -> str:
 async def run_job(
     job: Annotated[str, Parameter(help="Name of the job.")],
     *,
-    dry_run: Annotated[bool, Parameter(negative=(), help="Only list the due changes; only for lifecycle.")] = False,
+    dry_run: Annotated[
+        bool, Parameter(negative=(), help="List the due changes without making them (lifecycle only).")
+    ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a job now. It is safe to repeat.
+    """Run a job now. Running a job again is safe.
 
     `lifecycle` runs all daily maintenance: it updates memory states and deletes expired contexts. `newton jobs` lists
     the other jobs.
@@ -127,7 +129,7 @@ def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: boo
 
 
 async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List runs that failed eight times, unless a later run succeeded.
+    """List dead runs: those that failed eight times, unless a later run of the job succeeded.
 
     Example: newton jobs dead --agent ana
     """
@@ -144,7 +146,9 @@ async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False)
 
 
 async def retry_dead_runs(
-    job: Annotated[str | None, Parameter(help="Name of the job; if omitted, all are retried.")] = None,
+    job: Annotated[
+        str | None, Parameter(help="Name of the job; if omitted, all jobs with dead runs are retried.")
+    ] = None,
     *,
     agent: AgentOption = None,
     json: JsonOption = False,

@@ -12,7 +12,7 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(frozen=True, slots=True)
 class LocalMcpCaller:
-    """The caller that started the process; it has all scopes."""
+    """The local MCP client, which started this process and has all scopes."""
 
     newton: AgentServices
 

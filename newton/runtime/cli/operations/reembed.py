@@ -13,8 +13,8 @@ from newton.runtime.wiring import AgentServices
 async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = False) -> int:
     """Embed all memories with the configured embedding model, then switch search to it.
 
-    Search uses the old vectors meanwhile. Run it again after an interruption to continue. The job `reembed` of a daemon
-    does the same.
+    Until then, search uses the old vectors. After an interruption, run the command again to continue. A daemon's job
+    `reembed` does the same.
 
     Example: NEWTON_EMBEDDING_PROVIDER=openai newton reembed
     """

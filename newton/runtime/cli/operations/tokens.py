@@ -28,7 +28,7 @@ async def create_token(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Create a token for clients of `newton serve`. It is printed once; only its hash is stored.
+    """Create a token for clients of `newton serve`. The token is printed once; only its hash is stored.
 
     Example: newton tokens create laptop --scope read --days 30
     """
@@ -56,7 +56,7 @@ async def create_token(
 
 
 async def list_tokens(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the tokens of an agent, also the expired and revoked ones.
+    """List the tokens of an agent, including expired and revoked ones.
 
     Example: newton tokens list
     """

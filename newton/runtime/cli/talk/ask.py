@@ -79,8 +79,8 @@ async def show_context(
     tokens: Annotated[
         int | None,
         Parameter(
-            help="Maximum tokens. If set, the context is filled up to it; if not, Newton picks a size and leaves out"
-            " weak matches."
+            help="Maximum tokens. If set, the context is filled up to this size; if not, Newton picks a size and leaves"
+            " out weak matches."
         ),
     ] = None,
     frame: FrameOption = None,
@@ -96,10 +96,12 @@ async def show_context(
     until: Annotated[datetime | None, EndTime, Parameter(help="Only memories up to the end of this time.")] = None,
     kind: KindsOption = None,
     event_type: Annotated[
-        list[str] | None, Parameter(negative=(), help="Of events, only this type; repeatable.")
+        list[str] | None,
+        Parameter(negative=(), help="Of events, only this type; repeatable."),
     ] = None,
     entity_type: Annotated[
-        list[str] | None, Parameter(negative=(), help="Of entities, only this type; repeatable.")
+        list[str] | None,
+        Parameter(negative=(), help="Of entities, only this type; repeatable."),
     ] = None,
     exclude: Annotated[
         list[str] | None, Parameter(negative=(), help="Id of a memory to leave out, or its end; repeatable.")
@@ -108,7 +110,7 @@ async def show_context(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the context for an input. It is stored as a bundle; the input is not stored in the memory.
+    """Build, store and print the context for an input. The input does not become a memory.
 
     Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
     """
@@ -195,7 +197,7 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
 
 
 def _exit_status(answer: TurnView, *, json: bool) -> int:
-    """Return the exit status. With JSON output, print the error of a failed model on standard error."""
+    """Return the exit status. If the model failed and the output is JSON, print the error on standard error."""
     if not answer.failed:
         return EXIT_OK
     if json:

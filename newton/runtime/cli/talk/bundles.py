@@ -21,7 +21,7 @@ MAX_LIMIT = 1_000
 MAX_INPUT_CHARS = 60
 
 BundleArgument = Annotated[
-    str, Parameter(help="`latest`, `previous`, a bundle id, or its end as `newton bundles` prints it.")
+    str, Parameter(help="`latest`, `previous`, a context's id, or the end of the id as `newton bundles` prints it.")
 ]
 
 
@@ -51,7 +51,9 @@ async def explain_bundle(
     bundle: BundleArgument = LATEST,
     item: Annotated[
         str | None,
-        Parameter(help="Its number in the context, id (or 6 letters of either end), ref, or words of its text."),
+        Parameter(
+            help="A memory: its number in the context, id (or 6 characters of either end), ref, or words of its text."
+        ),
     ] = None,
     /,
     *,
@@ -76,9 +78,9 @@ async def explain_bundle(
 async def replay_bundle(
     bundle: BundleArgument = LATEST, /, *, agent: AgentOption = None, json: JsonOption = False
 ) -> int:
-    """Rebuild a context from its stored input and compare the two. The exit status is 1 if they differ.
+    """Rebuild a context from its stored input and compare it with the original. The exit status is 1 if they differ.
 
-    The memories have the text of that time. Later changes that do not affect the context are listed as notices.
+    Memories are used with the text that they had then. Later changes without effect are listed as notices.
 
     Example: newton replay latest
     """
@@ -99,8 +101,9 @@ async def diff_bundles(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare two contexts and explain the differences. The default for both is the latest; compared with itself, it is
-    compared with the previous one.
+    """Compare two contexts and explain the differences.
+
+    Without arguments, the previous context is compared with the latest; with one, that context with the latest.
 
     Example: newton diff 3f9c2a71
     """

@@ -63,7 +63,7 @@ class ChatConversation:
     stopped_at: float = -math.inf
 
     async def run(self) -> None:
-        """Run the conversation until its end, then close the session, which becomes an episode."""
+        """Run the conversation until its end, then close the session and so store it as an episode."""
         # Pending memories are embedded while the user types.
         processing = asyncio.ensure_future(self.backend.process_pending(limit=None))
         try:
@@ -91,7 +91,7 @@ class ChatConversation:
                 await self._handle_input(text)
 
     async def _handle_input(self, text: str) -> None:
-        """Handle one input. Print its errors and continue."""
+        """Handle one input. An error is printed and does not end the conversation."""
         try:
             if text.startswith("/"):
                 await self._run_command(text)
@@ -102,7 +102,7 @@ class ChatConversation:
             formatting.print_notice(f"{error.what}\n  {error.hint}")
 
     async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
-        """Run a turn that Ctrl-C stops. The turn stores the partial reply, and the conversation continues."""
+        """Run a turn. Ctrl-C stops the turn, which stores the partial reply; the conversation continues."""
         self.answer_task = asyncio.ensure_future(turn)
         try:
             await self.answer_task
@@ -114,7 +114,7 @@ class ChatConversation:
             self.answer_task = None
 
     def interrupt(self, now: float) -> bool:
-        """Stop the running answer. Returns False if there is none, so that the conversation is to end."""
+        """Stop the running answer. Returns False if no answer is running and the conversation is therefore to end."""
         if self.answer_task:
             self.stopped_at = now
             if not self.answer_task.cancelling():  # a second cancellation would interrupt storing the answer
@@ -137,7 +137,7 @@ class ChatConversation:
         say("\n", flush=True)
 
     def _print_hidden_identity(self, identity: IdentityView) -> None:
-        """Print how many identity lines do not fit, unless it was printed for the same identity before."""
+        """Print how many identity lines do not fit, unless the identity is the same as in the last turn."""
         if self.last_turn is None or self.last_turn.context_summary.identity != identity:
             formatting.print_hidden_identity_lines(identity.omitted)
 
@@ -196,7 +196,7 @@ class ChatConversation:
         await self._switch(name)
 
     async def _switch(self, name: str) -> None:
-        """Close the current session and continue in another one, without the last turn."""
+        """Close the current session, forget its last turn and continue in another session."""
         previous, exists = self.name, not name or await self.backend.has_session(clean_ref(name, what="session"))
         if name:
             await self.backend.close_session(self.name)
@@ -218,7 +218,7 @@ class ChatConversation:
             say(f"Rejected: {proposal.text}")
 
     async def _select_proposals(self, number: str) -> Sequence[ProposalView]:
-        """Return the proposal of this number, or all of them. Raises InputError."""
+        """Return the proposal with this number, or all proposals if it is empty. Raises InputError."""
         if not self.proposals:
             pending = formatting.format_pending_proposals(await self.backend.list_proposals())
             raise InputError("There is no proposal in this conversation.", hint=pending)
@@ -266,11 +266,11 @@ async def chat(
 
 
 async def _run_until_interrupt(conversation: ChatConversation) -> int:
-    """Run the conversation and return the exit status. Ctrl-C stops the running answer, or else the conversation.
-    SIGTERM and SIGHUP stop both. Received text is stored.
+    """Run the conversation and return the exit status.
 
-    Signals are handled by the event loop, because an exception in the middle of its work could corrupt the state of a
-    database connection.
+    Ctrl-C stops the running answer or, if none is running, the conversation. SIGTERM and SIGHUP stop both. The part of
+    an answer that was received is stored. The event loop handles the signals, because an exception raised in the middle
+    of its work could corrupt the state of a database connection.
     """
     task = asyncio.ensure_future(conversation.run())
 
@@ -295,7 +295,7 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
 
 
 class RedactingFileHistory(FileHistory):
-    """An input history without secrets, readable only by its owner."""
+    """The history of inputs, with secrets redacted, in a file that only its owner can read."""
 
     def store_string(self, string: str) -> None:
         Path(str(self.filename)).touch(mode=0o600)
@@ -303,7 +303,7 @@ class RedactingFileHistory(FileHistory):
 
 
 def _create_reader(settings: Settings) -> LineReader:
-    """Return a reader of lines: with history and editing in a terminal, plain from a pipe."""
+    """Return a function that reads a line: in a terminal with history and editing, from a pipe without."""
     if not sys.stdin.isatty():
         return _read_piped_line
     prompt: PromptSession[str] = PromptSession(history=RedactingFileHistory(str(settings.home / "history")))

@@ -19,9 +19,9 @@ async def show_frames(
     *,
     choose: Annotated[str | None, Parameter(help="Show the frame that is selected for this input, and why.")] = None,
     packs: Annotated[
-        bool, Parameter(negative=(), help="List the packs: kinds of work that adjust all frames.")
+        bool, Parameter(negative=(), help="List the packs. A pack adjusts all frames to a kind of work.")
     ] = False,
-    pack: Annotated[str | None, Parameter(help="Show the frames as adjusted by this pack.")] = None,
+    pack: Annotated[str | None, Parameter(help="Show the frames with the adjustments of this pack.")] = None,
     json: JsonOption = False,
 ) -> None:
     """List the frames, or show one. A frame sets questions, priorities and budget shares for a kind of input.
