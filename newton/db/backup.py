@@ -61,7 +61,7 @@ class RestoreResult(NamedTuple):
 
 
 async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> BackupManifest:
-    """Write a verified backup to a new folder, which appears only when it is complete.
+    """Write a verified backup to a new folder. The folder appears only when the backup is complete.
 
     Concurrent writes are allowed; the backup contains all that was committed when it ended. Raises ConflictError for
     an existing folder, and DatabaseError when the copy fails.
@@ -179,7 +179,7 @@ async def _restore_base(
 
 
 def _swap(swaps: list[tuple[Path, Path, Path]]) -> None:
-    """For each (path, fresh, aside) rename the folder at `path` to `aside` and `fresh`, if it exists, to `path`."""
+    """For each (path, fresh, aside) rename `path` to `aside`, then `fresh` to `path`. Skip missing folders."""
     for path, fresh, aside in swaps:
         if path.exists():
             path.rename(aside)
@@ -188,7 +188,7 @@ def _swap(swaps: list[tuple[Path, Path, Path]]) -> None:
 
 
 def _copy_base(base: Path, paths: ServerPaths) -> Path:
-    """Copy the server's files beside their destination, owned by the server's user."""
+    """Copy the server's files to a folder beside their destination. The server's user owns the copy."""
     partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
     shutil.copytree(base, partial)
     owner = pwd.getpwnam(paths.user) if paths.user else None
@@ -207,7 +207,7 @@ def _copy_ledger(folder: Path, home: Path) -> Path:
 
 
 async def _start_and_prepare(home: Path, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
-    """Start the server, then call `_prepare_and_count`."""
+    """Call `_prepare_and_count` while the embedded server runs."""
     server = await asyncio.to_thread(EmbeddedServer.start, home)
     try:
         return await _prepare_and_count(server.dsn("postgres"), schema, keep_tokens=keep_tokens)

@@ -112,7 +112,7 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _exclusive_start(home: Path) -> Generator[None]:
-    """Hold the start lock. Unlike POSIX locks, flock survives when this process closes the file elsewhere."""
+    """Hold the start lock. It is a flock, because a POSIX lock ends when this process closes the file elsewhere."""
     with _open_lock(home / START_LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -212,13 +212,13 @@ def _is_listening(paths: ServerPaths) -> bool:
 
 
 def _is_alive(paths: ServerPaths) -> bool:
-    """Return True when any process of the server has the lock that it inherits at start."""
+    """Return True when a process of the server runs: every one holds a lock that it inherited at start."""
     with _open_lock(paths.base / LIFE_LOCK) as lock:
         return not _try_lock(lock)
 
 
 def _wait_for(paths: ServerPaths, *states: ServerState) -> ServerState:
-    """Wait for one of the states and return it. Raises DatabaseError at the timeout."""
+    """Wait until the server is in one of the states, and return the state. Raises DatabaseError at the timeout."""
     end = monotonic_ms() + TIMEOUT_SECONDS * 1_000
     while (state := _state(paths)) not in states:
         if monotonic_ms() > end:
@@ -252,9 +252,9 @@ def _ensure_running(paths: ServerPaths) -> None:
 
 
 def _mark_locks_stale(paths: ServerPaths) -> None:
-    """Write the id of this process into the lock files of a dead server: PostgreSQL ignores that of its starter.
+    """Make PostgreSQL ignore a dead server's lock files: replace the process id by ours, which the new server ignores.
 
-    It uses the other lines to check that no process still uses the data.
+    The other lines stay, because PostgreSQL reads them to check that no process still uses the data.
     """
     (paths.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     try:

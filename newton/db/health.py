@@ -10,7 +10,7 @@ SQL = load("newton.db", "health.sql")
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """Server capabilities. Of `tables` with rows of agents, `isolated` have forced row level security.
+    """Server capabilities. `tables` counts tables with agents' rows, `isolated` those with forced row level security.
 
     `durable`: a commit survives a power failure. `utf8`: letters beyond ASCII are case-folded. `rls_enforced`: the
     application's role cannot bypass row level security.

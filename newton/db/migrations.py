@@ -41,7 +41,7 @@ def read_migrations(folder: Path) -> list[SchemaMigration]:
 
 
 def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
-    """Return the migrations left to apply. Raises SchemaVersionError for an edited file or a newer database."""
+    """Return the pending migrations. Raises SchemaVersionError for an edited file or a newer database."""
     for migration in wanted:
         if applied.get(migration.name, migration.sha256) != migration.sha256:
             raise SchemaVersionError(

@@ -182,7 +182,7 @@ class Database:
 
     @asynccontextmanager
     async def worker_transaction(self) -> AsyncGenerator[Tx]:
-        """Yield a transaction that sees only the queue and the names of all agents. Raises as `transaction` does."""
+        """Yield a transaction that sees only the queue and the names of all agents. Raises DatabaseError."""
         async with self._run_transaction(self._queue, None) as tx:
             yield tx
 

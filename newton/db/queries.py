@@ -1,4 +1,4 @@
-"""Named SQL statements. `-- name: find(agent_id, ref)` precedes a statement; the arguments map to `$1, $2`."""
+"""Named SQL statements. The line `-- name: find(agent_id, ref)` names a statement and its parameters `$1, $2`."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -43,7 +43,7 @@ class SqlQuery:
 
 
 def parse_queries(text: str) -> dict[str, SqlQuery]:
-    """Return the statements of a .sql file by name. Raises ValueError for a duplicate name."""
+    """Return the statements in the text of a .sql file by name. Raises ValueError for a duplicate name."""
     parts = NAME_PATTERN.split(text)[1:]
     found = [
         SqlQuery(name, tuple(arg.strip() for arg in args.split(",") if arg.strip()), sql.strip())

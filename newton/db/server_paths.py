@@ -63,7 +63,7 @@ def ensure_private_folder(folder: Path) -> None:
             hint="Set NEWTON_DATA_DIR to a folder you may write.",
         ) from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise DatabaseError(f"The data folder {folder} is not writable.", hint="Set NEWTON_DATA_DIR to another.")
+        raise DatabaseError(f"The data folder {folder} is not writable.", hint="Set NEWTON_DATA_DIR to another folder.")
 
 
 def resolve_paths(home: Path) -> ServerPaths:
@@ -101,7 +101,7 @@ def _ensure_server_user() -> None:
 
 
 def _resolve_root_base(home: Path) -> Path:
-    """Return the folder that the home's pointer file names; a new home gets a new folder."""
+    """Return the data folder, which a pointer file in the home folder names. Create both for a new home."""
     pointer = home / POINTER_FILE
     if pointer.is_file():
         base = Path(pointer.read_text(encoding="utf-8").strip())

@@ -53,7 +53,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageMemory:
-    """A message of the session with the memory it became, if any."""
+    """A message of the session with the memory created from it, or None."""
 
     stored: StoredMessage
     memory_id: UUID | None

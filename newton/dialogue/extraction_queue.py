@@ -36,7 +36,7 @@ async def find_unread(tx: Tx, *, agent_id: UUID, limit: int) -> list[EpisodeLine
 
 
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark as extracted; return False if another worker did so first."""
+    """Mark the conversation as extracted; return False if another worker did so first."""
     row = await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
     return row is not None
 

@@ -24,7 +24,7 @@ class MessageFingerprint(NamedTuple):
 async def acquire(
     tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Acquire or extend the lease; return False if another holder has it."""
+    """Acquire or extend the lease; return False if another holder has the lease."""
     key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
     return await SQL["acquire"].fetch_one(tx, **key, seconds=seconds) is not None
 

@@ -48,7 +48,7 @@ class Message:
 
     @property
     def trust(self) -> Trust:
-        """The trust of its role, limited by `min_trust`."""
+        """The trust of the message's role, limited by `min_trust`."""
         own = TRUST_OF_ROLE[self.role]
         return lowest_trust([own, self.min_trust]) if self.min_trust else own
 

@@ -24,7 +24,7 @@ SUMMARY_SENTENCES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncoveredMessage:
-    """A message that no episode covers, and the memory it became, if any."""
+    """A message that no episode covers, and the memory created from it, or None."""
 
     position: int
     message: Message

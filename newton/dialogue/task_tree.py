@@ -66,7 +66,7 @@ class Task:
 
     @property
     def summary(self) -> str:
-        """Its result if it is complete, otherwise its goal."""
+        """The task's result if the task is complete, otherwise its goal."""
         return self.words if self.status == "complete" and self.words else self.goal
 
     def status_after(self, event: TaskEvent) -> TaskStatus:

@@ -22,7 +22,7 @@ class CircuitBreaker:
     _next_probe: float = 0.0
 
     def allow_call(self, now: float) -> bool:
-        """Return True if a call may be made. While the breaker is open, that is one probe call per cooldown."""
+        """Return True if a call may be made. An open breaker allows one probe call per cooldown."""
         if self.failures >= self.failure_threshold:
             if now < self._next_probe:
                 return False
@@ -31,14 +31,14 @@ class CircuitBreaker:
         return True
 
     def allow_retry(self) -> bool:
-        """Return True if a failed call may be retried, and reduce the retry budget. Never while the breaker is open."""
+        """Return True, and reduce the retry budget, if a failed call may be retried; never while open."""
         if self.failures >= self.failure_threshold or self.retry_budget < 1:
             return False
         self.retry_budget -= 1
         return True
 
     def record_result(self, now: float, *, failed: bool) -> None:
-        """Record whether an attempt failed. For an endpoint any response, also a refusal, is a success."""
+        """Record whether an attempt failed. Any response from the endpoint, even a refusal, is a success."""
         if not failed:
             self.failures = 0
             return

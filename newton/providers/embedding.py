@@ -10,7 +10,7 @@ Vector: TypeAlias = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Maps texts to unit vectors. `identity` names model, weights and pooling; others are not comparable."""
+    """Maps texts to unit vectors. `identity` names model, weights and pooling. Only equal identities are comparable."""
 
     @property
     def identity(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Select the embedding provider: by the settings, or by the identity of an active model. Models are imported on use."""
+"""Selects the embedder by the settings or by the identity of an active model. Model libraries are imported on use."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -40,7 +40,7 @@ class MiniLM:
     dimensions = 384
 
     def __init__(self, device: str = "cpu") -> None:
-        """Raises ConfigError for an unsupported device."""
+        """Load the model. Raises ConfigError for an unsupported device."""
         if device not in PROVIDERS:
             hint = "Set EMBEDDINGS_DEVICE=cpu, or remove the setting."
             raise ConfigError(f"The local model does not run on {device!r}.", hint=hint)

@@ -121,7 +121,7 @@ def make_client(settings: Settings) -> openai.AsyncOpenAI:
 
 
 def _is_outage(error: Exception | None) -> bool:
-    """Return True when the error means that the endpoint is down; a rejected request does not."""
+    """Return True when the error means that the endpoint is down. A rejected request is not an outage."""
     if isinstance(error, openai.APIStatusError):
         return isinstance(error, _RETRYABLE)
     return isinstance(error, openai.APIError | TimeoutError | ValueError)
@@ -158,7 +158,7 @@ def _is_window_overflow(error: Exception) -> bool:
 def _server_message(error: Exception, *, key: str) -> str:
     """Return the first line of the endpoint's error message, without API keys.
 
-    It is empty for an invalid key or model, and ends before any brace, because servers quote the request there.
+    The line is cut before a brace, because servers quote the request there. It is empty for an invalid key or model.
     """
     if not isinstance(error, openai.APIStatusError) or isinstance(error, (*_AUTH_ERRORS, openai.NotFoundError)):
         return ""
@@ -176,7 +176,7 @@ def _server_message(error: Exception, *, key: str) -> str:
 
 
 def _redact(match: re.Match[str]) -> str:
-    """Redact a word that may contain an API key; long words without a digit stay."""
+    """Return a placeholder for a word that may be an API key. A long word without a digit is returned unchanged."""
     return "[key]" if match[1] is None or any(map(str.isdigit, match[1])) else match[0]
 
 
@@ -252,9 +252,9 @@ class OpenAIChat:
     async def _start_structured(
         self, accumulator: StreamAccumulator, deadline: float, schema: type[BaseModel]
     ) -> CompletionStream:
-        """Start a request for structured output, with looser formats while the endpoint rejects them.
+        """Start a request for structured output, with a looser format after each rejected one.
 
-        If it rejects all, raise the first error; the next call tries one format, because this may be an outage.
+        If the endpoint rejects all formats, raise the first error. The next call tries only one: this may be an outage.
         """
         key, messages = self._endpoint.key, accumulator.messages
         refusal: openai.APIStatusError | None = None

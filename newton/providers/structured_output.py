@@ -34,7 +34,7 @@ _unavailable: set[EndpointKey] = set()
 
 
 def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
-    """Return the modes to try, strictest first, from the last that worked; after an outage only the text mode."""
+    """Return the modes to try, strictest first, from the last that worked. After an outage: only text."""
     first = "words" if endpoint in _unavailable else _known_modes.get(endpoint, "schema")
     return FORMAT_MODES[FORMAT_MODES.index(first) :]
 
@@ -49,7 +49,7 @@ def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
 
 
 def record_outage(endpoint: EndpointKey) -> None:
-    """Record that all modes failed: only the text mode is tried until it succeeds."""
+    """Record that all modes failed. Until the text mode succeeds, no other mode is tried."""
     _unavailable.add(endpoint)
 
 
@@ -64,7 +64,7 @@ def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> Res
 def add_schema_to_prompt(
     messages: Sequence[ChatMessage], output_type: type[BaseModel], mode: FormatMode
 ) -> list[ChatMessage]:
-    """Return the messages, with an example of the output in the last one unless the endpoint gets the schema."""
+    """Return the messages. Unless the endpoint gets the schema, add an example to the last message."""
     if mode == "schema":
         return list(messages)
     schema = output_type.model_json_schema()

@@ -39,7 +39,7 @@ class TokenCalibration(NamedTuple):
         return round(self.ratio * counted + self.overhead * messages)
 
     def to_local_tokens(self, tokens: int, messages: int) -> int:
-        """Return the local count that fits into a number of model tokens, after the overhead of the messages."""
+        """Return the local token count that fits into a number of model tokens, less the overhead of the messages."""
         return max(int((tokens - self.overhead * messages) / self.ratio), 0)
 
 
@@ -58,7 +58,7 @@ def _is_plausible(sample: UsageSample) -> bool:
 
 
 def _fit_median(samples: Sequence[UsageSample]) -> TokenCalibration:
-    """Return the median ratio after the default overhead, but at least the smaller of 1 and the ratio before it."""
+    """Return the median ratio without the default overhead, but at least min(1, the median ratio with the overhead)."""
     net = statistics.median((s.reported - DEFAULT_OVERHEAD * s.messages) / s.counted for s in samples)
     gross = statistics.median(s.reported / s.counted for s in samples)
     return TokenCalibration(min(max(net, min(gross, 1.0), MIN_RATIO), MAX_RATIO), DEFAULT_OVERHEAD)

@@ -57,7 +57,7 @@ def _encoding() -> tiktoken.Encoding:
 def _split_long_blanks(text: str) -> Iterator[str]:
     """Yield the text, split within long runs of white space where the encoding splits too, so that counts are equal.
 
-    In a run, the encoding makes one word up to the last line end, and another up to the last character.
+    The encoding splits such a run after its last line end and before its last character.
     """
     start = 0
     for run in _LONG_WHITESPACE.finditer(text):

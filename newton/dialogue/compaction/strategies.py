@@ -59,14 +59,14 @@ class CompactionBlock(NamedTuple):
 
     @property
     def is_worthwhile(self) -> bool:
-        """Return whether it saves enough tokens."""
+        """Return whether shortening the block saves enough tokens."""
         return self.tokens >= self.max_tokens + MIN_GAIN_TOKENS
 
 
 class CompactionStrategy(Protocol):
     @property
     def name(self) -> str:
-        """Its name in events and entries."""
+        """The strategy's name in events and entries."""
         ...
 
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:

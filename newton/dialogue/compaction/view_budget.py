@@ -218,7 +218,7 @@ def _last_input(view: Sequence[ViewMessage], protected_turns: int) -> ViewMessag
 
 
 def equal_share(tokens: Sequence[int], max_tokens: int) -> int:
-    """Return the maximum tokens of each message so that all fit; short ones leave their rest to the others."""
+    """Return the maximum tokens of each message so that all fit; short messages leave unused tokens to longer ones."""
     left = max_tokens
     for index, cost in enumerate(sorted(tokens)):
         if cost > (share := left // (len(tokens) - index)):

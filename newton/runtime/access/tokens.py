@@ -77,7 +77,7 @@ def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
 async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | None:
     """Return the claims of a token; None when it is malformed, unknown, expired or revoked.
 
-    `tx` is a transaction of the token's agent, or that of a single statement.
+    `tx` is a transaction of the token's agent, or a connection from `Database.single_statement`.
     """
     ids = parse_token_ids(text)
     if ids is None:

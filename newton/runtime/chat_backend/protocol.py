@@ -38,11 +38,11 @@ class ChatBackend(Protocol):
     def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:
-        """Yield the pieces of the reply, then the result. Closing it early stores the text so far."""
+        """Yield the pieces of the reply, then the result. Closing the generator early stores the text so far."""
         ...
 
     async def process_pending(self, limit: int | None = ...) -> None:
-        """Index, embed and deduplicate new memories: up to `limit` of each, or all."""
+        """Index, embed and deduplicate new memories. `limit` is the maximum for each step; None means all."""
         ...
 
     async def create_session(self, session: str) -> None:
@@ -60,7 +60,7 @@ class ChatBackend(Protocol):
         ...
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        """Explain why a memory is in a context or not. Raises InputError and ConflictError for an unknown item."""
+        """Explain why a memory is or is not in a context. Raises InputError and ConflictError for an unknown item."""
         ...
 
     async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:

@@ -25,13 +25,13 @@ class ViewModel(BaseModel):
 
     @classmethod
     def from_source(cls, source: object, **fields: object) -> Self:
-        """Return the model with `fields`, and for the others the attributes of `source` with the same names."""
+        """Return the model with `fields`. Every other field is copied from the attribute of `source` with its name."""
         names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
         return cls.model_validate({name: getattr(source, name) for name in names} | fields)
 
 
 class ItemView(ViewModel):
-    """A memory in a list. `evidence` is its match with the input, and null for one that was not searched for."""
+    """A memory in a list. `evidence` is how well it matches the input; null if the memory was not found by search."""
 
     layer: str
     score: float
@@ -113,7 +113,7 @@ class TurnView(ViewModel):
 
 
 class NearMiss(ViewModel):
-    """The best memory of a layer that did not fit."""
+    """The best of the memories in a layer that did not fit into the context."""
 
     score: float
     text: str
@@ -182,7 +182,7 @@ def to_context_view(bundle: Bundle) -> ContextView:
 
 
 def item_evidence(bundle: Bundle, candidate: ScoredCandidate) -> float | None:
-    """Return the evidence of a candidate; None for one that was not searched for."""
+    """Return the evidence of a candidate; None if the candidate was not found by search."""
     return None if candidate.memory_id in bundle.assembly_input.unranked else candidate.scored.found.evidence_score
 
 

@@ -1,4 +1,4 @@
-"""Stored responses by idempotency key. A key is locked and its response stored in the transaction of the effect."""
+"""Stored responses by idempotency key. The transaction of the write request locks the key and stores the response."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple

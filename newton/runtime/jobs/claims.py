@@ -1,4 +1,4 @@
-"""The job queue across all agents: enqueue due runs, claim them under a lease, renew and release them."""
+"""The job queue of all agents: enqueue due runs, claim runs under a lease, renew and release the leases."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ LEASE_SECONDS = 10.0  # after this time without renewal, another worker takes ov
 
 
 class AgentQueue(NamedTuple):
-    """An agent of this database. `live` counts its pending and running runs, `dead` those that failed for good."""
+    """An agent of this database. `live` counts its pending and running job runs, `dead` those that failed for good."""
 
     name: str
     created_at: datetime

@@ -19,7 +19,7 @@ class Job(NamedTuple):
 
 
 def format_count(number: int, singular: str, plural: str | None = None) -> str:
-    """Return the number with its noun.
+    """Return the number and the noun in the right form.
 
     >>> format_count(1, "fact"), format_count(2_000, "memory", "memories")
     ('1 fact', '2,000 memories')

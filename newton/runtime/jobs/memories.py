@@ -31,7 +31,7 @@ LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
 
 
 async def embed_memories(newton: AgentServices) -> JobOutcome:
-    """Embed the pending memories. An unavailable model is not a failure: they stay pending until the next slot."""
+    """Embed the pending memories. If the model is unavailable, they stay pending until the next slot."""
     drained = await newton.maintenance("job embed").process_pending(limit=None)
     async with newton.scope.transaction() as tx:
         backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
@@ -39,7 +39,7 @@ async def embed_memories(newton: AgentServices) -> JobOutcome:
 
 
 def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome:
-    """Return the outcome of a drain. Pure."""
+    """Return the job outcome after embedding pending memories. Pure."""
     attempts = drained.embedded + drained.failed
     left = {"waiting": backlog.waiting, "given_up": backlog.given_up}
     result: RunResult | None = {"embedded": drained.embedded, "refused": drained.failed, **left} if attempts else None
@@ -55,7 +55,7 @@ async def reembed_memories(newton: AgentServices) -> JobOutcome:
     """Embed a limited number of memories again with the configured model."""
     scope, configured = newton.scope, newton.configured_embedder
     if configured is None or scope.embedder is configured:
-        return JobOutcome(reason="every vector is of the configured model")
+        return JobOutcome(reason="the configured model has computed every vector")
     done = await reembed(scope.db, configured, agent_id=scope.agent_id, now=scope.now(), limit=MAX_REEMBEDDED_PER_RUN)
     reason = "the configured model has changed" + (f"; {done.stopped_by}" if done.stopped_by else "")
     return JobOutcome(reason=reason, result={"memories": done.embedded, "taken_over": int(done.is_active)})

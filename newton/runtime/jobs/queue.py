@@ -23,7 +23,7 @@ RunResult: TypeAlias = Mapping[str, int | float | str | Sequence[str] | Mapping[
 
 
 class ClaimedRun(NamedTuple):
-    """A run leased to one holder. Ending it requires the holder and the epoch."""
+    """A run leased to one holder. Only the holder with the current epoch can end the run."""
 
     agent_id: UUID
     agent: str
@@ -37,7 +37,7 @@ class ClaimedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """The result of a run and its reason. `result` contains numbers and ids, never texts of memories, and is None when
+    """The result of a run, and the reason. `result` contains numbers and ids, never memory texts. It is None when
     nothing was done. `write` runs in the transaction that ends the run and returns further results."""
 
     reason: str
@@ -80,7 +80,7 @@ class LeaseLostError(ConflictError):
 
 
 async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
-    """Request a run now and return its id; a pending run is made due, a running one is returned."""
+    """Request a run now and return its id. A pending run becomes due now; of a running one only the id is returned."""
     row = await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
     row = row or await SQL["run_sooner"].fetch_one(tx, agent_id=agent_id, name=name, moment=moment)
     if row is None:
@@ -96,7 +96,7 @@ async def enqueue_if_idle(tx: Tx, name: str, *, agent_id: UUID) -> None:
 async def finish(
     db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None
 ) -> JobOutcome:
-    """End a run and apply its writes in one transaction. Raises LeaseLostError, and writes nothing, without a lease."""
+    """End a run and apply its writes in one transaction. Raises LeaseLostError if the lease is lost."""
     async with db.transaction(claimed.agent_id) as tx:
         if outcome.write:
             outcome = replace(outcome, result={**(outcome.result or {}), **await outcome.write(tx)}, write=None)
@@ -145,7 +145,7 @@ async def list_dead(tx: Tx, *, agent_id: UUID) -> list[JobRun]:
 
 
 async def retry_dead(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
-    """Requeue the dead runs of one job, or of all if `name` is None; return the names of those jobs."""
+    """Requeue the dead runs of one job, or of all jobs if `name` is None. Return the names of the requeued jobs."""
     rows = await SQL["retry_dead"].fetch_all(tx, agent_id=agent_id, name=name, moment=moment)
     return sorted(row["name"] for row in rows)
 

@@ -12,7 +12,7 @@ WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSchedule:
-    """Slots at each multiple of `every` plus `offset`; `description` is the readable form."""
+    """A time slot at each multiple of `every` plus `offset`. `description` is the schedule in words."""
 
     every: timedelta
     offset: timedelta = timedelta()

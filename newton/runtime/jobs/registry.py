@@ -39,7 +39,7 @@ SCHEDULES = {job.name: job.schedule for job in JOBS.values()}
 
 
 def get_job(name: str) -> Job:
-    """Return the job of that name. Raises NotFoundError."""
+    """Return the job of that name. Raises NotFoundError for an unknown name."""
     if name not in JOBS:
         raise NotFoundError(f"There is no job {name!r}.", hint=f"There are: {', '.join(JOBS)}.")
     return JOBS[name]

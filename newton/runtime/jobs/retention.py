@@ -31,7 +31,7 @@ async def apply_retention(newton: AgentServices) -> JobOutcome:
 
 
 def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -> str:
-    """Return the retention periods. `bundle_retention_days` is 0 for no limit. Pure."""
+    """Return the retention periods. If `bundle_retention_days` is 0, bundles are kept forever. Pure."""
     contexts = f"{bundle_retention_days} days" if bundle_retention_days else "no limit"
     return (
         f"retention: contexts {contexts}, working memory {working_set_idle_days} days, runs {RUN_RETENTION.days} days"
@@ -56,7 +56,7 @@ async def check_vacuum(newton: AgentServices) -> JobOutcome:
 
 
 def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
-    """Return the tables with so many dead rows that they need a manual vacuum. Pure."""
+    """Return the job outcome with the tables that need a manual vacuum because of their dead rows. Pure."""
     bad = [one for one in tables if one.dead >= MIN_DEAD_ROWS and one.dead >= MIN_DEAD_SHARE * (one.live + one.dead)]
     if not bad:
         return JobOutcome(reason="no table needs a manual vacuum")

@@ -45,6 +45,6 @@ async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
 
 
 async def request_run(newton: AgentServices, name: str) -> UUID:
-    """Request a run now and return its id, which may be that of a pending or running one. Raises NotFoundError."""
+    """Request a run now and return its id, or that of a pending or running run. Raises NotFoundError."""
     async with newton.scope.transaction() as tx:
         return await queue.enqueue(tx, get_job(name).name, agent_id=newton.scope.agent_id)

@@ -58,7 +58,7 @@ class JobWorker:
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def work(self, schedules: Mapping[str, JobSchedule], stop: asyncio.Event) -> None:
-        """Work until `stop`, also through outages of the database. Then claim no more runs, wait for the running ones,
+        """Execute runs until `stop` is set, also after outages. Then claim no more runs, wait for the running ones,
         and release those that do not end in time."""
         async with task_group() as tasks:
             renew_task = tasks.create_task(self._renew_forever())
@@ -137,7 +137,7 @@ class JobWorker:
         return outcome
 
     def _to_job_failure(self, error: BaseException, attempts: int) -> JobFailure:
-        """Return the failure to record; a lost database does not count as an attempt."""
+        """Return the failure to record. If the database was lost, the run does not count as an attempt."""
         if isinstance(error, DatabaseError):
             return JobFailure(error.what, timedelta(seconds=self.timings.reconnect * random.random()), is_attempt=False)
         return JobFailure(_error_text(error), backoff_delay(attempts, random.random()))
@@ -181,7 +181,7 @@ async def _capture(work: Awaitable[T]) -> T | BaseException:
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the error text to store: of an unexpected error only type and location, because it may quote a memory."""
+    """Return the error text to store. The message of an unexpected error is omitted, because it may quote a memory."""
     if isinstance(error, NewtonError):
         return error.what
     if isinstance(error, TimeoutError):

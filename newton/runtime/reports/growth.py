@@ -24,7 +24,7 @@ CODE_SPAN = re.compile(r"`([^`]+)`")
 
 
 class MetricRow(NamedTuple):
-    """The label of a metric, its field in `GrowthMetrics`, and the unit of its sample size, which a count lacks."""
+    """The label of a metric, its field in `GrowthMetrics`, and the unit of its sample size (empty for a count)."""
 
     label: str
     metric: str
@@ -137,7 +137,7 @@ def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[s
 
 
 def _explain_too_few(growth: GrowthReport) -> list[str]:
-    """Explain 'too few' if the report contains it."""
+    """Explain the term 'too few' if the report contains it."""
     cells = [cell for rows in SECTIONS.values() for row in _make_rows(growth, rows) for cell in row]
     needed = f"{MIN_SAMPLES} cases for a share or score, {MIN_REVIEWS_FOR_BIAS} reviews for a bias"
     text = f"'Too few' means: fewer than {needed}, {2 * WINDOW_SIZE} reviews for a trend."

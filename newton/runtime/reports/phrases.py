@@ -38,7 +38,7 @@ def describe_sample(scores: CalibrationScores) -> str:
 
 
 def list_groups(report: CalibrationReport) -> list[tuple[str, Sequence[CalibrationGroup]]]:
-    """Return the titled groups of decisions, without groupings in which no group has a name."""
+    """Return the groups of decisions with a title for each grouping. Omit groupings without named groups."""
     named = {key: groups for key, groups in report.groups.items() if any(one.name != UNNAMED for one in groups)}
     return [(GROUP_TITLES[key], groups) for key, groups in named.items()]
 

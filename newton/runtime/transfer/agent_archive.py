@@ -196,13 +196,13 @@ class AgentArchive:
 
 
 async def _archived_tables(tx: Tx) -> list[str]:
-    """Return the exported tables in the order of their foreign keys."""
+    """Return the exported tables, each after the tables that its foreign keys reference."""
     tables = [row["part"] for row in await SQL["list_tables"].fetch_all(tx)]
     return [*(table for table in tables if table not in EXCLUDED_TABLES and table not in LAST_TABLES), *LAST_TABLES]
 
 
 def verify_archive(file: IO[bytes]) -> ArchiveHeader:
-    """Return the header of an intact file, rewound to its beginning. Raises InputError for a damaged file."""
+    """Verify the file, rewind it to its beginning and return its header. Raises InputError for a damaged file."""
     file.seek(0)
     checksum, lines, last = hashlib.sha256(), -1, b""
     header = _parse_header(file.readline(MAX_LINE_BYTES))
@@ -238,7 +238,7 @@ def _damaged_error(reason: str) -> InputError:
 
 
 def is_archive(first_line: bytes) -> bool:
-    """Return True for the first line of an export, even a damaged one, and False for that of an import file."""
+    """Return True if the line begins an export, even a damaged one, and False if it begins an import file."""
     try:
         header = json.loads(first_line)
     except ValueError:

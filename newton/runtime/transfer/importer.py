@@ -65,7 +65,7 @@ class NdjsonImporter:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def run(self, path: Path, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
-        """Import each valid line once. `progress` receives the number of lines that each step completed, perhaps 0."""
+        """Import each valid line once. `progress` is called after each step with its number of lines."""
         report, signal = ImportReport(), EmbedSignal()
         async with task_group() as tasks:
             tasks.create_task(self._drain_outbox(report, signal, progress))
@@ -114,7 +114,7 @@ class NdjsonImporter:
         report.unchanged += len(batch) - new
 
     async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
-        """Save the chain head of the ledger if the batch has decisions."""
+        """Save the head of the decision ledger's hash chain if the batch has decisions."""
         if any(isinstance(item, NewDecision) for _, item in batch):
             saved = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
             async with self.scope.transaction() as tx:
@@ -129,7 +129,7 @@ class NdjsonImporter:
         return new
 
     async def _close_sessions(self, session_refs: set[str], report: ImportReport, progress: ProgressCallback) -> None:
-        """Close each session of the file."""
+        """Close each session that the import file mentions."""
         ctx = self.scope.at(ORIGIN).write_context("agent")
         for ref in sorted(session_refs):
             async with self.scope.transaction() as tx:
@@ -138,7 +138,7 @@ class NdjsonImporter:
             progress(0)
 
     async def _drain_outbox(self, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback) -> None:
-        """Embed alongside the writer until the outbox is empty or the embedder fails."""
+        """Embed new memories while the writer runs, until none is pending or the embedder fails."""
         while self.outbox is not None and report.embedder_error is None:
             is_last = signal.is_finished
             drained = await self.outbox.drain(on_progress=lambda count: progress(0))

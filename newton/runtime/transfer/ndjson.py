@@ -60,7 +60,7 @@ def _to_input_error(error: ValidationError) -> InputError:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
-    """Yield the numbered lines in constant memory, and an error for an overlong line."""
+    """Yield each line with its number, and an error instead of an overlong line. Memory use is constant."""
     try:
         file = path.open("rb")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Write the items of an import, each kind through its store."""
+"""Writes the items of an import. Each kind of item has a store that writes it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
