@@ -1,19 +1,23 @@
-"""Generate the pages of docs/reference from the code. `scripts/make-reference` runs it; a test compares the result.
+"""Generate docs/openapi.json and the pages of docs/reference. `scripts/make-reference` runs it; a test compares them.
 
-Sources: the command line application, the settings model, docs/openapi.json, the error classes and the event types.
+Sources: the command line application, the settings model, the API, the error classes and the event types.
 """
 
 import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from newton import errors
 from newton.agent.events import EVENT_TYPES
+from newton.runtime.api.app import build_openapi, create_app
 from newton.runtime.cli import build_app
 from newton.runtime.error_status import get_error_status
 from newton.settings import SHARED_VARIABLES, Settings
+
+if TYPE_CHECKING:
+    from newton.runtime.agent_registry import AgentRegistry
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 NOTE = "Generated from the code by `scripts/make-reference`.\n"
@@ -58,7 +62,7 @@ def settings() -> str:
 
 def http() -> str:
     """Return all routes with their operation id, by tag."""
-    spec: Mapping[str, Any] = json.loads((FOLDER.parent / "openapi.json").read_text(encoding="utf-8"))
+    spec: Mapping[str, Any] = describe_api()
     by_tag: dict[str, list[tuple[str, ...]]] = {}
     for path, operations in spec["paths"].items():
         for method, operation in operations.items():
@@ -107,9 +111,15 @@ def events() -> str:
     return f"# Events\n\n{NOTE}\n{intro}\n\n{table(('type', 'published when'), rows)}\n"
 
 
+def describe_api() -> dict[str, Any]:
+    """Return the OpenAPI description; the routes need no agents for it."""
+    return build_openapi(create_app(cast("AgentRegistry", None), operator_token=""))
+
+
 def pages() -> dict[str, str]:
-    """Return each page by file name."""
+    """Return each page by its path from docs/reference."""
     return {
+        "../openapi.json": json.dumps(describe_api(), indent=1, ensure_ascii=False) + "\n",
         "commands.md": commands(),
         "settings.md": settings(),
         "http.md": http(),

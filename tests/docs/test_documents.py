@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.reference import pages
+from tests.docs.reference import describe_api, pages
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -14,10 +14,18 @@ generate_pages = functools.cache(pages)
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("name", ["commands.md", "settings.md", "http.md", "errors.md", "events.md"])
+@pytest.mark.parametrize("name", ["../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md"])
 def test_the_reference_is_current(name: str) -> None:
     generated = generate_pages()[name]
     assert generated == (REFERENCE / name).read_text(encoding="utf-8"), "run scripts/make-reference"
+
+
+def test_every_operation_is_described() -> None:
+    for path, operations in describe_api()["paths"].items():
+        for method, operation in operations.items():
+            assert operation["description"], f"{method} {path}"
+            media = "application/json" if "openai" in operation["tags"] else "application/problem+json"
+            assert list(operation["responses"]["default"]["content"]) == [media], f"{method} {path}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

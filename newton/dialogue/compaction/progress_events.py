@@ -40,7 +40,7 @@ class CompactionCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed:
-    """A strategy failed; or its model failed, in which case the strategy continues without the model and reports this once."""
+    """A strategy failed; or its model failed, in which case the strategy continues without it and says so once."""
 
     strategy: str
     error: str

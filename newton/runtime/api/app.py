@@ -48,7 +48,7 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     app = FastAPI(
         title="Newton",
         version=__version__,
-        summary="A mind your agent can keep.",
+        summary="Memory, context and decisions for AI agents.",
         docs_url=None,
         redoc_url=None,
         responses={"default": {"model": problems.ProblemDetails, "description": "A problem document with a hint."}},
