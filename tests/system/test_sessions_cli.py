@@ -243,7 +243,7 @@ def test_who_watches_is_told_how_far_it_is() -> None:
             continue
         assert "\r\x1b[KCompacting the conversation: 9,000 of 10,000 tokens …" in told
         assert "\r\x1b[KCompacting the conversation: 25%" in told
-        saved = "2,800 tokens less, 6,200 now."
+        saved = "2,800 tokens saved, 6,200 remain."
         assert f"(Compacted: the oldest turns were summarized; {saved})\n" in told
         assert "(Compaction failed: no summary is shorter than its messages.)\n" in told
 
