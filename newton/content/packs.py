@@ -33,7 +33,7 @@ class BudgetSplit(StrictModel):
     """The split of the flexible part of a context, in percent by source of the memories."""
 
     recent: Percent = Field(description="Percent for recent events and episodes.")
-    semantic: Percent = Field(description="Percent for memories of any kind with a similar meaning.")
+    semantic: Percent = Field(description="Percent for memories of any kind that are similar to the input.")
     entity: Percent = Field(description="Percent for memories about the entities that the input mentions.")
     patterns: Percent = Field(description="Percent for procedures that apply to the input.")
 

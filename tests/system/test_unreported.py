@@ -97,7 +97,7 @@ def test_a_daemon_looks_up_no_name_and_writes_nothing_elsewhere(
     with daemon(home, **env) as served, served.client() as client:
         client.headers["X-Newton-Agent"] = "default"
         assert client.post("/v1/memories", json={"content": "The ferry is called Artemis"}).status_code == 201
-        assert client.post("/v1/recall", json={"text": "Which ship?"}).json()["found"]
+        assert client.post("/v1/recall", json={"query": "Which ship?"}).json()["items"]
         assert served.stopped() == 0
     assert left(env) == []
 

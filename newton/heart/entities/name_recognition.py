@@ -222,7 +222,7 @@ def _add_unambiguous(entities: dict[str, NamedEntity | None], name: str, entity:
 
 
 def _name_parts(name: str) -> set[str]:
-    """Return the first and the last word of a name; words after `of` do not count."""
+    """Return the first and the last word of a name; nothing for a name with `of`."""
     words = name.split()
     if len(words) < 2 or "of" in words:
         return set()

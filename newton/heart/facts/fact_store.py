@@ -207,7 +207,7 @@ async def _find_facts(
 
 
 async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContext) -> tuple[UUID, UUID]:
-    """Return the ids of both facts. Raises ConflictError when they are equal or the new fact is unusable."""
+    """Return the ids of both facts. Raises ConflictError if equal, or if the new one is quarantined or retracted."""
     old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, extra_locks=[SUPERSEDE_LOCK])
     if old.memory_id == new.memory_id:
         raise ConflictError("A fact cannot supersede itself.", hint="Name two different facts.")

@@ -175,7 +175,7 @@ async def propose(
 ) -> list[TenetProposal]:
     """Store proposals to add instructions; return each with the lines that it would replace.
 
-    An instruction that is active or already proposed is skipped. Raises InputError for trust `tool` or `web`.
+    An active instruction is skipped; a pending one is returned, not stored again. Raises InputError for tools and web.
     """
     if edit.ctx.trust in UNTRUSTED_TIERS:
         raise InputError(f"Trust {edit.ctx.trust} cannot propose an identity change.", hint="A person or an agent can.")

@@ -35,7 +35,9 @@ class RememberResponse(ResponseModel):
 
     memory_id: UUID
     status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
-    started_at: datetime = Field(description="When the request began: `since` for `POST /v1/memories/process`.")
+    started_at: datetime = Field(
+        description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
+    )
 
 
 class MemoryLinkInfo(ResponseModel):
