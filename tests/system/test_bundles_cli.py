@@ -56,7 +56,7 @@ def test_a_context_is_made_once_more_and_compared(home: Path) -> None:
     agent.does("context", QUESTION, "--tokens", "18")
     small, large = [one["bundle_id"] for one in json.loads(agent.does("bundles", "--json"))]
     assert f"only in {large[-8:]}" in agent.does("diff", small, large)
-    assert agent.does("diff", small[-8:], small) == "They are the same.\n"
+    assert agent.does("diff", small[-8:], small) == "The contexts are identical.\n"
     assert (
         agent.does("diff")
         == agent.does("diff", "latest")

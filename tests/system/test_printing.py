@@ -143,4 +143,4 @@ def test_a_chat_shows_orders_as_text(home: Path, ids: Mapping[str, str]) -> None
     words = [sys.executable, "-m", "newton", "chat", "--session", "s", *AGENT]
     done = subprocess.run(words, input=said, capture_output=True, text=True, timeout=60, check=True, env=env, cwd=home)
     assert SHOWN in checked(done).stdout
-    assert r"There is no command /nothing\x1b]0;owned" in done.stderr
+    assert r"Unknown command /nothing\x1b]0;owned" in done.stderr

@@ -107,7 +107,7 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     assert len(listed) == 2 * len(entries)
     which = listed[0].split()[0]
     assert entries[0]["compaction_id"].endswith(which) and entries[0]["restored_at"] is None
-    assert "1 entry dropped" in ok(typed(home, "sessions", "expand", "shorter", which))
+    assert "1 entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
     assert " dropped 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
     assert "Already expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))

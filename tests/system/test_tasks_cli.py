@@ -31,7 +31,7 @@ def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
         "   ▸ 2. Make it fast  ← current",
         "      ✗ 3. Cache it",
         "           cold each morning",
-        "      ✓ 4. Add an index (instead of 3)",
+        "      ✓ 4. Add an index (replaces 3)",
         "           12 ms now",
         "      ‖ 5. Ask Mira",
         "           she is away",
