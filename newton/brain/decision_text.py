@@ -60,7 +60,7 @@ def format_full(draft: DecisionDraft, review: DecisionReview | None) -> str:
         *(f"Reason ({reason.kind}): {reason.text}" for reason in draft.reasons),
         *(f"Alternative: {one}" for one in draft.alternatives),
         *_labelled_lines("Expected", draft.expected),
-        *_labelled_lines("Look again", f"{draft.look_again_at:%Y-%m-%d}" if draft.look_again_at else None),
+        *_labelled_lines("Review due", f"{draft.look_again_at:%Y-%m-%d}" if draft.look_again_at else None),
         *_labelled_lines("Reviewed before by", draft.reviewed_by),
         *_labelled_lines("Tags", ", ".join(draft.tags) or None),
     ]

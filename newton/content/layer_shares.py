@@ -1,4 +1,6 @@
-"""Default shares of the token budget by layer: decisions, facts, procedures and episodes. A frame may set its own."""
+"""Default shares of the token budget by layer: decisions, facts, procedures and episodes. Frames in
+`frames/*.yaml` set their own; these defaults apply to a frame without `budget`.
+"""
 
 from typing import Annotated
 

@@ -89,7 +89,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def is_only_question(self) -> bool:
-        """Whether it is a single question, or the summary of a session of questions only."""
+        """Return whether the memory is a single question, or summarizes a session of questions only."""
         if self.kind == "episode":
             return has_only_questions(self.spoken_text)
         return self.kind == "exchange" and is_only_question(self.spoken_text)

@@ -41,35 +41,36 @@ TALK = """
 import asyncio, json, sys
 from datetime import UTC, datetime
 from uuid import UUID
-from newton.agent.compacting import Compacting
-from newton.agent.conversations import Conversations
+from newton.agent.compaction.service import CompactionService
+from newton.agent.services.sessions import SessionService
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.dialogue.compaction.strategies import preset
-from newton.dialogue.lines import Line
-from newton.providers.chat import Call
-from newton.providers.tokens import count
+from newton.dialogue.compaction.strategies import parse_preset
+from newton.dialogue.messages import Message
+from newton.providers.chat import ToolCall
+from newton.providers.token_counter import count
+from tests.support import agent_scope
 
 async def main(dsn, agent, ref, who, turns, strategies, most):
-    db, told = await Database.open(dsn, size=2), []
-    of = {"agent_id": UUID(agent), "db": db, "clock": SystemClock(), "count": count}
+    db = await Database.open(dsn, size=2)
+    scope = agent_scope(agent_id=UUID(agent), db=db, clock=SystemClock(), count_tokens=count, origin=who)
     def tell(event):
         print(type(event).__name__, flush=True)
-    compacting = Compacting(**of, preset=preset(strategies), tell=tell)
-    doors = Conversations(**of, origin=who, compacting=compacting, room=int(most))
+    compaction = CompactionService(scope=scope, preset=parse_preset(strategies), on_event=tell)
+    doors = SessionService(scope=scope, compaction=compaction, conversation_tokens=int(most))
     print("ready", flush=True)
     for n in range(int(turns)):
         def line(k, role, content, **more):
-            return Line(role=role, content=content, said_at=datetime.now(UTC), ref=f"{who}:{n}:{k}", **more)
-        call = Call(f"{who}{n}", "read_file", json.dumps({"path": f"src/{who}{n}.py"}))
+            return Message(role=role, content=content, said_at=datetime.now(UTC), ref=f"{who}:{n}:{k}", **more)
+        call = ToolCall(f"{who}{n}", "read_file", json.dumps({"path": f"src/{who}{n}.py"}))
         output = chr(10).join(f"{k} {who} value {n}" for k in range(60))
         await doors.append(ref, [line(0, "user", f"{who} asks for part {n}.")])
         await doors.append(ref, [line(1, "assistant", "", calls=(call,))])
-        await doors.append(ref, [line(2, "tool", output, name="read_file", answers=call.id)])
+        await doors.append(ref, [line(2, "tool", output, name="read_file", tool_call_id=call.id)])
         await doors.append(ref, [line(3, "assistant", f"{who} has part {n}. " + "Well. " * 60)])
-        await doors.compact(ref, most=int(most))
+        await doors.compact(ref, max_tokens=int(most))
     if turns == "0":
-        await doors.compact(ref, most=int(most))
+        await doors.compact(ref, max_tokens=int(most))
     await db.close()
 
 asyncio.run(main(*sys.argv[1:]))

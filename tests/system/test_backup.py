@@ -121,7 +121,7 @@ def damage(copy: Path) -> None:
             verify_backup(copy)
         flip(path, place, bit)
     (copy / "base" / "stranger").touch()
-    with pytest.raises(InputError, match="does not belong"):
+    with pytest.raises(InputError, match="is not a file of the backup"):
         verify_backup(copy)
     (copy / "base" / "stranger").unlink()
     verify_backup(copy)

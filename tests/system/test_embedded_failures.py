@@ -24,7 +24,7 @@ pytestmark = pytest.mark.fault
 HASTY = """
 import asyncio, signal, sys
 from pathlib import Path
-from newton.db.door import open_database
+from newton.db.connection import open_database
 from newton.settings import Settings
 
 async def main():

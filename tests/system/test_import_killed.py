@@ -17,13 +17,13 @@ from newton.db.embedded_server import EmbeddedServer, delete_data
 IMPORT = """
 import asyncio, sys
 from pathlib import Path
-from newton.runtime.opening import opened
+from newton.runtime.bootstrap import open_newton
 from newton.settings import load
 
 async def main() -> None:
-    async with opened(load()) as newton:
+    async with open_newton(load()) as newton:
         report = await newton.importer().run(Path(sys.argv[1]))
-    assert report.refused == [] and report.down is None, report
+    assert report.rejections == [] and report.embedder_error is None, report
 
 asyncio.run(main())
 """

@@ -174,7 +174,7 @@ def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_
         of = {"NEWTON_DATA_DIR": str(tmp_path / "data")}
         assert f"the daemon at {made.url} (Newton {__version__}) is ready" in typed(tmp_path, "doctor", **of).stdout
         assert made.stopped() == 0
-        assert "no daemon serves" in typed(tmp_path, "doctor", **of).stdout
+        assert "no daemon uses this data folder" in typed(tmp_path, "doctor", **of).stdout
         shown = typed(tmp_path, "recall", "white cup", NEWTON_DATA_DIR=str(tmp_path / "data")).stdout
         assert all(words in shown for words in kept)
 

@@ -25,7 +25,7 @@ class InputCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshInput:
-    """What decides whether the context of a session is reused, extended or rebuilt.
+    """The facts from which a session context is reused, extended or rebuilt.
 
     `stale_reasons` say why memories in the context are out of date. `used_tokens` of `max_tokens` are in use.
     `added_count` counts the items to add: messages that left the sent history, and new matching memories.

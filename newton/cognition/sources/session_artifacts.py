@@ -21,7 +21,7 @@ LineRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPolicy:
-    """How artifacts of the session are selected.
+    """The rules that select artifacts of the session.
 
     The search returns the larger of `top_k` and `rerank_candidates` artifacts. With `rerank_candidates=0` they are
     ranked by meaning only, not also by words. `max_tokens` includes the heading.

@@ -57,7 +57,7 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """How many of the latest events to read from a session and from others; `preferred_types` come first."""
+    """A query for the latest events of a session and of others. Events of `preferred_types` come first."""
 
     agent_id: UUID
     session_id: UUID

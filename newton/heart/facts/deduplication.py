@@ -60,7 +60,7 @@ class UncomparedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupVerdict:
-    """Whether a new fact is a duplicate of a known fact, is related to known facts, or neither."""
+    """The result for a new fact: a duplicate of a known fact, related to known facts, or neither."""
 
     fact: UncomparedFact
     duplicate_of: UUID | None = None

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Annotated, Literal, NamedTuple, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue, TypeAdapter, model_validator
 from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
@@ -13,6 +13,7 @@ from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
 from newton.content.documents import TextFormat, parse_text
 from newton.content.sections import ParsedDocument
 from newton.content.skills import Skill
+from newton.content.yaml_models import StrictModel
 from newton.dialogue.messages import Message, Role
 from newton.errors import InputError
 from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, MatchMode
@@ -69,15 +70,15 @@ def _arguments_to_json(arguments: object) -> object:
     return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
 
 
-class StrictModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+class ImportModel(BaseModel):
+    model_config = StrictModel.model_config
 
 
-class ImportLine(StrictModel):
+class ImportLine(ImportModel):
     ref: Ref | None = None
 
 
-class ToolCallInput(StrictModel):
+class ToolCallInput(ImportModel):
     """A tool call. Its arguments are a JSON value or JSON text."""
 
     id: Ref
@@ -166,7 +167,7 @@ class EpisodeImportLine(ImportLine):
         )
 
 
-class ReasonLine(StrictModel):
+class ReasonLine(ImportModel):
     kind: ReasonKind
     text: CleanText
 

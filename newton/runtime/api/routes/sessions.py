@@ -123,7 +123,7 @@ class RestoreCompactionRequest(RequestModel):
 
 
 class RestoreCompactionResponse(ResponseModel):
-    """How many compactions were undone."""
+    """The number of compactions that were undone."""
 
     restored: int
 

@@ -115,7 +115,7 @@ async def list_decisions(
         service = newton.decisions("cli")
         if categories:
             for one in await service.list_categories():
-                say(f"{one.decisions:>6} decisions  {one.judged:>6} reviewed  {one.name}")
+                say(f"{formatting.pluralize(one.decisions, 'decision'):>16}  {one.judged:>6} reviewed  {one.name}")
             return
         decisions = await service.list_decisions(filters)
     if json:
