@@ -189,15 +189,15 @@ async def erase_line(
 
 def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> list[str]:
     used = sum(tenet.tokens for tenet in section.shown)
-    lines = [f"version {section.version} · {used} of {max_tokens} tokens, in a context of {total:,}"]
+    lines = [f"version {section.version} · {used} of {max(max_tokens, 0)} tokens, in a context of {total:,}"]
     part = ""
     for tenet in (*section.shown, *section.omitted):
         lines += [f"\n{tenet.part}"] if tenet.part != part else []
         part = tenet.part
         lines.append(f"  {short_id(tenet.tenet_id)}  {tenet.text}{'  (no room)' if tenet in section.omitted else ''}")
     if section.omitted:
-        many = formatting.pluralize(len(section.omitted), "line")
-        lines.append(f"\n{many} do not fit: shorten or remove lines above.")
+        many = formatting.pluralize(len(section.omitted), "line does", "lines do")
+        lines.append(f"\n{many} not fit: shorten or remove lines, or give a larger --tokens.")
     return lines
 
 

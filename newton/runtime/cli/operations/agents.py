@@ -42,4 +42,4 @@ async def create_agent(
         formatting.print_json(created)
     else:
         name = created["name"]
-        say(f"Created the agent {name}. `newton tokens create TOKEN --agent {name}` creates a token for it.")
+        say(f"Created the agent {name}. `newton tokens create NAME --agent {name}` creates a token for it.")
