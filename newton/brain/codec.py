@@ -87,7 +87,7 @@ def validate_review(review: DecisionReview, *, decided_at: datetime) -> Decision
 
 def ensure_review_date(review_at: datetime | None, *, decided_at: datetime) -> datetime | None:
     """Return the review date. Raises InputError for one that is not after the decision."""
-    if review_at is not None and hygiene.validate_time(review_at, what="time to look again") <= decided_at:
+    if review_at is not None and hygiene.validate_time(review_at, what="review date") <= decided_at:
         raise InputError("The review date is not after the decision.", hint="Give a later date.")
     return None if review_at is None else review_at.astimezone(UTC)
 

@@ -15,7 +15,7 @@ QUALITY_PARTS: Mapping[str, tuple[float, Callable[[DecisionDraft], float]]] = {
     "alternatives": (0.20, lambda c: min(len(c.alternatives), 2) / 2),
     "context": (0.10, lambda c: float(c.context is not None)),
     "expected": (0.10, lambda c: float(c.expected is not None)),
-    "look again": (0.10, lambda c: float(c.look_again_at is not None)),
+    "review date": (0.10, lambda c: float(c.look_again_at is not None)),
 }
 
 
