@@ -1,24 +1,32 @@
-"""Deduplication: compare each new fact with known facts of its subject; merge duplicates, link related facts."""
+"""Comparison of each new fact with known facts: merge it, supersede what it replaces, or link it to related facts."""
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from datetime import datetime
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.similarity import compare_statements
 from newton.memory import store
-from newton.memory.memory import Trust
+from newton.memory.memory import TRUST_TIERS, Trust
 from newton.memory.store import Confirmation
 
 SQL = load("newton.heart.facts", "deduplication.sql")
 
 BATCH = 64
 MAX_CANDIDATES = 20
+
+# Facts that one statement never supersedes: allergies, medication and prohibitions.
+_SAFETY_CRITICAL = re.compile(
+    r"\b(?:allerg|anaphyla|epipen|medicat|insulin|must (?:not|never)|never|forbidden|prohibit)", re.I
+)
 
 
 class SameFactJudge(Protocol):
@@ -39,11 +47,19 @@ class SimilarityThresholds:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A known fact similar to a new one. `canonical_id` is the original if the known fact is a duplicate."""
+    """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id.
+
+    `mergeable` is True if the two may be one fact; `since` is when it was stated or renewed.
+    """
 
     canonical_id: UUID
     text: str
     cosine: float
+    mergeable: bool
+    is_current: bool
+    state: str
+    trust: Trust
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,25 +71,44 @@ class UncomparedFact:
     origin: str
     trust: Trust
     source: str
+    since: datetime
     candidates: tuple[KnownFact, ...]
+
+
+class FactChanges(NamedTuple):
+    """The known facts that a new fact supersedes, those that were stated later and supersede it, and contested ones."""
+
+    supersedes: tuple[UUID, ...] = ()
+    superseded_by: tuple[UUID, ...] = ()
+    contradicts: tuple[UUID, ...] = ()
+
+    def replace_ids(self, originals: Mapping[UUID, UUID]) -> "FactChanges":
+        """Return the changes with duplicates replaced by their originals."""
+        return FactChanges(*(tuple(dict.fromkeys(originals.get(one, one) for one in ids)) for ids in self))
+
+
+NO_CHANGES = FactChanges()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupVerdict:
-    """The result for a new fact: a duplicate of a known fact, related to known facts, or neither."""
+    """The result for a new fact: a duplicate, or the facts that it changes or is related to."""
 
     fact: UncomparedFact
     duplicate_of: UUID | None = None
     related: tuple[UUID, ...] = ()
+    changes: FactChanges = NO_CHANGES
 
 
 @dataclass(frozen=True, slots=True)
 class DedupReport:
-    """The numbers of facts compared, of duplicates found, and of facts found to be related to others."""
+    """The numbers of facts compared, duplicates, facts related to others, and superseded and contradicted facts."""
 
     facts: int
     duplicates: int
     related: int
+    superseded: int = 0
+    contradicted: int = 0
 
 
 async def deduplicate_facts(
@@ -89,7 +124,7 @@ async def deduplicate_facts(
 
     A fact is merged only into an older one, so concurrent runs agree. No transaction is open while the judge works.
     """
-    facts = duplicates = related = 0
+    facts = duplicates = related = superseded = contradicted = 0
     while limit is None or facts < limit:
         async with db.transaction(ctx.agent_id) as tx:
             batch = await _next_batch(tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - facts))
@@ -101,7 +136,9 @@ async def deduplicate_facts(
         facts += len(stored)
         duplicates += sum(v.duplicate_of is not None for v in stored)
         related += sum(bool(v.related) for v in stored)
-    return DedupReport(facts, duplicates, related)
+        superseded += sum(len(v.changes.supersedes) + len(v.changes.superseded_by) for v in stored)
+        contradicted += sum(len(v.changes.contradicts) for v in stored)
+    return DedupReport(facts, duplicates, related, superseded, contradicted)
 
 
 async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int) -> list[UncomparedFact]:
@@ -117,11 +154,11 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
-    """Decide which known fact the fact duplicates or, if none, which facts are related to it. Pure."""
+    """Return the known fact that it duplicates, or else the facts that it replaces, contests or is related to. Pure."""
     same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
     related: list[UUID] = []
-    for known in fact.candidates:
+    for known in (known for known in fact.candidates if known.mergeable):
         result = compare_statements(fact.text, known.text, cosine=known.cosine, same_min=same_min, near_min=near_min)
         if result.verdict == "same":
             duplicates.append((result.similarity, known.canonical_id))
@@ -129,7 +166,39 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
             related.append(known.canonical_id)
     if duplicates:
         return DedupVerdict(fact=fact, duplicate_of=max(duplicates)[1])
-    return DedupVerdict(fact=fact, related=tuple(dict.fromkeys(related)))
+    changes = find_changes(fact)
+    changed = {known_id for ids in changes for known_id in ids}
+    others = tuple(one for one in dict.fromkeys(related) if one not in changed)
+    return DedupVerdict(fact=fact, related=others, changes=changes)
+
+
+def find_changes(fact: UncomparedFact) -> FactChanges:
+    """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure."""
+    supersedes, superseded_by, contradicts = list[UUID](), list[UUID](), list[UUID]()
+    for known in fact.candidates:
+        if not known.is_current:
+            continue
+        is_newer = fact.since >= known.since
+        texts = (known.text, fact.text) if is_newer else (fact.text, known.text)
+        kind = detect_change(*texts, cosine=known.cosine).kind
+        if kind == "unsure" or (kind == "update" and is_newer and not may_supersede(fact.trust, known)):
+            contradicts.append(known.canonical_id)
+        elif kind == "update":
+            (supersedes if is_newer else superseded_by).append(known.canonical_id)
+    return FactChanges(tuple(supersedes), tuple(superseded_by), tuple(contradicts))
+
+
+def may_supersede(trust: Trust, known: KnownFact) -> bool:
+    """Return whether a statement of this trust may supersede the known fact without a person's decision. Pure.
+
+    It may not if the fact is core, safety-critical or of higher trust, or if it was confirmed and no person made the
+    statement.
+    """
+    ranks = {tier: rank for rank, tier in enumerate(TRUST_TIERS)}
+    is_person = trust in ("operator", "user")
+    if known.state == "CORE" or ranks[trust] > ranks[known.trust] or _SAFETY_CRITICAL.search(known.text):
+        return False
+    return is_person or known.state != "CONFIRMED"
 
 
 async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
@@ -155,7 +224,8 @@ def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
         related = tuple(dict.fromkeys(originals.get(one, one) for one in verdict.related))
         if original:
             originals[verdict.fact.memory_id] = original
-        resolved.append(replace(verdict, duplicate_of=original, related=related))
+        changes = verdict.changes.replace_ids(originals)
+        resolved.append(replace(verdict, duplicate_of=original, related=related, changes=changes))
     return resolved
 
 
@@ -170,6 +240,11 @@ async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[Dedu
     marked = {row["memory_id"] for row in rows}
     stored = [v for v in verdicts if v.fact.memory_id in marked]
     await SQL["flatten_duplicates"].execute(tx, agent_id=ctx.agent_id)
+    changes = [(v.fact.memory_id, other) for v in stored for other in v.changes.supersedes]
+    changes += [(other, v.fact.memory_id) for v in stored for other in v.changes.superseded_by]
+    await store.add_links(tx, "supersedes", changes, ctx=ctx)
+    contested = [(v.fact.memory_id, other) for v in stored for other in v.changes.contradicts]
+    await store.add_links(tx, "contradicts", contested, ctx=ctx)
     await store.add_links(tx, "near", [(v.fact.memory_id, other) for v in stored for other in v.related], ctx=ctx)
     duplicates = {v.fact.memory_id: (v.fact, v.duplicate_of) for v in stored if v.duplicate_of}
     originals = [original for _, original in duplicates.values()]
@@ -180,5 +255,5 @@ async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[Dedu
     await SQL["copy_confirmations"].execute(
         tx, agent_id=ctx.agent_id, memory_ids=list(duplicates), duplicate_ids=originals
     )
-    await review(tx, ctx, "fact", [*duplicates, *originals])
+    await review(tx, ctx, "fact", [*duplicates, *originals, *(fact_id for pair in changes for fact_id in pair)])
     return stored
