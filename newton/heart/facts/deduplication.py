@@ -12,16 +12,18 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.similarity import compare_statements
 from newton.memory import store
-from newton.memory.memory import TRUST_TIERS, Trust
+from newton.memory.memory import Trust
 from newton.memory.store import Confirmation
 
 SQL = load("newton.heart.facts", "deduplication.sql")
 
 BATCH = 64
 MAX_CANDIDATES = 20
+MAX_COMPARED = 5  # of the candidates, for changes
 
 # Facts that one statement never supersedes: allergies, medication and prohibitions.
 _SAFETY_CRITICAL = re.compile(
@@ -174,31 +176,33 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
 
 def find_changes(fact: UncomparedFact) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure."""
-    supersedes, superseded_by, contradicts = list[UUID](), list[UUID](), list[UUID]()
-    for known in fact.candidates:
-        if not known.is_current:
-            continue
-        is_newer = fact.since >= known.since
-        texts = (known.text, fact.text) if is_newer else (fact.text, known.text)
-        kind = detect_change(*texts, cosine=known.cosine).kind
-        if kind == "unsure" or (kind == "update" and is_newer and not may_supersede(fact.trust, known)):
-            contradicts.append(known.canonical_id)
-        elif kind == "update":
-            (supersedes if is_newer else superseded_by).append(known.canonical_id)
-    return FactChanges(tuple(supersedes), tuple(superseded_by), tuple(contradicts))
+    changes = defaultdict[str, list[UUID]](list)
+    for known in fact.candidates[:MAX_COMPARED]:
+        if known.is_current and known.canonical_id != fact.memory_id:
+            changes[_classify_change(fact, known)].append(known.canonical_id)
+    return FactChanges(*(tuple(changes[name]) for name in FactChanges._fields))
 
 
-def may_supersede(trust: Trust, known: KnownFact) -> bool:
-    """Return whether a statement of this trust may supersede the known fact without a person's decision. Pure.
+def _classify_change(fact: UncomparedFact, known: KnownFact) -> str:
+    """Return the field of FactChanges for a known fact, or "none"."""
+    is_newer = fact.since >= known.since
+    texts = (known.text, fact.text) if is_newer else (fact.text, known.text)
+    kind = detect_change(*texts, cosine=known.cosine).kind
+    if kind == "compatible":
+        return "none"
+    if kind == "update" and not is_newer:
+        return "superseded_by"
+    return "supersedes" if kind == "update" and may_replace(fact.trust, known) else "contradicts"
 
-    It may not if the fact is core, safety-critical or of higher trust, or if it was confirmed and no person made the
-    statement.
+
+def may_replace(trust: Trust, known: KnownFact) -> bool:
+    """Return whether a statement may replace the known fact. Pure.
+
+    Core facts and facts on safety are replaced only by a person's decision; see also `may_supersede`.
     """
-    ranks = {tier: rank for rank, tier in enumerate(TRUST_TIERS)}
-    is_person = trust in ("operator", "user")
-    if known.state == "CORE" or ranks[trust] > ranks[known.trust] or _SAFETY_CRITICAL.search(known.text):
+    if known.state == "CORE" or _SAFETY_CRITICAL.search(known.text):
         return False
-    return is_person or known.state != "CONFIRMED"
+    return may_supersede(trust, known=known.trust, is_confirmed=known.state == "CONFIRMED")
 
 
 async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
