@@ -14,19 +14,31 @@ from typing import Any
 import numpy as np
 import yaml
 
-from newton.heart.statements.change_detection import MIN_COSINE, find_exclusion
+from newton.heart.statements.change_detection import MIN_COSINE, combine_vectors
 from newton.heart.statements.change_features import extract_features
 from newton.providers.minilm import MiniLM
 
 DATA = Path(__file__).parents[1] / "data"
 MODEL = Path(__file__).parents[2] / "newton" / "heart" / "statements" / "change_model.json"
-PARAMETERS = {"max_iter": 120, "max_leaf_nodes": 8, "learning_rate": 0.1, "min_samples_leaf": 8, "random_state": 0}
-UPDATE_MIN, UNSURE_MIN = 0.95, 0.7
+TREES = {
+    "max_iter": 300,
+    "max_leaf_nodes": 12,
+    "learning_rate": 0.05,
+    "min_samples_leaf": 15,
+    "l2_regularization": 2.0,
+    "max_features": 0.4,
+    "random_state": 0,
+}
+REGULARIZATION = 0.005  # of the linear model, the inverse of its strength
+FOLDS = 6
+UPDATE_MIN, UNSURE_MIN = 0.9, 0.6
 LABELLED = ("announced", "plain_same", "plain_other", "compatible")
 UNRELATED_WEIGHT = 600  # the total weight of pairs about different things; labelled pairs weigh 1 each
 
 # scikit-learn has no type stubs.
-ensemble, model_selection = (import_module(f"sklearn.{name}") for name in ("ensemble", "model_selection"))
+ensemble, linear_model, model_selection = (
+    import_module(f"sklearn.{name}") for name in ("ensemble", "linear_model", "model_selection")
+)
 
 Pair = dict[str, Any]
 
@@ -52,70 +64,98 @@ def unrelated_pairs(first_person: list[str]) -> list[Pair]:
     return [{"older": older, "newer": newer, "group": "unrelated", "expect": "compatible"} for older, newer in told]
 
 
-def with_cosines(pairs: list[Pair]) -> list[Pair]:
+def with_vectors(pairs: list[Pair]) -> list[Pair]:
     texts = sorted({pair[side] for pair in pairs for side in ("older", "newer")})
     vectors = dict(zip(texts, MiniLM().embed_now(texts), strict=True))
-    measured = [pair | {"cosine": float(vectors[pair["older"]] @ vectors[pair["newer"]])} for pair in pairs]
-    return [pair for pair in measured if pair["group"] in LABELLED or pair["cosine"] >= MIN_COSINE]
+    for pair in pairs:
+        older, newer = vectors[pair["older"]], vectors[pair["newer"]]
+        pair |= {"cosine": float(older @ newer), "vectors": combine_vectors(older, newer)}
+    return [pair for pair in pairs if pair["group"] in LABELLED or pair["cosine"] >= MIN_COSINE]
 
 
 def main() -> None:
     labelled = [p for name in ("updates_dev.yaml", "updates_train.yaml") for p in load_yaml(name)]
     labelled = [pair for pair in labelled if pair["expect"] != "conflict"]
     first_person = [p["older"] for p in labelled if p["older"].split()[0] in ("I", "I'm", "I've", "My", "We", "Our")]
-    pairs = with_cosines([*labelled, *unrelated_pairs(first_person)])
-    features = [extract_features(p["older"], p["newer"], cosine=p["cosine"]) for p in pairs]
-    names = sorted(features[0])
-    matrix = np.array([[f[name] for name in names] for f in features])
-    changed = np.array([p["expect"] == "update" for p in pairs])
-    groups = np.array([p["group"] for p in pairs])
+    pairs = with_vectors([*labelled, *unrelated_pairs(first_person)])
+    combined = np.array([pair["vectors"] for pair in pairs])
+    changed = np.array([pair["expect"] == "update" for pair in pairs])
+    groups = np.array([pair["group"] for pair in pairs])
     unrelated = groups == "unrelated"
     weights = np.where(unrelated, UNRELATED_WEIGHT / unrelated.sum(), 1.0)
-    excluded = np.array([bool(find_exclusion(f)) for f in features])
-    scores = np.zeros(len(pairs))
-    for rest, part in model_selection.StratifiedKFold(6, shuffle=True, random_state=0).split(matrix, groups):
-        own = rest[~excluded[rest]]
-        scores[part] = fit(matrix[own], changed[own], weights[own]).predict_proba(matrix[part])[:, 1]
-    scores[excluded] = 0.0
-    for group in (*LABELLED, "unrelated"):
-        own = scores[groups == group]
-        print(f"{group}: {len(own)} pairs, update {(own >= UPDATE_MIN).mean():.4f}, ", end="")
-        print(f"unsure {((own < UPDATE_MIN) & (own >= UNSURE_MIN)).mean():.4f}")
-    model = fit(matrix[~excluded], changed[~excluded], weights[~excluded])
-    trees = [to_tree(predictor.nodes, names) for (predictor,) in model._predictors]
+    scores = np.zeros(len(pairs))  # by models that have not seen the pair
+    for rest, part in split(combined, groups):
+        scores[part] = fit_linear(combined[rest], changed[rest], weights[rest]).decision_function(combined[part])
+    features = [
+        extract_features(p["older"], p["newer"], cosine=p["cosine"], vector_score=score)
+        for p, score in zip(pairs, scores, strict=True)
+    ]
+    names = sorted(features[0])
+    matrix = np.array([[f[name] for name in names] for f in features])
+    restates = matrix[:, names.index("restates")] > 0
+    validate(matrix, names, changed, weights, groups, restates)
+    linear, model = fit_linear(combined, changed, weights), fit_trees(matrix, names, changed, weights)
     data = {
-        "trees": trees,
+        "trees": [to_tree(predictor.nodes, names) for (predictor,) in model._predictors],
         "base": float(model._baseline_prediction.item()),
         "update_min": UPDATE_MIN,
         "unsure_min": UNSURE_MIN,
+        "vector_model": MiniLM.identity,
+        "vector_weights": [round(float(weight), 4) for weight in linear.coef_[0]],
+        "vector_base": round(float(linear.intercept_[0]), 4),
     }
     MODEL.write_text(json.dumps(data, separators=(",", ":")).replace("],[[", "],\n[[") + "\n", encoding="utf-8")
-    assert abs(score(data, features[0]) - model.decision_function(matrix[:1])[0]) < 1e-3
 
 
-def fit(matrix: Any, changed: Any, weights: Any) -> Any:
-    return ensemble.HistGradientBoostingClassifier(**PARAMETERS).fit(matrix, changed, sample_weight=weights)
+def validate(matrix: Any, names: list[str], changed: Any, weights: Any, groups: Any, restates: Any) -> None:
+    """Print for each group the share of updates and of unsure pairs, by models that have not seen the pair."""
+    for is_bundled in (True, False):
+        own = matrix.copy()
+        if not is_bundled:
+            own[:, names.index("vector_score")] = np.nan
+        found = np.zeros(len(groups))
+        for rest, part in split(matrix, groups):
+            found[part] = fit_trees(matrix[rest], names, changed[rest], weights[rest]).predict_proba(own[part])[:, 1]
+        found[restates] = 0.0
+        print("with vectors of the bundled model:" if is_bundled else "with vectors of another model:")
+        for group in (*LABELLED, "unrelated"):
+            of_group = found[groups == group]
+            print(f"  {group}: {len(of_group)} pairs, update {(of_group >= UPDATE_MIN).mean():.4f}, ", end="")
+            print(f"unsure {((of_group < UPDATE_MIN) & (of_group >= UNSURE_MIN)).mean():.4f}")
+
+
+def split(matrix: Any, groups: Any) -> Any:
+    return model_selection.StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(matrix, groups)
+
+
+def fit_linear(combined: Any, changed: Any, weights: Any) -> Any:
+    model = linear_model.LogisticRegression(C=REGULARIZATION, max_iter=500)
+    return model.fit(combined, changed, sample_weight=weights)
+
+
+def fit_trees(matrix: Any, names: list[str], changed: Any, weights: Any) -> Any:
+    """Fit with each pair twice, once without the score of its vectors, for other embedding models."""
+    without = matrix.copy()
+    without[:, names.index("vector_score")] = np.nan
+    twice = np.concatenate([weights, weights / 2])
+    model = ensemble.HistGradientBoostingClassifier(**TREES)
+    return model.fit(np.concatenate([matrix, without]), np.concatenate([changed, changed]), sample_weight=twice)
 
 
 def to_tree(nodes: Any, names: list[str]) -> list[list[Any]]:
-    """Return the nodes of a tree: [value] for a leaf, else [feature, threshold, left, right]."""
+    """Return the nodes of a tree: [value] for a leaf, else [feature, threshold, left, right, missing goes left]."""
     return [
         [round(float(node["value"]), 5)]
         if node["is_leaf"]
-        else [names[node["feature_idx"]], round(float(node["num_threshold"]), 5), int(node["left"]), int(node["right"])]
+        else [
+            names[node["feature_idx"]],
+            round(float(node["num_threshold"]), 5),
+            int(node["left"]),
+            int(node["right"]),
+            int(node["missing_go_to_left"]),
+        ]
         for node in nodes
     ]
-
-
-def score(data: dict[str, Any], features: dict[str, float]) -> float:
-    """Return the log odds of the exported model."""
-    total = data["base"]
-    for tree in data["trees"]:
-        node = tree[0]
-        while len(node) > 1:
-            node = tree[node[2] if features[node[0]] <= node[1] else node[3]]
-        total += node[0]
-    return total
 
 
 if __name__ == "__main__":

@@ -109,7 +109,9 @@ async def test_the_later_statement_wins_in_either_order(mind: Mind, minilm: Mini
 async def test_an_allergy_is_never_replaced_silently(mind: Mind, minilm: MiniLM) -> None:
     mind = await another_mind(mind, minilm, "careful")
     first, second = await tell(
-        mind, FactDraft(content="Nuria must never eat nuts."), FactDraft(content="Nuria may eat nuts now, the test was wrong.")
+        mind,
+        FactDraft(content="Nuria must never eat nuts."),
+        FactDraft(content="Nuria may eat nuts now, the test was wrong."),
     )
     assert await outcome(mind, first, second) != "update"
 

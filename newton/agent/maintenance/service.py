@@ -21,6 +21,7 @@ from newton.errors import ConfigError
 from newton.heart.entities import entity_store
 from newton.heart.facts.deduplication import SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.generalization import generalize_facts
+from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.ids import derive_model_id
@@ -68,10 +69,17 @@ class MaintenanceService:
             return DrainResult(0, 0, stopped_by="no embedding model is set")
         drained = await EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(limit=limit)
         ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
-        await deduplicate_facts(
-            self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, judge=self.llm, limit=limit
-        )
+        await deduplicate_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
         return drained
+
+    async def judge_conflicts(self) -> Counter[str]:
+        """Let the model decide pairs of facts that evidence leaves open; return the number of pairs by relation.
+
+        Without a model, or when its daily tokens are used up, nothing is decided.
+        """
+        if self.llm is None:
+            return Counter()
+        return await judge_undecided(self.scope.db, self.scope.write_context(), self.llm, limit=BATCH_SIZE)
 
     async def _index_mentions(self, *, single_batch: bool) -> None:
         ctx = self.scope.write_context()
@@ -93,6 +101,7 @@ class MaintenanceService:
             return LifecycleReport(due, expired_contexts=0)
         started_at = self.scope.now()
         await self.process_pending(limit=None)
+        await self.judge_conflicts()
         await self.generalize_facts()
         await self.apply_transitions()
         async with self.scope.transaction() as tx:

@@ -1,42 +1,31 @@
 """Comparison of each new fact with known facts: merge it, supersede what it replaces, or link it to related facts."""
 
-import re
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
+
+from pgvector import HalfVector
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
-from newton.errors import ProviderError
+from newton.heart.facts.conflicts import may_replace
+from newton.heart.facts.merging import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.lifecycle.facts import may_supersede
-from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.change_detection import detect_change, load_model, score_vectors
 from newton.heart.statements.similarity import compare_statements
+from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory import Trust
-from newton.memory.store import Confirmation
 
 SQL = load("newton.heart.facts", "deduplication.sql")
 
 BATCH = 64
 MAX_CANDIDATES = 20
-MAX_COMPARED = 5  # of the candidates, for changes
-
-# Facts that one statement never supersedes: allergies, medication and prohibitions.
-_SAFETY_CRITICAL = re.compile(
-    r"\b(?:allerg|anaphyla|epipen|medicat|insulin|must (?:not|never)|never|forbidden|prohibit)", re.I
-)
-
-
-class SameFactJudge(Protocol):
-    """Decides whether two related facts are duplicates."""
-
-    async def is_same_fact(self, new: str, known: str) -> bool:
-        """Return whether both statements say the same. Raises ProviderError when the model does not answer."""
-        ...
+MAX_COMPARED = 8  # of the candidates, for changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +40,9 @@ class SimilarityThresholds:
 class KnownFact:
     """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id.
 
-    `mergeable` is True if the two may be one fact; `since` is when it was stated or renewed.
+    `mergeable` is True if the two may be one fact; `since` is when it was stated or renewed. `is_multi_valued`: both
+    have an attribute that a person declared multi-valued. `vector` is None unless it is of the model that change
+    detection knows.
     """
 
     canonical_id: UUID
@@ -62,6 +53,8 @@ class KnownFact:
     state: str
     trust: Trust
     since: datetime
+    is_multi_valued: bool
+    vector: HalfVector | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +63,10 @@ class UncomparedFact:
 
     memory_id: UUID
     text: str
-    origin: str
+    state: str
     trust: Trust
-    source: str
     since: datetime
+    vector: HalfVector | None
     candidates: tuple[KnownFact, ...]
 
 
@@ -119,12 +112,11 @@ async def deduplicate_facts(
     thresholds: SimilarityThresholds,
     *,
     model_id: UUID,
-    judge: SameFactJudge | None = None,
     limit: int | None = None,
 ) -> DedupReport:
     """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
 
-    A fact is merged only into an older one, so concurrent runs agree. No transaction is open while the judge works.
+    A fact is merged only into an older one, so concurrent runs agree.
     """
     facts = duplicates = related = superseded = contradicted = 0
     while limit is None or facts < limit:
@@ -132,7 +124,7 @@ async def deduplicate_facts(
             batch = await _next_batch(tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - facts))
         if not batch:
             break
-        verdicts = resolve_chains([await _ask_judge(decide_verdict(fact, thresholds), judge) for fact in batch])
+        verdicts = resolve_chains([decide_verdict(fact, thresholds) for fact in batch])
         async with db.transaction(ctx.agent_id) as tx:
             stored = await _store_verdicts(tx, ctx, verdicts)
         facts += len(stored)
@@ -147,12 +139,18 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
     agent_id = ctx.agent_id
     rows = await SQL["list_uncompared"].fetch_all(tx, agent_id=agent_id, model_id=model_id, max_rows=limit)
     memory_ids = [row["memory_id"] for row in rows]
+    knows_model = model_id == derive_model_id(load_model().vector_model)
     similar: defaultdict[UUID, list[KnownFact]] = defaultdict(list)
-    for memory_id, *known in await SQL["find_similar"].fetch_all(
+    for memory_id, *known, vector in await SQL["find_similar"].fetch_all(
         tx, agent_id=agent_id, model_id=model_id, memory_ids=memory_ids, max_rows=MAX_CANDIDATES
     ):
-        similar[memory_id].append(KnownFact(*known))
-    return [UncomparedFact(**row, candidates=tuple(similar[row["memory_id"]])) for row in rows]
+        similar[memory_id].append(KnownFact(*known, vector if knows_model else None))
+    return [
+        UncomparedFact(
+            **{**row, "vector": row["vector"] if knows_model else None}, candidates=tuple(similar[row["memory_id"]])
+        )
+        for row in rows
+    ]
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
@@ -178,7 +176,7 @@ def find_changes(fact: UncomparedFact) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure."""
     changes = defaultdict[str, list[UUID]](list)
     for known in fact.candidates[:MAX_COMPARED]:
-        if known.is_current and known.canonical_id != fact.memory_id:
+        if known.is_current and not known.is_multi_valued and known.canonical_id != fact.memory_id:
             changes[_classify_change(fact, known)].append(known.canonical_id)
     return FactChanges(*(tuple(changes[name]) for name in FactChanges._fields))
 
@@ -186,37 +184,16 @@ def find_changes(fact: UncomparedFact) -> FactChanges:
 def _classify_change(fact: UncomparedFact, known: KnownFact) -> str:
     """Return the field of FactChanges for a known fact, or "none"."""
     is_newer = fact.since >= known.since
-    texts = (known.text, fact.text) if is_newer else (fact.text, known.text)
-    kind = detect_change(*texts, cosine=known.cosine).kind
+    older, newer = (known, fact) if is_newer else (fact, known)
+    score = math.nan
+    if older.vector is not None and newer.vector is not None:
+        score = score_vectors(older.vector.to_numpy(), newer.vector.to_numpy())
+    kind = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score).kind
     if kind == "compatible":
         return "none"
-    if kind == "update" and not is_newer:
-        return "superseded_by"
-    return "supersedes" if kind == "update" and may_replace(fact.trust, known) else "contradicts"
-
-
-def may_replace(trust: Trust, known: KnownFact) -> bool:
-    """Return whether a statement may replace the known fact. Pure.
-
-    Core facts and facts on safety are replaced only by a person's decision; see also `may_supersede`.
-    """
-    if known.state == "CORE" or _SAFETY_CRITICAL.search(known.text):
-        return False
-    return may_supersede(trust, known=known.trust, is_confirmed=known.state == "CONFIRMED")
-
-
-async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
-    """Ask the judge whether related facts are duplicates. Without an answer, a fact stays related."""
-    if judge is None:
-        return verdict
-    texts = {k.canonical_id: k.text for k in reversed(verdict.fact.candidates)}
-    for related_id in verdict.related:
-        try:
-            if await judge.is_same_fact(verdict.fact.text, texts[related_id]):
-                return DedupVerdict(fact=verdict.fact, duplicate_of=related_id)
-        except ProviderError:
-            return verdict
-    return replace(verdict, related=())
+    if kind == "unsure" or not may_replace(newer.trust, older.text, state=older.state, trust=older.trust):
+        return "contradicts"
+    return "supersedes" if is_newer else "superseded_by"
 
 
 def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
@@ -234,30 +211,19 @@ def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
 
 
 async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
-    """Store and return the verdicts on facts that no other process has compared, and confirm the originals."""
-    rows = await SQL["mark_compared"].fetch_all(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_ids=[v.fact.memory_id for v in verdicts],
-        duplicate_ids=[v.duplicate_of for v in verdicts],
-    )
+    """Store and return the verdicts on facts that no other process has compared."""
+    memory_ids = [v.fact.memory_id for v in verdicts]
+    rows = await SQL["mark_compared"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     marked = {row["memory_id"] for row in rows}
     stored = [v for v in verdicts if v.fact.memory_id in marked]
-    await SQL["flatten_duplicates"].execute(tx, agent_id=ctx.agent_id)
     changes = [(v.fact.memory_id, other) for v in stored for other in v.changes.supersedes]
     changes += [(other, v.fact.memory_id) for v in stored for other in v.changes.superseded_by]
-    await store.add_links(tx, "supersedes", changes, ctx=ctx)
     contested = [(v.fact.memory_id, other) for v in stored for other in v.changes.contradicts]
+    near = [(v.fact.memory_id, other) for v in stored for other in v.related]
+    await store.add_links(tx, "supersedes", changes, ctx=ctx)
     await store.add_links(tx, "contradicts", contested, ctx=ctx)
-    await store.add_links(tx, "near", [(v.fact.memory_id, other) for v in stored for other in v.related], ctx=ctx)
-    duplicates = {v.fact.memory_id: (v.fact, v.duplicate_of) for v in stored if v.duplicate_of}
-    originals = [original for _, original in duplicates.values()]
-    await store.add_links(tx, "corroborates", list(zip(duplicates, originals, strict=True)), ctx=ctx)
-    for fact, original in duplicates.values():
-        confirmation = Confirmation(memory_id=original, ref=f"memory:{fact.memory_id}", source=fact.source)
-        await store.confirm(tx, [confirmation], ctx=replace(ctx, origin=fact.origin, trust=fact.trust))
-    await SQL["copy_confirmations"].execute(
-        tx, agent_id=ctx.agent_id, memory_ids=list(duplicates), duplicate_ids=originals
-    )
-    await review(tx, ctx, "fact", [*duplicates, *originals, *(fact_id for pair in changes for fact_id in pair)])
+    await store.add_links(tx, "near", near, ctx=ctx)
+    await merge_duplicates(tx, [(v.fact.memory_id, v.duplicate_of) for v in stored if v.duplicate_of], ctx=ctx)
+    if changed := [memory_id for pair in (*changes, *contested) for memory_id in pair]:
+        await review(tx, ctx, "fact", changed)
     return stored

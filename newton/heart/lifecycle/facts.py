@@ -20,8 +20,8 @@ class FactEvidence:
 
     Outside sources are those with trust `tool` or `web`. `confirmations` counts repeated statements; outside ones count
     only for a fact from outside. `sources` counts independent sources that are not outside, `outside` the outside
-    sources besides the first. `vouched`: a person confirmed the fact. `since`: the start of validity or the last renewal.
-    `superseded_since`: when the fact that supersedes it became valid.
+    sources besides the first. `vouched`: a person confirmed the fact. `since`: the start of validity or the last
+    renewal. `superseded_since`: when the fact that supersedes it became valid.
     """
 
     memory_id: UUID

@@ -1,22 +1,24 @@
 """Decide whether a newer statement replaces an older one, without a language model. Pure.
 
-Gradient-boosted trees over the features of `change_features` give a probability. Rules before it exclude pairs that
-only look alike: plans, exceptions, earlier times, other persons and restatements. `scripts/fit-changes` fits the
-trees.
+Gradient-boosted trees over the features of `change_features` give a probability. One feature is the score of a linear
+model over the vectors of the statements. `scripts/fit-changes` fits both.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from newton.heart.statements.change_features import extract_features
+from newton.providers.embedding import Vector
 
 ChangeKind = Literal["update", "unsure", "compatible"]
 
-MIN_COSINE = 0.3  # pairs below it are not compared
+MIN_COSINE = 0.2  # pairs below it are not compared
 SHOWN_EVIDENCE = 3  # features named in a reason
 
 # The name of each feature in a reason. Features without a name only count.
@@ -47,12 +49,18 @@ class ChangeVerdict(NamedTuple):
 
 
 class ChangeModel(NamedTuple):
-    """Trees that add up to log odds, the log odds without them, and the minimum probabilities of update and unsure."""
+    """Trees that add up to log odds, the log odds without them, and the minimum probabilities of update and unsure.
+
+    `vector_weights` weigh the products, the absolute differences and both vectors of the embedding model `vector_model`.
+    """
 
     trees: Sequence[Sequence[Sequence[Any]]]
     base: float
     update_min: float
     unsure_min: float
+    vector_model: str
+    vector_weights: Sequence[float]
+    vector_base: float
 
 
 @cache
@@ -63,24 +71,42 @@ def load_model() -> ChangeModel:
 
 
 def compute_probability(features: Mapping[str, float], model: ChangeModel) -> float:
-    """Return the probability of an update. A leaf is [log odds]; another node is [feature, threshold, left, right]."""
+    """Return the probability of an update.
+
+    A leaf is [log odds]; another node is [feature, threshold, left, right, whether a missing value goes left].
+    """
     total = model.base
     for tree in model.trees:
         node = tree[0]
         while len(node) > 1:
-            feature, threshold, left, right = node
-            node = tree[left if features[feature] <= threshold else right]
+            name, threshold, left, right, missing_left = node
+            value = features[name]
+            node = tree[left if value <= threshold or (missing_left and math.isnan(value)) else right]
         total += node[0]
     return 1 / (1 + math.exp(-total))
 
 
-def detect_change(older: str, newer: str, *, cosine: float) -> ChangeVerdict:
-    """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors."""
+def score_vectors(older: Vector, newer: Vector) -> float:
+    """Return the log odds of an update by two unit vectors of the model `vector_model`."""
+    model = load_model()
+    return float(np.dot(combine_vectors(older, newer), model.vector_weights)) + model.vector_base
+
+
+def combine_vectors(older: Vector, newer: Vector) -> Vector:
+    """Return the products, the absolute differences, and both vectors, scaled to similar ranges."""
+    return np.concatenate([20 * older * newer, 10 * np.abs(older - newer), 5 * older, 5 * newer])
+
+
+def detect_change(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> ChangeVerdict:
+    """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
+
+    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model.
+    """
     if cosine < MIN_COSINE:
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
-    features = extract_features(older, newer, cosine=cosine)
-    if reason := find_exclusion(features):
-        return ChangeVerdict("compatible", 0.0, reason)
+    features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
+    if features["restates"]:
+        return ChangeVerdict("compatible", 0.0, "they say the same")
     model = load_model()
     probability = compute_probability(features, model)
     if probability < model.unsure_min:
@@ -88,28 +114,3 @@ def detect_change(older: str, newer: str, *, cosine: float) -> ChangeVerdict:
     kind: ChangeKind = "update" if probability >= model.update_min else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
     return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
-
-
-def find_exclusion(features: Mapping[str, float]) -> str:
-    """Return why the pair cannot be an update, or ""."""
-    return next((reason for reason, applies in _EXCLUSIONS.items() if applies(features)), "")
-
-
-def _is_plain(f: Mapping[str, float]) -> bool:
-    return not f["announces"]
-
-
-_EXCLUSIONS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
-    "they say the same": lambda f: bool(f["restates"]),
-    "the newer one repeats the same names and numbers": lambda f: bool(
-        f["same_pair_of_names"] and _is_plain(f) and not f["negation_differs"] and not f["opposite"]
-    ),
-    "the newer one is a plan": lambda f: bool(f["newer_plan"] and not f["newer_correction"]),
-    "the newer one is about an exception": lambda f: bool(f["newer_exception"] and _is_plain(f)),
-    "the newer one is about an earlier time": lambda f: bool(
-        f["newer_past"] and not (f["newer_cessation"] or f["newer_correction"] or f["newer_present"])
-    ),
-    "they are about different subjects": lambda f: bool(f["subjects_apart"]),
-    "the newer one is about a relative": lambda f: bool(f["relative"]),
-    "they name different things": lambda f: bool(f["subject_identifier_differs"] and _is_plain(f)),
-}

@@ -3,10 +3,12 @@
 Every feature is a float. The first statement is the older one. The model in `change_model.json` weighs the features.
 """
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.lemmas import OPPOSITES, VERB_LEMMAS, lemmatize
@@ -31,6 +33,19 @@ _HAVE_A = re.compile(r"\b(?:have|has|got|own|owns|'ve got) an?\b", re.IGNORECASE
 _IS = re.compile(r"\b(?:is|are)\b|'s\b")
 _OWN_HEAD = re.compile(r"(?:my|our) (\w+)", re.IGNORECASE)
 _THE_HEAD = re.compile(r"the (\w+)", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"(\w+)['’]s\b")
+_OCCASION = re.compile(
+    r"\b(?:when|if|while|once|during|on (?:mon|tues|wednes|thurs|fri|satur|sun)days?|last|yesterday|tomorrow|tonight"
+    r"|this (?:week|morning|once))\b",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"\b(?:might|may|could|would|maybe|perhaps|thinking|wants?|hopes?|plans?|some ?day|dreams?|considering|rumou?r"
+    r"|supposedly|apparently)\b",
+    re.IGNORECASE,
+)
+_MORE = re.compile(r"\b(?:also|too|as well|another|other|second|both|besides|still)\b", re.IGNORECASE)
+_VERB_CLASSES = {"be": 1, "have": 2, "do": 3}
 _STOPWORD_LIST = """
     a an the of in on at to for with by from and or but is are was were be been being am do does did has have had i me
     my mine we us our you your he him his she her it its they them their this that these those there as so very just
@@ -108,12 +123,16 @@ def _subject_stems(parsed: ParsedStatement) -> frozenset[str]:
     return frozenset(stems)
 
 
-def extract_features(older: str, newer: str, *, cosine: float) -> dict[str, float]:
-    """Return the features of a pair whose vectors have this cosine similarity."""
+def extract_features(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> dict[str, float]:
+    """Return the features of a pair whose vectors have this cosine similarity.
+
+    `vector_score` is the log odds of an update by the vectors alone; NaN when the vectors are of another model.
+    """
     old, new = outline(older), outline(newer)
-    features = {"cosine": cosine} | _overlap_features(old, new) | _subject_features(old, new) | _cue_features(old, new)
+    features = {"cosine": cosine, "vector_score": vector_score}
+    features |= _overlap_features(old, new) | _subject_features(old, new) | _cue_features(old, new)
     features |= _value_features(old, new) | _relation_features(old, new) | _form_features(old, new, cosine)
-    return features | _interactions(features)
+    return features | _verb_features(old, new) | _alignment_features(old, new) | _interactions(features)
 
 
 def _overlap_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
@@ -228,6 +247,50 @@ def _form_features(old: StatementOutline, new: StatementOutline, cosine: float) 
         "the_head_kept": _head_kept(_THE_HEAD, old.text, new.text),
         "older_has_a": float(bool(_HAVE_A.search(old.text))),
     }
+
+
+def _verb_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
+    old_verbs, new_verbs = ([i.lemma for i in side.parsed.items if i.finite or i.is_plain_verb] for side in (old, new))
+    return {
+        "older_verb": _classify_verb(old_verbs),
+        "newer_verb": _classify_verb(new_verbs),
+        "first_verb_equal": float(old_verbs[:1] == new_verbs[:1] and bool(old_verbs)),
+        "verbs_differ": float(bool(old_verbs and new_verbs) and not set(old_verbs) & set(new_verbs)),
+    }
+
+
+def _classify_verb(verbs: Sequence[str]) -> float:
+    """Return a number for the first verb: 0 without a verb, 1 to 3 for an auxiliary, 4 for any other verb."""
+    return float(_VERB_CLASSES.get(verbs[0].removeprefix("="), len(_VERB_CLASSES) + 1)) if verbs else 0.0
+
+
+def _alignment_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
+    """Compare the statements word by word from both ends, and their articles, possessives and hedges."""
+    old_words, new_words = ([word.strip(".,!?").lower() for word in side.text.split()] for side in (old, new))
+    prefix = _count_equal(old_words, new_words)
+    suffix = min(_count_equal(old_words[::-1], new_words[::-1]), min(len(old_words), len(new_words)) - prefix)
+    old_owners, new_owners = ({name.lower() for name in _POSSESSIVE.findall(side.text)} for side in (old, new))
+    return {
+        "prefix": prefix,
+        "suffix": suffix,
+        "prefix_share": prefix / max(1, len(old_words)),
+        "suffix_share": suffix / max(1, len(old_words)),
+        "older_middle": len(old_words) - prefix - suffix,
+        "newer_middle": len(new_words) - prefix - suffix,
+        "same_length": float(len(old_words) == len(new_words)),
+        "older_definite": float(old_words[:1] in (["the"], ["my"], ["our"])),
+        "older_indefinite": float(bool({"a", "an"} & set(old_words))),
+        "newer_indefinite": float(bool({"a", "an"} & set(new_words))),
+        "newer_owner_added": float(bool((new_owners - old_owners) & set(old_words))),
+        "older_owner_gone": float(bool(old_owners - new_owners)),
+        "newer_occasion": float(bool(_OCCASION.search(new.text))),
+        "newer_hedge": float(bool(_HEDGE.search(new.text))),
+        "newer_more": float(bool(_MORE.search(new.text))),
+    }
+
+
+def _count_equal(old_words: Sequence[str], new_words: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old_words, new_words, strict=False)))
 
 
 def _head_kept(head: re.Pattern[str], older: str, newer: str) -> float:
