@@ -11,8 +11,8 @@ import yaml
 
 from newton.db.pool import Database
 from newton.errors import ConflictError
-from newton.heart.facts import fact_store
 from newton.heart.extraction_schema import PairRelation
+from newton.heart.facts import fact_store
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.fact_store import NewFact

@@ -1,7 +1,7 @@
 """Fit the model of `newton.heart.statements.change_detection`, and print cross-validated figures.
 
-Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), and as further compatible pairs the statements of
-tellings.yaml and everyday_statements.yaml about one person. The held-out pairs are read only by the test that measures.
+Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), and as further compatible pairs the statements
+of tellings.yaml and everyday_statements.yaml about one person. Only the test that measures reads the held-out pairs.
 """
 
 import itertools

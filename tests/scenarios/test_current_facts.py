@@ -1,6 +1,7 @@
 """What is told in everyday words replaces what it contradicts, without an LLM."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -8,11 +9,17 @@ from uuid import UUID
 import pytest
 import yaml
 
+from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.memories import FactDraft
 from newton.db.pool import Database
+from newton.errors import NotFoundError
+from newton.heart.extraction_schema import PairRelation
+from newton.heart.facts.conflicts import FactPair, Settlement
 from newton.heart.facts.deduplication import SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.judgement import judge_undecided
+from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
-from newton.memory import agents
+from newton.memory import agents, store
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
@@ -114,6 +121,92 @@ async def test_an_allergy_is_never_replaced_silently(mind: Mind, minilm: MiniLM)
         FactDraft(content="Nuria may eat nuts now, the test was wrong."),
     )
     assert await outcome(mind, first, second) != "update"
+
+
+UNSURE = ("Ana is vegetarian.", "Ana ordered the steak and ate all of it.")
+
+
+async def contest(mind: Mind, older: UUID, newer: UUID) -> FactPair:
+    """Mark two facts as contradictory, and return the conflict."""
+    async with mind.scope.write() as (tx, ctx):
+        await store.add_links(tx, "contradicts", [(newer, older)], ctx=ctx)
+        await review(tx, ctx, "fact", [older, newer])
+    (pair,) = await ConflictService(scope=mind.scope).list_conflicts()
+    assert (pair.newer.memory_id, pair.older.memory_id) == (newer, older)
+    return pair
+
+
+@pytest.mark.parametrize(
+    ("keep", "states"),
+    [
+        ("newer", ("SUPERSEDED", "NEW")),
+        ("older", ("NEW", "INACTIVE")),
+        ("both", ("NEW", "NEW")),
+        ("same", ("CONFIRMED", "SUPERSEDED")),
+    ],
+)
+async def test_a_person_settles_a_conflict_with_one_word(
+    mind: Mind, minilm: MiniLM, keep: Settlement, states: tuple[str, str]
+) -> None:
+    mind = await another_mind(mind, minilm, "settler")
+    older, newer = await tell(mind, *(FactDraft(content=text) for text in UNSURE))
+    await contest(mind, older, newer)
+    service = ConflictService(scope=mind.scope)
+    assert len(await service.settle(newer.hex, keep)) == 1
+    async with mind.db.transaction(mind.agent_id) as tx:
+        found = dict(await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'"))
+        assert not await tx.fetchval("select bool_or(is_contested) from heart.facts")
+    assert (found[older], found[newer]) == states
+    assert await service.list_conflicts() == []
+    with pytest.raises(NotFoundError, match="no open conflict"):
+        await service.settle(newer.hex, keep)
+
+
+class Judge:
+    """Answers every pair with one relation, and counts the pairs."""
+
+    def __init__(self, relation: PairRelation) -> None:
+        self.relation: PairRelation = relation
+        self.asked = 0
+
+    async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
+        self.asked += len(pairs)
+        return [self.relation] * len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("relation", "safe", "states"),
+    [
+        ("update", True, ("SUPERSEDED", "NEW")),
+        ("update", False, ("NEW", "NEW")),
+        ("compatible", True, ("NEW", "NEW")),
+        ("unsure", True, ("NEW", "NEW")),
+    ],
+)
+async def test_a_judge_decides_once_and_never_replaces_what_concerns_safety(
+    mind: Mind, minilm: MiniLM, relation: PairRelation, states: tuple[str, str], *, safe: bool
+) -> None:
+    mind = await another_mind(mind, minilm, "judged")
+    first = UNSURE[0] if safe else "Ana is allergic to nuts."
+    older, newer = await tell(mind, FactDraft(content=first), FactDraft(content=UNSURE[1]))
+    await contest(mind, older, newer)
+    judge = Judge(relation)
+    for _ in range(2):
+        await judge_undecided(mind.db, mind.scope.write_context(), judge, limit=10)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        found = dict(await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'"))
+    assert (judge.asked, (found[older], found[newer])) == (1, states)
+    is_open = relation == "unsure" or not safe
+    assert len(await ConflictService(scope=mind.scope).list_conflicts()) == is_open, "a person still settles it"
+
+
+async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(mind: Mind, minilm: MiniLM) -> None:
+    mind = await another_mind(mind, minilm, "mover")
+    texts = ("The rate limit is 100.", "The rate limit was raised to 250.", "The rate limit is 100.")
+    first, second, _ = await tell(mind, *(FactDraft(content=text) for text in texts))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        found = dict(await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'"))
+    assert (found[first], found[second]) == ("CONFIRMED", "SUPERSEDED")
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConfigError
 from newton.heart.entities import entity_store
-from newton.heart.facts.deduplication import SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.generalization import generalize_facts
 from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
@@ -68,9 +68,22 @@ class MaintenanceService:
         if self.scope.embedder is None:
             return DrainResult(0, 0, stopped_by="no embedding model is set")
         drained = await EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(limit=limit)
-        ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
-        await deduplicate_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
+        await self.compare_facts(limit)
         return drained
+
+    async def compare_facts(self, limit: int | None = None) -> DedupReport | None:
+        """Compare new facts that have vectors with the known ones; up to `limit` facts, or all.
+
+        Return None without an embedding model.
+        """
+        if self.scope.embedder is None:
+            return None
+        ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
+        found = await deduplicate_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
+        if found.contradicted:
+            async with self.scope.transaction():
+                self.scope.publish("conflict.found", {"conflicts": found.contradicted})
+        return found
 
     async def judge_conflicts(self) -> Counter[str]:
         """Let the model decide pairs of facts that evidence leaves open; return the number of pairs by relation.

@@ -12,7 +12,7 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
-from newton.heart.facts.merging import merge_duplicates
+from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.lifecycle.facts import may_supersede
 from newton.memory import store

@@ -8,18 +8,19 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from pgvector import HalfVector
+from asyncpg import Record
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.facts.conflicts import may_replace
-from newton.heart.facts.merging import merge_duplicates
+from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.statements.change_detection import detect_change, load_model, score_vectors
 from newton.heart.statements.similarity import compare_statements
 from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory import Trust
+from newton.providers.embedding import Vector
 
 SQL = load("newton.heart.facts", "deduplication.sql")
 
@@ -36,7 +37,7 @@ class SimilarityThresholds:
     related_min_cosine: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
     """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id.
 
@@ -54,7 +55,7 @@ class KnownFact:
     trust: Trust
     since: datetime
     is_multi_valued: bool
-    vector: HalfVector | None
+    vector: Vector | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class UncomparedFact:
     state: str
     trust: Trust
     since: datetime
-    vector: HalfVector | None
+    vector: Vector | None
     candidates: tuple[KnownFact, ...]
 
 
@@ -141,16 +142,24 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
     memory_ids = [row["memory_id"] for row in rows]
     knows_model = model_id == derive_model_id(load_model().vector_model)
     similar: defaultdict[UUID, list[KnownFact]] = defaultdict(list)
-    for memory_id, *known, vector in await SQL["find_similar"].fetch_all(
+    for row in await SQL["find_similar"].fetch_all(
         tx, agent_id=agent_id, model_id=model_id, memory_ids=memory_ids, max_rows=MAX_CANDIDATES
     ):
-        similar[memory_id].append(KnownFact(*known, vector if knows_model else None))
+        fields = {name: value for name, value in row.items() if name not in ("memory_id", "vector")}
+        similar[row["memory_id"]].append(KnownFact(**fields, vector=_to_vector(row) if knows_model else None))
+    names = ("memory_id", "text", "state", "trust", "since")
     return [
         UncomparedFact(
-            **{**row, "vector": row["vector"] if knows_model else None}, candidates=tuple(similar[row["memory_id"]])
+            **{name: row[name] for name in names},
+            vector=_to_vector(row) if knows_model else None,
+            candidates=tuple(similar[row["memory_id"]]),
         )
         for row in rows
     ]
+
+
+def _to_vector(row: Record) -> Vector:
+    return row["vector"].to_numpy().astype("float32")
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
@@ -187,7 +196,7 @@ def _classify_change(fact: UncomparedFact, known: KnownFact) -> str:
     older, newer = (known, fact) if is_newer else (fact, known)
     score = math.nan
     if older.vector is not None and newer.vector is not None:
-        score = score_vectors(older.vector.to_numpy(), newer.vector.to_numpy())
+        score = score_vectors(older.vector, newer.vector)
     kind = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score).kind
     if kind == "compatible":
         return "none"

@@ -14,8 +14,8 @@ limit $3;
 -- The nearest older facts for each new fact, of the same subject or where one names none. `canonical_id` is the original of
 -- a duplicate, or the fact itself. `mergeable` is true if the two may be one fact: same subject and comparable attributes.
 select
-    n.memory_id, coalesce(k.duplicate_of, k.memory_id) as canonical_id, k.full_text, k.cosine, k.mergeable,
-    k.is_current, k.state, k.trust, k.since, k.is_multi_valued, k.embedding
+    n.memory_id, coalesce(k.duplicate_of, k.memory_id) as canonical_id, k.full_text as text, k.cosine, k.mergeable,
+    k.is_current, k.state, k.trust, k.since, k.is_multi_valued, k.embedding as vector
 from unnest($3::uuid[]) as n (memory_id)
 join heart.facts as f on f.agent_id = $1 and f.memory_id = n.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = n.memory_id

@@ -36,8 +36,10 @@ async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge,
     settled = set[UUID]()
     for start in range(0, len(pairs), BATCH):
         batch = [pair for pair in pairs[start : start + BATCH] if not settled & {pair.first_id, pair.second_id}]
+        if not batch:
+            continue
         try:
-            relations = await judge.judge_pairs(batch) if batch else []
+            relations = await judge.judge_pairs(batch)
         except ProviderError:
             break
         for pair, relation in zip(batch, relations, strict=True):

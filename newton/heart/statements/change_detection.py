@@ -51,7 +51,7 @@ class ChangeVerdict(NamedTuple):
 class ChangeModel(NamedTuple):
     """Trees that add up to log odds, the log odds without them, and the minimum probabilities of update and unsure.
 
-    `vector_weights` weigh the products, the absolute differences and both vectors of the embedding model `vector_model`.
+    `vector_weights` weigh the result of `combine_vectors` for vectors of the embedding model `vector_model`.
     """
 
     trees: Sequence[Sequence[Sequence[Any]]]

@@ -92,6 +92,10 @@ ATTRIBUTE_COMMANDS = {
     "list": ("memory.attributes:list_attributes", "List the attributes of facts."),
     "set": ("memory.attributes:set_cardinality", "Declare an attribute single-valued or multi-valued."),
 }
+CONFLICT_COMMANDS = {
+    "list": ("memory.conflicts:list_conflicts", "List facts that may exclude each other."),
+    "settle": ("memory.conflicts:settle_conflict", "Settle the conflicts of a fact."),
+}
 GUARDRAIL_COMMANDS = {
     "list": ("judgement.guard:list_guardrails", "List the guardrails."),
     "add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
@@ -155,6 +159,7 @@ BENCH_COMMANDS = {
 # The command of a group that runs if none is given.
 DEFAULT_COMMANDS = {
     "agents": "list",
+    "conflicts": "list",
     "decisions": "list",
     "identity": "show",
     "jobs": "list",
@@ -169,6 +174,7 @@ COMMAND_GROUPS = (
     ("procedures", "Procedures and their track records.", PROCEDURE_COMMANDS),
     ("censors", "Prohibitions: warn or block.", CENSOR_COMMANDS),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
+    ("conflicts", "Facts that may exclude each other.", CONFLICT_COMMANDS),
     ("attributes", "Attributes of facts, single-valued or multi-valued.", ATTRIBUTE_COMMANDS),
     ("guard", "Guardrails on decisions.", GUARDRAIL_COMMANDS),
     ("profiles", "Scoring profiles.", PROFILE_COMMANDS),
@@ -186,7 +192,7 @@ HELP_GROUPS = {
     "Talk": ("chat", "ask", "context"),
     "Memory": (
         *("remember", "recall", "show", "history", "confirm", "supersede", "retract", "forget", "entities"),
-        *("attributes", "procedures", "identity", "ingest", "import", "export", "erase"),
+        *("conflicts", "attributes", "procedures", "identity", "ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "tasks", "working-memory"),

@@ -10,7 +10,7 @@ from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.memory import store
 from newton.memory.store import Confirmation
 
-SQL = load("newton.heart.facts", "merging.sql")
+SQL = load("newton.heart.facts", "duplicates.sql")
 
 
 async def merge_duplicates(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: LifecycleContext) -> None:
