@@ -1,5 +1,6 @@
 """MCP, as its official client speaks it, over pipes and with a daemon."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator
@@ -197,7 +198,9 @@ async def test_a_contradiction_is_seen_and_settled_through_every_interface(serve
     ana = {"subject": "Ana", "attribute": "lives in"}
     who = {"X-Newton-Agent": "contested"}
     mine = ("--agent", "contested")
-    typed(house, "remember", "Ana lives in Oslo.", "--subject", "Ana", "--attribute", "lives in", *mine)
+    await asyncio.to_thread(
+        typed, house, "remember", "Ana lives in Oslo.", "--subject", "Ana", "--attribute", "lives in", *mine
+    )
     async with speaking(served.url, served.token, **who) as client:
         kept = await told(client, "remember", content="Ana lives in Bergen.", **ana)
         (seen,) = (await told(client, "conflicts"))["items"]
@@ -208,10 +211,11 @@ async def test_a_contradiction_is_seen_and_settled_through_every_interface(serve
     async with httpx2.AsyncClient(base_url=served.url, headers=headers) as http:
         (pair,) = (await http.get("/v1/conflicts")).json()["items"]
         assert pair["newer"]["trust"] == "agent"
-        listed = ok(typed(house, "conflicts", *mine))
+        listed = ok(await asyncio.to_thread(typed, house, "conflicts", *mine))
         assert "Ana lives in Bergen.\n  before: " in listed
-        assert "1 conflict settled." in ok(typed(house, "conflicts", "settle", kept["memory_id"], "newer", *mine))
+        settle = ("conflicts", "settle", kept["memory_id"], "newer", *mine)
+        assert "1 conflict settled." in ok(await asyncio.to_thread(typed, house, *settle))
         assert (await http.get("/v1/conflicts")).json()["items"] == []
         again = await http.post(f"/v1/conflicts/{pair['newer']['memory_id']}/settle", json={"keep": "both"})
         assert again.status_code == 404
-    assert ok(typed(house, "conflicts", *mine)) == "No open conflicts.\n"
+    assert ok(await asyncio.to_thread(typed, house, "conflicts", *mine)) == "No open conflicts.\n"

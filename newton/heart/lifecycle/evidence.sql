@@ -187,7 +187,8 @@ from (
     select
         m.memory_id,
         m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined and t.valid_from <= $3 as is_current,
-        exists (
+        m.state in ('NEW', 'CONFIRMED', 'CORE')
+        and exists (
             select
             from memory.links as l
             join memory.memories as o on o.agent_id = $1 and o.memory_id = l.other_id
