@@ -64,7 +64,7 @@ async def test_sessions_that_their_doors_left_behind_get_their_summaries(newton:
                 for n in range(lines)
             ]
             await sessions.append(tx, said, session_id=session_id, ctx=teller(agent_id))
-    first, second = await done(newton, "summarise"), await done(newton, "summarise")
+    first, second = await done(newton, "summarize"), await done(newton, "summarize")
     assert (first.result, second.result) == ({"sessions": 1}, None)
 
 

@@ -46,7 +46,7 @@ async def open_chat_backend(
     if daemon is None:
         if token_file is not None:
             raise InputError("--token-file requires --daemon.", hint="Give the URL of the daemon with --daemon.")
-        async with open_newton(settings) as newton:
+        async with open_newton(settings, on_new_agent=formatting.print_new_agent) as newton:
             yield LocalAgent(
                 newton=newton, turn_runner=newton.turn_runner(build_chat_model(settings), on_event=print_progress)
             )
