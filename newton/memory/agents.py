@@ -21,6 +21,12 @@ async def exists(db: Database, name: str) -> bool:
         return await SQL["agent_exists"].fetch_one(tx, agent_id=agent_id) is not None
 
 
+async def list_names(db: Database) -> list[str]:
+    """Return the names of all agents, sorted."""
+    async with db.worker_transaction() as tx:
+        return [row["name"] for row in await SQL["list_names"].fetch_all(tx)]
+
+
 async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID:
     """Return the id of the agent with this name; create the agent if it is new. Raises InputError for a bad name."""
     if not NAME_PATTERN.fullmatch(name):

@@ -31,7 +31,6 @@ from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
 from newton.providers.embedding_providers import embedder_for
-from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
 from newton.runtime.settings_mapping import build_artifact_policy, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
@@ -158,7 +157,7 @@ async def _find_or_create_agent(
 async def _find_agent(db: Database, name: str) -> UUID:
     """Return the id of the agent. The NotFoundError for an unknown one names the existing agents."""
     if not await agents.exists(db, name):
-        names = [one.name for one in await list_agent_queues(db)]
+        names = await agents.list_names(db)
         listed = ", ".join(names[:MAX_LISTED_AGENTS]) + (", …" if len(names) > MAX_LISTED_AGENTS else "")
         known = f"There are: {listed}. " if names else ""
         hint = f"{did_you_mean(name, names)} {known}`newton agents create NAME` creates one.".strip()

@@ -68,8 +68,8 @@ async def run_doctor(
 
 def _list_used_settings(settings: Settings) -> dict[str, object]:
     """Return the settings without those of a model that is not used."""
-    unused = set() if settings.embedding_provider == "openai" else {"embedding_model", "embedding_dimensions"}
-    unused |= set() if build_chat_model(settings) else {"openai_model"}
+    unused = [] if settings.embedding_provider == "openai" else ["embedding_model", "embedding_dimensions"]
+    unused += [] if build_chat_model(settings) else ["openai_model"]
     return {name: value for name, value in dict(settings).items() if name not in unused}
 
 
