@@ -26,7 +26,7 @@ WORDS = ("kettle", "cup", "tea", "mira", "priya", "redis", "oslo")
 @pytest.fixture
 async def newton(dsn: str, tmp_path: Path) -> AsyncIterator[AgentServices]:
     given = {"agent": "ana", "database_url": dsn, "embedding_provider": "none", "data_dir": tmp_path}
-    async with open_newton(load(given, {})) as made:
+    async with open_newton(load(given, {}), on_new_agent=lambda _: None) as made:
         yield made
 
 

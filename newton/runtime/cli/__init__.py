@@ -135,7 +135,7 @@ SESSION_COMMANDS = {
 }
 AGENT_COMMANDS = {
     "list": ("operations.agents:list_agents", "List the agents of this database."),
-    "create": ("operations.agents:create_agent", "Create an agent that API clients can select."),
+    "create": ("operations.agents:create_agent", "Create an agent for `--agent NAME` and API clients."),
 }
 TOKEN_COMMANDS = {
     "create": ("operations.tokens:create_token", "Create a token and print it once."),

@@ -32,7 +32,7 @@ async def create_agent(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Create an agent that API clients can select.
+    """Create an agent for `--agent NAME` and API clients.
 
     Example: newton agents create work
     """
