@@ -74,7 +74,7 @@ def with_vectors(pairs: list[Pair]) -> list[Pair]:
 
 
 def main() -> None:
-    labelled = [p for name in ("updates_dev.yaml", "updates_train.yaml") for p in load_yaml(name)]
+    labelled = [p | {"file": name} for name in ("updates_dev.yaml", "updates_train.yaml") for p in load_yaml(name)]
     labelled = [pair for pair in labelled if pair["expect"] != "conflict"]
     first_person = [p["older"] for p in labelled if p["older"].split()[0] in ("I", "I'm", "I've", "My", "We", "Our")]
     pairs = with_vectors([*labelled, *unrelated_pairs(first_person)])
@@ -93,7 +93,8 @@ def main() -> None:
     names = sorted(features[0])
     matrix = np.array([[f[name] for name in names] for f in features])
     restates = matrix[:, names.index("restates")] > 0
-    validate(matrix, names, changed, weights, groups, restates)
+    is_development = np.array([p.get("file") == "updates_dev.yaml" for p in pairs])
+    validate(matrix, names, changed, weights, groups, restates, is_development)
     linear, model = fit_linear(combined, changed, weights), fit_trees(matrix, names, changed, weights)
     data = {
         "trees": [to_tree(predictor.nodes, names) for (predictor,) in model._predictors],
@@ -107,7 +108,9 @@ def main() -> None:
     MODEL.write_text(json.dumps(data, separators=(",", ":")).replace("],[[", "],\n[[") + "\n", encoding="utf-8")
 
 
-def validate(matrix: Any, names: list[str], changed: Any, weights: Any, groups: Any, restates: Any) -> None:
+def validate(
+    matrix: Any, names: list[str], changed: Any, weights: Any, groups: Any, restates: Any, is_development: Any
+) -> None:
     """Print for each group the share of updates and of unsure pairs, by models that have not seen the pair."""
     for is_bundled in (True, False):
         own = matrix.copy()
@@ -118,10 +121,17 @@ def validate(matrix: Any, names: list[str], changed: Any, weights: Any, groups: 
             found[part] = fit_trees(matrix[rest], names, changed[rest], weights[rest]).predict_proba(own[part])[:, 1]
         found[restates] = 0.0
         print("with vectors of the bundled model:" if is_bundled else "with vectors of another model:")
-        for group in (*LABELLED, "unrelated"):
-            of_group = found[groups == group]
-            print(f"  {group}: {len(of_group)} pairs, update {(of_group >= UPDATE_MIN).mean():.4f}, ", end="")
-            print(f"unsure {((of_group < UPDATE_MIN) & (of_group >= UNSURE_MIN)).mean():.4f}")
+        for update_min, unsure_min in ((UPDATE_MIN, UNSURE_MIN), (0.85, 0.5), (0.95, 0.7)):
+            print(f"  from {update_min} update, from {unsure_min} unsure")
+            for group in (*LABELLED, "unrelated"):
+                print_shares(f"{group}, all", found[groups == group], update_min, unsure_min)
+                print_shares(f"{group}, dev", found[(groups == group) & is_development], update_min, unsure_min)
+
+
+def print_shares(name: str, found: Any, update_min: float, unsure_min: float) -> None:
+    if len(found):
+        update, unsure = found >= update_min, (found < update_min) & (found >= unsure_min)
+        print(f"    {name}: {len(found)} pairs, update {update.mean():.4f}, unsure {unsure.mean():.4f}")
 
 
 def split(matrix: Any, groups: Any) -> Any:
