@@ -6,6 +6,7 @@ tokens are added to those of the stored line and nothing is counted for a contex
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -186,10 +187,16 @@ def _group_contradictions(
     facts: Mapping[UUID, RetrievedMemory], now: datetime
 ) -> dict[UUID, tuple[RetrievedMemory, ...]]:
     """Map each current fact that contradicts another one to all facts connected to it, the latest first."""
-    current = {memory_id: found for memory_id, found in facts.items() if _is_current(found, now)}
+    neighbours = defaultdict[UUID, set[UUID]](set)
+    for found in facts.values():
+        for other in facts.keys() & found.contradicted_ids if found.contradicted_ids else ():
+            if _is_current(found, now) and _is_current(facts[other], now):
+                neighbours[found.memory_id].add(other)
+                neighbours[other].add(found.memory_id)
     groups: dict[UUID, tuple[RetrievedMemory, ...]] = {}
-    for memory_id in current:
-        if memory_id not in groups and len(connected := _find_connected(memory_id, current)) > 1:
+    for memory_id in neighbours:
+        if memory_id not in groups:
+            connected = [facts[one] for one in _find_connected(memory_id, neighbours)]
             latest_first = sorted(connected, key=lambda f: (f.told_at, f.created_at, f.memory_id), reverse=True)
             groups |= dict.fromkeys((found.memory_id for found in connected), tuple(latest_first))
     return groups
@@ -200,11 +207,9 @@ def _is_current(found: RetrievedMemory, now: datetime) -> bool:
     return not (is_past or _has_ended(found, now) or _is_upcoming(found, now))
 
 
-def _find_connected(start: UUID, facts: Mapping[UUID, RetrievedMemory]) -> list[RetrievedMemory]:
-    connected, pending = dict[UUID, RetrievedMemory](), [start]
-    while pending:
-        memory_id = pending.pop()
-        if memory_id in facts and memory_id not in connected:
-            connected[memory_id] = facts[memory_id]
-            pending += facts[memory_id].contradicted_ids
-    return list(connected.values())
+def _find_connected(start: UUID, neighbours: Mapping[UUID, set[UUID]]) -> set[UUID]:
+    connected, front = {start}, {start}
+    while front:
+        front = {other for one in front for other in neighbours[one]} - connected
+        connected |= front
+    return connected

@@ -108,11 +108,11 @@ def reject_repeated_facts(
         if memory_id not in rejected and memory_id not in followers and (label := labels.get(memory_id)):
             others = (other for other in label.group if other != memory_id)
             followers |= {other: Placement(other, None, 0, SHOWN_TOGETHER) for other in others}
-    left_out = rejected.keys() - followers.keys()
+    accepted = {s.found.memory_id for s in ordered} - (rejected.keys() - followers.keys())
     repeated = {
         relation_id: Placement(relation_id, None, 0, REPEATS_FACT)
         for relation_id, fact_ids in relation_evidence.items()
-        if relation_id not in rejected and not left_out.issuperset(fact_ids)
+        if relation_id in accepted and not accepted.isdisjoint(fact_ids)
     }
     return {**rejected, **followers, **repeated}
 
