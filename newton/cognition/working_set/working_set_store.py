@@ -116,7 +116,7 @@ async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
 def _to_memory(row: Record) -> RetrievedMemory:
     """Convert a row. A derived importance counts all uses of the memory, not only those of the session."""
     *columns, total_uses = row
-    found = RetrievedMemory._make((*columns, *NO_EVIDENCE))
+    found = RetrievedMemory(*columns, *NO_EVIDENCE)
     if found.importance is not None:
         return found
     return found._replace(importance=derive_importance(found.kind, found.state, found.outcome, total_uses))
