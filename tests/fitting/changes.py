@@ -1,4 +1,4 @@
-"""Fit the model of `newton.heart.statements.change_detection`, and print cross-validated figures.
+"""Fit the model of `newton.heart.statements.change_detection`; with --validate, print cross-validated figures first.
 
 Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), and as further compatible pairs the statements
 of tellings.yaml and everyday_statements.yaml about one person. Only the test that measures reads the held-out pairs.
@@ -7,6 +7,7 @@ of tellings.yaml and everyday_statements.yaml about one person. Only the test th
 import itertools
 import json
 import random
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,9 @@ def main() -> None:
     names = sorted(features[0])
     matrix = np.array([[f[name] for name in names] for f in features])
     restates = matrix[:, names.index("restates")] > 0
-    is_development = np.array([p.get("file") == "updates_dev.yaml" for p in pairs])
-    validate(matrix, names, changed, weights, groups, restates, is_development)
+    if "--validate" in sys.argv:
+        is_development = np.array([p.get("file") == "updates_dev.yaml" for p in pairs])
+        validate(matrix, names, changed, weights, groups, restates, is_development)
     linear, model = fit_linear(combined, changed, weights), fit_trees(matrix, names, changed, weights)
     data = {
         "trees": [to_tree(predictor.nodes, names) for (predictor,) in model._predictors],
@@ -112,26 +114,25 @@ def validate(
     matrix: Any, names: list[str], changed: Any, weights: Any, groups: Any, restates: Any, is_development: Any
 ) -> None:
     """Print for each group the share of updates and of unsure pairs, by models that have not seen the pair."""
-    for is_bundled in (True, False):
-        own = matrix.copy()
-        if not is_bundled:
-            own[:, names.index("vector_score")] = np.nan
-        found = np.zeros(len(groups))
-        for rest, part in split(matrix, groups):
-            found[part] = fit_trees(matrix[rest], names, changed[rest], weights[rest]).predict_proba(own[part])[:, 1]
-        found[restates] = 0.0
-        print("with vectors of the bundled model:" if is_bundled else "with vectors of another model:")
-        for update_min, unsure_min in ((UPDATE_MIN, UNSURE_MIN), (0.85, 0.5), (0.95, 0.7)):
-            print(f"  from {update_min} update, from {unsure_min} unsure")
-            for group in (*LABELLED, "unrelated"):
-                print_shares(f"{group}, all", found[groups == group], update_min, unsure_min)
-                print_shares(f"{group}, dev", found[(groups == group) & is_development], update_min, unsure_min)
+    without = matrix.copy()
+    without[:, names.index("vector_score")] = np.nan
+    kinds = {"with vectors of the bundled model": matrix, "with vectors of another model": without}
+    found = {name: np.zeros(len(groups)) for name in kinds}
+    for rest, part in split(matrix, groups):
+        model = fit_trees(matrix[rest], names, changed[rest], weights[rest])
+        for name, features in kinds.items():
+            found[name][part] = np.where(restates[part], 0.0, model.predict_proba(features[part])[:, 1])
+    for name, probability in found.items():
+        print(f"{name}, from {UPDATE_MIN} update, from {UNSURE_MIN} unsure:")
+        for group in (*LABELLED, "unrelated"):
+            print_shares(f"{group}, all", probability[groups == group])
+            print_shares(f"{group}, development", probability[(groups == group) & is_development])
 
 
-def print_shares(name: str, found: Any, update_min: float, unsure_min: float) -> None:
+def print_shares(name: str, found: Any) -> None:
     if len(found):
-        update, unsure = found >= update_min, (found < update_min) & (found >= unsure_min)
-        print(f"    {name}: {len(found)} pairs, update {update.mean():.4f}, unsure {unsure.mean():.4f}")
+        update, unsure = found >= UPDATE_MIN, (found < UPDATE_MIN) & (found >= UNSURE_MIN)
+        print(f"  {name}: {len(found)} pairs, update {update.mean():.4f}, unsure {unsure.mean():.4f}")
 
 
 def split(matrix: Any, groups: Any) -> Any:
