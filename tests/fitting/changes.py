@@ -1,7 +1,7 @@
 """Fit the model of `newton.heart.statements.change_detection`; with --validate, print cross-validated figures first.
 
 Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), and as further compatible pairs the statements
-of tellings.yaml and everyday_statements.yaml about one person. Only the test that measures reads the held-out pairs.
+of tellings.yaml and everyday_statements.yaml about one person, and plain sentences from templates. Only the test that measures reads the held-out pairs.
 """
 
 import itertools
@@ -18,6 +18,7 @@ import yaml
 from newton.heart.statements.change_detection import MIN_COSINE, combine_vectors
 from newton.heart.statements.change_features import extract_features
 from newton.providers.minilm import MiniLM
+from tests.fitting.canonical import draw_pairs
 
 DATA = Path(__file__).parents[1] / "data"
 MODEL = Path(__file__).parents[2] / "newton" / "heart" / "statements" / "change_model.json"
@@ -78,7 +79,8 @@ def main() -> None:
     labelled = [p | {"file": name} for name in ("updates_dev.yaml", "updates_train.yaml") for p in load_yaml(name)]
     labelled = [pair for pair in labelled if pair["expect"] != "conflict"]
     first_person = [p["older"] for p in labelled if p["older"].split()[0] in ("I", "I'm", "I've", "My", "We", "Our")]
-    pairs = with_vectors([*labelled, *unrelated_pairs(first_person)])
+    plain = [pair | {"file": "canonical"} for pair in draw_pairs()]
+    pairs = with_vectors([*labelled, *plain, *unrelated_pairs(first_person)])
     combined = np.array([pair["vectors"] for pair in pairs])
     changed = np.array([pair["expect"] == "update" for pair in pairs])
     groups = np.array([pair["group"] for pair in pairs])
