@@ -148,7 +148,7 @@ class Settings(BaseModel):
         description="Reuse the session's last context if an item has at least this cosine similarity to the input.",
     )
     context_reuse_min_topic_cosine: float = Field(
-        0.25,
+        0.22,
         ge=0,
         le=1,
         description="An input with several new words and less cosine similarity to the last inputs is on a new topic.",

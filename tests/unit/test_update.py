@@ -12,8 +12,8 @@ from newton.cognition.assembly.render import count_day_tokens, count_header_toke
 from newton.cognition.assembly.sections import compute_identity_tokens, select_censor_lines, select_identity_lines
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.cognition.session_context.incremental_update import (
-    REASON_EVICTED,
     REASON_ADDED,
+    REASON_EVICTED,
     REASON_SHORTENED,
     ContextAdditions,
     PreviousContext,

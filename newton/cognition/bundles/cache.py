@@ -26,21 +26,21 @@ class CoverageThresholds(NamedTuple):
     """
 
     min_cosine: float = 0.5
-    min_topic_cosine: float = 0.25
+    min_topic_cosine: float = 0.22
     min_word_overlap: float = 0.8
 
 
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
 MAX_ENTRIES = 32  # per cache; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # a repeated request gets the same context for this long
-MAX_TOPIC_INPUTS = 4  # of a topic that are compared with the next input
+MAX_TOPIC_INPUTS = 4  # of a session that are compared with the next input
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class TopicInputs(NamedTuple):
-    """The last inputs on the current topic of a session with their embeddings, oldest first.
+    """The last inputs of a session with their embeddings, oldest first.
 
     `pending_frame` is the frame that the last input suggested instead of the session's.
     """

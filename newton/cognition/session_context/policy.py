@@ -8,6 +8,7 @@ from newton.cognition.bundles.bundle import RefreshMethod
 from newton.cognition.bundles.cache import CoverageThresholds
 
 DECISION_FRAME = "decision"  # frame of inputs that ask for a choice
+CLOSE_COSINE = 0.4  # to a memory that says something of the input
 MIN_NEW_WORDS = 3  # content words of an input on another topic; a follow-up has fewer that were not said before
 
 
@@ -43,7 +44,7 @@ class InputCoverage:
             return False
         if self.cosine >= thresholds.min_cosine and self.is_nearest_shown:
             return False
-        is_close_missing = self.missing_cosine >= thresholds.min_cosine and not self.is_nearest_shown
+        is_close_missing = self.missing_cosine >= CLOSE_COSINE and not self.is_nearest_shown
         min_words = MIN_NEW_WORDS - 1 if is_close_missing else MIN_NEW_WORDS
         return self.topic_cosine < thresholds.min_topic_cosine and self.new_word_count >= min_words
 

@@ -11,7 +11,7 @@ from newton.cognition.assembly.assembler import AssemblyInput
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
 from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
-from newton.cognition.content_words import extract_content_words, is_follow_up
+from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up
 from newton.cognition.frames.selection import FrameChoice, keep_session_frame
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
@@ -29,7 +29,7 @@ from newton.cognition.session_context.policy import (
 from newton.cognition.session_context.staleness import MAX_ADDED_MEMORIES, MAX_NEW_MEMORIES, ContextChanges, NewMatches
 from newton.cognition.sources.gathered_data import SessionContextData
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
-from newton.cognition.sources.signals import find_asked_times
+from newton.cognition.sources.signals import asks_for_times, find_asked_times
 from newton.concurrency import task_group
 from newton.content.frames import get_frame
 from newton.errors import ProviderError
@@ -100,8 +100,9 @@ class SessionContextService:
         current = replace(current, topic=_append_input(current.topic, request, state))
         match verdict.method:
             case "built":
-                topic = NO_INPUTS if state.is_new_topic else current.topic
-                return await self._build_context(request, verdict.reason, state, topic=topic, decision_ms=duration)
+                return await self._build_context(
+                    request, verdict.reason, state, topic=current.topic, decision_ms=duration
+                )
             case "stood":
                 self.builder.cache.set_current(replace(current, sent_messages=request.sent_messages))
                 return SessionContext(
@@ -271,7 +272,7 @@ def _compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> 
     return InputCoverage(
         cosine=matches.cosine,
         word_share=1 - len(new_words) / len(words) if words else 1.0,
-        is_follow_up=is_follow_up(text),
+        is_follow_up=is_follow_up(text) or is_continuation(text),
         topic_cosine=matches.topic_cosine,
         new_word_count=len(new_words),
         missing_cosine=matches.missing_cosine,
@@ -318,7 +319,8 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
     if request.tokens > searched.tokens or comparable != searched or request.filters != NO_FILTERS:
         return "the request has other parameters"
     known_times = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
-    if not known_times.issuperset((span.phrase, span.start) for span in state.time_ranges):
+    is_time_known = known_times.issuperset((span.phrase, span.start) for span in state.time_ranges)
+    if not is_time_known and asks_for_times(request.input, state.time_ranges):
         return "the input asks for another time"
     triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
