@@ -129,6 +129,8 @@ class SessionContextService:
         session_frame = cached.bundle.frame_choice.frame
         suggested = builder.choose_frame(request, core, previous_frame=session_frame)
         is_choice_due = suggested.frame == DECISION_FRAME and self._is_choice_input(request.input)
+        if coverage.is_follow_up and session_frame == DECISION_FRAME:  # it is about the choice that the context is for
+            is_choice_due = False
         return _CurrentState(
             cue=cue,
             session_data=session_data,
