@@ -78,7 +78,7 @@ class CachedContext:
     def content_words(self) -> frozenset[str]:
         """Return the content words of the context and of the last inputs."""
         texts = (self.bundle.text, self.search_request.input, *self.topic.texts)
-        return frozenset().union(*map(extract_content_words, texts))
+        return frozenset[str]().union(*map(extract_content_words, texts))
 
     @cached_property
     def shown_memories(self) -> Mapping[UUID, RetrievedMemory]:
