@@ -4,14 +4,16 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-PEOPLE = ["Carla", "Ben", "Mei", "Tariq", "Olga", "Ana", "Jonas", "Priya", "Diego", "Fatima", "Lars", "Ngozi", "Yuki", "Sam"]
+PEOPLE = ["Carla", "Ben", "Mei", "Tariq", "Olga", "Ana", "Jonas"]
+PEOPLE += ["Priya", "Diego", "Fatima", "Lars", "Ngozi", "Yuki", "Sam"]
 CITIES = ["Oslo", "Bergen", "Lyon", "Porto", "Kyoto", "Denver", "Accra", "Riga", "Cork", "Lima", "Turin", "Graz"]
 COMPANIES = ["Acme", "Globex", "Siemens", "Initech", "the city council", "Nordbank", "a start-up", "Umbrella"]
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"]
 DATES = ["3 May", "17 June", "1 October", "22 March", "the 9th", "the 30th"]
 HOURS = ["9:00", "10:30", "2 pm", "3 pm", "noon", "8 am"]
 NUMBERS = ["30", "50", "60", "100", "120", "200", "250", "500", "800", "1000"]
-TOOLS = ["MySQL", "PostgreSQL", "Redis", "MongoDB", "SQLite", "Jenkins", "GitLab CI", "Slack", "Teams", "Notion", "Jira", "Linear"]
+TOOLS = ["MySQL", "PostgreSQL", "Redis", "MongoDB", "SQLite", "Jenkins"]
+TOOLS += ["GitLab CI", "Slack", "Teams", "Notion", "Jira", "Linear"]
 VERSIONS = ["1.2", "2.0", "2.1", "3.9", "3.12", "14", "16", "18.04", "20.04", "22.04"]
 CARS = ["Volvo", "Tesla", "Skoda", "Toyota", "Fiat", "bike", "motorbike"]
 NAMES = ["Falcon", "Eagle", "Atlas", "Nimbus", "Orion", "Heron", "Juno"]
@@ -232,30 +234,36 @@ def draw_pairs(seed: int = 7) -> Iterator[dict[str, str]]:
     """Yield pairs as those of the data files, about as many updates as compatible ones."""
     draw = random.Random(seed)
     for relation in SINGLE_VALUED:
-        for announced in relation.announced:
-            for _ in range(3):
-                subject, (older, newer) = draw.choice(relation.subjects), draw.sample(relation.values, 2)
-                yield _pair("announced", *_fill(relation.statement, announced, subject, older, newer))
-        for _ in range(6):
-            subject, (older, newer) = draw.choice(relation.subjects), draw.sample(relation.values, 2)
-            yield _pair("plain_same", *_fill(relation.statement, relation.statement, subject, older, newer))
-        for announced in relation.announced:
-            (first, second), (older, newer) = draw.sample(relation.subjects, 2), draw.sample(relation.values, 2)
-            if "{s}" in announced and relation.statement.startswith("{s}"):
-                statement = relation.statement.format(s=first, n=older)
-                yield _pair(
-                    "compatible", statement, announced.format(s=second, o=draw.choice(relation.values), n=newer)
-                )
+        yield from _draw_updates(draw, relation)
+        yield from _draw_other_subjects(draw, relation)
     for older, newer in STATES_OF_A_PERSON:
-        for name in (*draw.sample(PEOPLE, 3), "I"):
-            if name != "I":
-                yield _pair("announced", older.format(s=name), newer.format(s=name))
-                other = draw.choice([one for one in PEOPLE if one != name])
-                yield _pair("compatible", older.format(s=name), newer.format(s=other))
+        for name in draw.sample(PEOPLE, 3):
+            yield _pair("announced", older.format(s=name), newer.format(s=name))
+            other = draw.choice([one for one in PEOPLE if one != name])
+            yield _pair("compatible", older.format(s=name), newer.format(s=other))
     for older, newer, values in BOTH_TRUE:
         for _ in range(8):
             (one, other), name = draw.sample(values, 2), draw.choice(PEOPLE)
             yield _pair("compatible", older.format(s=name, a=one), newer.format(s=name, b=other))
+
+
+def _draw_updates(draw: random.Random, relation: Relation) -> Iterator[dict[str, str]]:
+    for announced in relation.announced:
+        for _ in range(3):
+            subject, (older, newer) = draw.choice(relation.subjects), draw.sample(relation.values, 2)
+            yield _pair("announced", *_fill(relation.statement, announced, subject, older, newer))
+    for _ in range(6):
+        subject, (older, newer) = draw.choice(relation.subjects), draw.sample(relation.values, 2)
+        yield _pair("plain_same", *_fill(relation.statement, relation.statement, subject, older, newer))
+
+
+def _draw_other_subjects(draw: random.Random, relation: Relation) -> Iterator[dict[str, str]]:
+    """Yield a statement about one subject, and an announced change of another."""
+    for announced in relation.announced:
+        (first, second), (older, newer) = draw.sample(relation.subjects, 2), draw.sample(relation.values, 2)
+        if "{s}" in announced and relation.statement.startswith("{s}"):
+            changed = announced.format(s=second, o=draw.choice(relation.values), n=newer)
+            yield _pair("compatible", relation.statement.format(s=first, n=older), changed)
 
 
 def _fill(statement: str, announced: str, subject: str, older: str, newer: str) -> tuple[str, str]:

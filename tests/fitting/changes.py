@@ -1,7 +1,8 @@
 """Fit the model of `newton.heart.statements.change_detection`; with --validate, print cross-validated figures first.
 
-Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), and as further compatible pairs the statements
-of tellings.yaml and everyday_statements.yaml about one person, and plain sentences from templates. Only the test that measures reads the held-out pairs.
+Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), plain sentences from templates, and as further
+compatible pairs the statements of tellings.yaml and everyday_statements.yaml about one person. Only the test that
+measures reads the held-out pairs.
 """
 
 import itertools
