@@ -37,11 +37,12 @@ _LASTING_WITH_OBJECT = _words("""
 avoid break buy cook drink eat enjoy grow hate have hire join keep lead learn leave like lose love need-glasses owe pay
 quit read run sell start stop take turn use visit write
 """)
-_PAST_ONLY_WITH_SPEAKER = _words("break buy grow join leave lose quit sell start stop turn visit")
+_PAST_ONLY_WITH_SPEAKER = _words("break buy grow join leave lose sell start stop turn visit")
 _PRESENT_ONLY = _words("keep read run take use write")
 _PROGRESSIVE = _words("expect get learn live marry move retire study train")
 # Objects that refer to the conversation, and so say nothing alone.
 _DEICTIC = _words("it that this these those your you yours how what when where why to one another option him her them")
+_PLACES = _words("here there")
 _LIKING = _words("like enjoy hate prefer")
 # Objects of "have" that pass.
 _PASSING_NOUNS = _words("""
@@ -93,6 +94,7 @@ _REQUEST_CLAUSE = re.compile(
 _TAG_QUESTION = re.compile(r",\s*(?:right|correct|no|yes|huh|ok|okay|true|\w+n't \w+|(?:am|do|did|have|is) \w+)\?$", re.I)
 _FORGOTTEN_APOSTROPHE = re.compile(r"^(i)(m|ve)\b", re.IGNORECASE)
 _POSSESSIVES = ("'s ", "’s ", "' ", "’ ")
+_SOON = re.compile(r"\bin (?:a|\d+|one|two|five|ten|fifteen|twenty) (?:min|sec|moment|bit)", re.IGNORECASE)
 _EDGE = re.compile(r"[\s,;:–—-]+$")
 
 
@@ -136,14 +138,14 @@ def _match_end(pattern: re.Pattern[str], text: str) -> int:
 
 def _find_subject(text: str, speaker: str | None) -> str | None:
     """Return the subject of a statement that is worth remembering, or None."""
-    if "¤" in text or len(text) > MAX_SENTENCE_CHARACTERS or len(text.split()) < MIN_WORDS:
+    if "¤" in text or _SOON.search(text) or len(text) > MAX_SENTENCE_CHARACTERS or len(text.split()) < MIN_WORDS:
         return None
     head = _FORGOTTEN_APOSTROPHE.sub(r"\1'\2", text[_match_end(_TIME_OPENING, text) :])
     words = [word for word in tokenize(head) if word.text not in (START, BREAK)]
     verb = _find_verb(words)
     if not verb:
         return None
-    first, owned = words[0].text, [word.text for word in words[1:verb]]
+    first, owned = words[0].text, [word.text for word in words[1:verb] if not word.text.startswith("~")]
     if first in ("i", "we") and not owned:
         return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=True) else None
     if first in ("my", "our") and owned and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
@@ -245,6 +247,8 @@ def _is_lasting_verb(text: str, rest: Sequence[WordToken], *, is_speaker: bool) 
     if lemma in _REPORTING and not (lemma == "write" and is_past):
         return False
     following = rest[0].text if rest else ""
+    if following in _PLACES or (is_speaker and following == "the" and (is_past or lemma in ("store", "run"))):
+        return False  # a step of some work: "I renamed the branch"
     if lemma == "live" or (lemma in _LASTING_VERBS and lemma not in _LIKING):
         return bool(rest) and following not in _DEICTIC - {"to", "one"} and not _moves_on(lemma, following)
     if lemma not in _LASTING_WITH_OBJECT | _LIKING or not rest or following in _DEICTIC:
