@@ -12,3 +12,23 @@ where
     )
 order by m.position
 limit $3;
+
+-- name: mark_reviewed(agent_id, session_id, position)
+update dialogue.sessions
+set reviewed_position = greatest(reviewed_position, $3)
+where agent_id = $1 and session_id = $2;
+
+-- name: list_idle(agent_id, before, max_rows)
+-- Sessions with messages that were not considered for an episode, the last of them recorded before the time.
+select s.session_id
+from dialogue.sessions as s
+cross join lateral (
+    select m.position, m.recorded_at
+    from dialogue.messages as m
+    where m.agent_id = $1 and m.session_id = s.session_id
+    order by m.position desc
+    limit 1
+) as newest
+where s.agent_id = $1 and newest.position > s.reviewed_position and newest.recorded_at <= $2
+order by newest.recorded_at, s.session_id
+limit $3;

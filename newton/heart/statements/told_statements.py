@@ -17,6 +17,7 @@ from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordTok
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
 
 SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
+DECIDED = "decided"  # the attribute of a statement of a decision
 MAX_SENTENCE_CHARACTERS = 300
 MIN_WORDS = 2
 MAX_SUBJECT_WORDS = 6  # between the beginning of a statement and its verb
@@ -43,6 +44,8 @@ _PROGRESSIVE = _words("expect get learn live marry move retire study train")
 # Objects that refer to the conversation, and so say nothing alone.
 _DEICTIC = _words("it that this these those your you yours how what when where why to one another option him her them")
 _PLACES = _words("here there")
+_WHEREABOUTS = _words("on over in at up down")
+_DECIDING = _words("decide agree settle opt")
 _LIKING = _words("like enjoy hate prefer")
 # Objects of "have" that pass.
 _PASSING_NOUNS = _words("""
@@ -65,7 +68,7 @@ separated single teetotal unemployed vegan vegetarian widowed
 _PASSING_STATES = _words("""
 able about afraid alright annoyed aware away awesome awful back bad better bored broken busy confused correct cool crashing
 curious dead done down empty excited exhausted failing fine free full glad going gone good great happy here hungry impressed
-interested in-progress late lost missing nice nervous not off ok okay on open out over perfect ready right sad safe sick slow
+interested in-progress late lost missing nice nervous not off ok okay open out perfect ready right sad safe sick slow
 sorry stressed stuck sure thankful there tired true unsure up upset useless wondering worried wrong
 """)
 _REPORTING = _words("ask believe claim explain guess hope know mean say suggest tell think wonder write")
@@ -94,30 +97,38 @@ _REQUEST_CLAUSE = re.compile(
 _TAG_QUESTION = re.compile(r",\s*(?:right|correct|no|yes|huh|ok|okay|true|\w+n't \w+|(?:am|do|did|have|is) \w+)\?$", re.I)
 _FORGOTTEN_APOSTROPHE = re.compile(r"^(i)(m|ve)\b", re.IGNORECASE)
 _POSSESSIVES = ("'s ", "’s ", "' ", "’ ")
+_DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
 _SOON = re.compile(r"\bin (?:a|\d+|one|two|five|ten|fifteen|twenty) (?:min|sec|moment|bit)", re.IGNORECASE)
 _EDGE = re.compile(r"[\s,;:–—-]+$")
 
 
 class ToldStatement(NamedTuple):
-    """A statement in the person's words. `subject` is the name of whom it is about, or SPEAKER."""
+    """A statement in the person's words. `subject` is the name of whom it is about, or SPEAKER.
+
+    `attribute` is DECIDED if it states a decision."""
 
     content: str
     subject: str
+    attribute: str | None = None
 
 
 def select_statements(message: str, *, speaker: str | None = None) -> list[ToldStatement]:
     """Return the statements of a message, in order. `speaker` is the name of the person, if known.
 
     >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
-    [ToldStatement(content='I moved to Bergen in May.', subject='user')]
+    [ToldStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
     >>> select_statements("Should I tell Carla? Carla lives in Oslo.")
-    [ToldStatement(content='Carla lives in Oslo.', subject='Carla')]
+    [ToldStatement(content='Carla lives in Oslo.', subject='Carla', attribute=None)]
     """
     if len(message) > MAX_MESSAGE_CHARACTERS or not is_latin_script(message):
         return []
     sentences = [_trim(match[0]) for match in _SENTENCE.finditer(mask_foreign_text(message))]
-    found = [ToldStatement(text, subject) for text in sentences if (subject := _find_subject(text, speaker))]
+    found = [_to_statement(text, subject) for text in sentences if (subject := _find_subject(text, speaker))]
     return list(dict.fromkeys(found))
+
+
+def _to_statement(text: str, subject: str) -> ToldStatement:
+    return ToldStatement(text, subject, DECIDED if _DECISION.search(text) else None)
 
 
 def _trim(sentence: str) -> str:
@@ -217,7 +228,7 @@ def _is_lasting_complement(rest: Sequence[WordToken], *, is_person: bool) -> boo
     text = rest[0].text
     if text.endswith("ing") and len(text) > 4:
         return lemmatize(text) in _PROGRESSIVE and _is_progress(text, rest[1:])
-    if text in _PASSING_STATES or text in _DEICTIC:
+    if text in _PASSING_STATES or text in _DEICTIC or (text in _WHEREABOUTS and len(rest) == 1):
         return False
     if text in ("a", "an", "the"):
         return len(rest) > 1 and rest[1].text not in ("bit", "little", "mess", "lot", "while", "one", "first", "second")
@@ -247,6 +258,8 @@ def _is_lasting_verb(text: str, rest: Sequence[WordToken], *, is_speaker: bool) 
     if lemma in _REPORTING and not (lemma == "write" and is_past):
         return False
     following = rest[0].text if rest else ""
+    if lemma in _DECIDING:
+        return is_past and following not in ("", "with", STOP)
     if following in _PLACES or (is_speaker and following == "the" and (is_past or lemma in ("store", "run"))):
         return False  # a step of some work: "I renamed the branch"
     if lemma == "live" or (lemma in _LASTING_VERBS and lemma not in _LIKING):

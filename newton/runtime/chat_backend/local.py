@@ -55,6 +55,9 @@ class LocalAgent:
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         await self.newton.maintenance(self.origin).process_pending(limit)
 
+    async def learn(self) -> None:
+        await self.newton.maintenance(self.origin).learn_if_possible()
+
     async def create_session(self, session: str) -> None:
         await self._sessions.begin(session)
 

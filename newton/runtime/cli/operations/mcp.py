@@ -27,4 +27,13 @@ async def serve_mcp(*, agent: AgentOption = None) -> None:
     """
     configure("plain")  # standard output is reserved for the protocol
     async with open_newton(load_settings(agent), long_running=True) as newton:
+        await _process_pending(newton)
         await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton))
+        await _process_pending(newton)
+
+
+async def _process_pending(newton: AgentServices) -> None:
+    """Learn from idle sessions, and embed pending memories, as the jobs of a daemon would."""
+    maintenance = newton.maintenance("mcp")
+    await maintenance.learn_if_possible()
+    await maintenance.process_pending()

@@ -64,18 +64,23 @@ class ChatConversation:
 
     async def run(self) -> None:
         """Run the conversation until its end, then close the session and so store it as an episode."""
-        # Pending memories are embedded while the user types.
-        processing = asyncio.ensure_future(self.backend.process_pending(limit=None))
+        # Earlier sessions are learnt from, and pending memories are embedded, while the user types.
+        processing = asyncio.ensure_future(self._process_earlier())
         try:
             await self._read_inputs()
         finally:
             processing.cancel()
             try:
                 await self.backend.close_session(self.name)
+                await self.backend.learn()
                 await self.backend.process_pending()
             finally:
                 with suppress(asyncio.CancelledError):
                     await processing
+
+    async def _process_earlier(self) -> None:
+        await self.backend.learn()
+        await self.backend.process_pending(limit=None)
 
     async def _read_inputs(self) -> None:
         while True:
