@@ -6,7 +6,6 @@ create table dialogue.sessions (
     created_at timestamptz not null,
     parent_id uuid,
     parent_position integer,
-    reviewed_position integer not null default -1,
     primary key (agent_id, session_id),
     unique (agent_id, ref),
     foreign key (agent_id, parent_id) references dialogue.sessions (agent_id, session_id) deferrable,
@@ -15,12 +14,8 @@ create table dialogue.sessions (
 
 comment on column dialogue.sessions.parent_id is 'A branch continues its parent''s messages up to parent_position.';
 
-comment on column dialogue.sessions.reviewed_position is
-'The last message that was considered for an episode, whether or not it became part of one; -1 before the first.';
-
 call runtime.isolate('dialogue.sessions');
 grant select, insert on dialogue.sessions to newton_app;
-grant update (reviewed_position) on dialogue.sessions to newton_app;
 
 create table dialogue.messages (
     agent_id uuid not null,
@@ -320,4 +315,16 @@ create table dialogue.fact_watermarks (
 
 call runtime.isolate('dialogue.fact_watermarks');
 grant select, insert, update (last_position) on dialogue.fact_watermarks to newton_app;
+
+-- The last message of each session that was considered for an episode, whether or not it became part of one.
+create table dialogue.episode_watermarks (
+    agent_id uuid not null,
+    session_id uuid not null,
+    last_position integer not null check (last_position >= 0),
+    primary key (agent_id, session_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+call runtime.isolate('dialogue.episode_watermarks');
+grant select, insert, update (last_position) on dialogue.episode_watermarks to newton_app;
 

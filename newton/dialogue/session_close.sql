@@ -14,9 +14,10 @@ order by m.position
 limit $3;
 
 -- name: mark_reviewed(agent_id, session_id, position)
-update dialogue.sessions
-set reviewed_position = greatest(reviewed_position, $3)
-where agent_id = $1 and session_id = $2;
+insert into dialogue.episode_watermarks (agent_id, session_id, last_position)
+values ($1, $2, $3)
+on conflict (agent_id, session_id) do update
+set last_position = greatest(episode_watermarks.last_position, excluded.last_position);
 
 -- name: list_idle(agent_id, before, max_rows)
 -- Sessions with messages that were not considered for an episode, the last of them recorded before the time.
@@ -29,6 +30,7 @@ cross join lateral (
     order by m.position desc
     limit 1
 ) as newest
-where s.agent_id = $1 and newest.position > s.reviewed_position and newest.recorded_at <= $2
+left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = s.session_id
+where s.agent_id = $1 and newest.position > coalesce(w.last_position, -1) and newest.recorded_at <= $2
 order by newest.recorded_at, s.session_id
 limit $3;

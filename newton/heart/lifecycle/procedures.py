@@ -1,14 +1,17 @@
 """Rules that derive the state of a procedure from the results of its uses. Pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.memory import ARCHIVED
+from newton.memory.memory import ARCHIVED, ShortForms, TokenCounter
+from newton.memory.representations import to_bullet
 from newton.memory.transitions import PlannedTransition
 
+INEFFECTIVE_MARK = "(It failed in most of its uses: prefer another way, or change it.) "
 Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 
 
@@ -47,6 +50,14 @@ def lower_bound(successes: int, failures: int) -> float:
     middle = share + Z_95 * Z_95 / (2 * trials)
     spread = Z_95 * math.sqrt(share * (1 - share) / trials + Z_95 * Z_95 / (4 * trials * trials))
     return max((middle - spread) / (1 + Z_95 * Z_95 / trials), 0.0)
+
+
+def mark_forms(row: Mapping[str, Any], count_tokens: TokenCounter) -> ShortForms:
+    """Return the short forms of a procedure, with the mark before its steps if it is ineffective, else without."""
+    plain = row["summary"].removeprefix(INEFFECTIVE_MARK)
+    summary = INEFFECTIVE_MARK + plain if row["state"] == "INEFFECTIVE" else plain
+    header_tokens = row["summary_tokens"] - count_tokens(to_bullet(row["summary"]))
+    return ShortForms(row["micro"], summary, row["micro_tokens"], header_tokens + count_tokens(to_bullet(summary)))
 
 
 def plan(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:

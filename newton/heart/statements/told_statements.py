@@ -29,14 +29,14 @@ def _words(text: str) -> frozenset[str]:
 
 # Lemmas of verbs that state something lasting, with any object.
 _LASTING_VERBS = _words("""
-adopt attend belong bear bike bring-up build-on celebrate coach collect commute cycle deploy divorce drive earn employ
-graduate host inherit live listen locate manage marry migrate move name own play prefer rent retire ride sing smoke speak
+adopt attend bear belong bike celebrate coach collect commute cycle deploy divorce drive earn employ graduate
+host inherit listen live locate manage marry migrate move name own play prefer rent retire ride sing smoke speak
 store study support swim switch teach train travel volunteer wear weigh work
 """)
 # Lemmas of verbs that need an object that is not merely something in the conversation.
 _LASTING_WITH_OBJECT = _words("""
-avoid break buy cook drink eat enjoy grow hate have hire join keep lead learn leave like lose love need-glasses owe pay
-quit read run sell start stop take turn use visit write
+avoid break buy cook drink eat enjoy grow hate have hire join keep lead learn leave like lose love owe pay quit
+read run sell start stop take turn use visit write
 """)
 _PAST_ONLY_WITH_SPEAKER = _words("break buy grow join leave lose sell start stop turn visit")
 _PRESENT_ONLY = _words("keep read run take use write")
@@ -46,39 +46,39 @@ _DEICTIC = _words("it that this these those your you yours how what when where w
 _PLACES = _words("here there")
 _WHEREABOUTS = _words("on over in at up down")
 _DECIDING = _words("decide agree settle opt")
-_LIKING = _words("like enjoy hate prefer")
+_LIKING = _words("like love enjoy hate prefer")
 # Objects of "have" that pass.
 _PASSING_NOUNS = _words("""
-appointment bug call chance choice clue cold concern deadline doubt dream error exam feeling headache hunch idea interview
-issue list look meeting minute moment mistake need opinion option plan point problem question reason request rush second
-suggestion task thing thought time trouble typo while look hard fun guess
+appointment bug call chance choice clue cold concern deadline doubt dream error exam feeling fun guess hard
+headache hunch idea interview issue list look meeting minute mistake moment need opinion option plan point
+problem question reason request rush second suggestion task thing thought time trouble typo while
 """)
 # What "my" and "our" precede without stating anything about the speaker.
 _PASSING_POSSESSIONS = _words("""
-answer attempt browser bad build code command computer concern confusion cursor draft email error essay file function
-guess idea input issue laptop letter log machine mail message mistake next opinion output paragraph phone plan point problem
-program prompt proposal query question request screen script sentence sql string suggestion terminal test text thought turn
-understanding version view
+answer attempt bad browser build code command computer concern confusion cursor draft email error essay file
+function guess idea input issue laptop letter log machine mail message mistake next opinion output paragraph
+phone plan point problem program prompt proposal query question request screen script sentence sql string
+suggestion terminal test text thought turn understanding version view
 """)
 _PERMANENT = _words("""
-allergic autistic based blind born coeliac celiac colour-blind color-blind deaf diabetic divorced dyslexic engaged
-epileptic fluent gluten-free intolerant lactose left-handed married pregnant retired right-handed self-employed
-separated single teetotal unemployed vegan vegetarian widowed
+allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic
+engaged epileptic fluent gluten-free intolerant lactose left-handed married pregnant retired right-handed
+self-employed separated single teetotal unemployed vegan vegetarian widowed
 """)
 _PASSING_STATES = _words("""
-able about afraid alright annoyed aware away awesome awful back bad better bored broken busy confused correct cool crashing
-curious dead done down empty excited exhausted failing fine free full glad going gone good great happy here hungry impressed
-interested in-progress late lost missing nice nervous not off ok okay open out perfect ready right sad safe sick slow
-sorry stressed stuck sure thankful there tired true unsure up upset useless wondering worried wrong
+able about afraid alright annoyed aware away awesome awful back bad better bored broken busy confused cool
+correct crashing curious dead done down empty excited exhausted failing fine free full glad going gone good
+great happy here hungry impressed in-progress interested late lost missing nervous nice not off ok okay open out
+perfect ready right sad safe sick slow sorry stressed stuck sure thankful there tired true unsure up upset
+useless wondering worried wrong
 """)
-_REPORTING = _words("ask believe claim explain guess hope know mean say suggest tell think wonder write")
 _UNREAL = _words("~may ~will ~want ~wanted ~plan ~planned ~probably ~should ~must ~would ~can if unless whether")
 _ABILITIES = _words("eat drink speak swim drive ride cook sing play tolerate")
 
 _SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.|(?<=\bProf)\.)*[.!?]*")
 _OPENING = re.compile(
-    r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|fyi|one more thing|so|but|well|thanks|thank you|yes|yeah|no"
-    r"|great|good|actually|just so you know|for your information|for context|note that|remember that|remember|ps|anyway"
+    r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|fyi|one more thing|so|but|well|thanks|thank you|yes|yeah"
+    r"|no|great|good|actually|just so you know|for your information|for context|note that|remember that|remember|ps|anyway"
     r"|to be honest|honestly|in fact|since you ask|for the record|update|news|newton)\b[\s,:;!–—-]+)*",
     re.IGNORECASE,
 )
@@ -94,7 +94,9 @@ _REQUEST_CLAUSE = re.compile(
     r".*$",
     re.IGNORECASE,
 )
-_TAG_QUESTION = re.compile(r",\s*(?:right|correct|no|yes|huh|ok|okay|true|\w+n't \w+|(?:am|do|did|have|is) \w+)\?$", re.I)
+_TAG_QUESTION = re.compile(
+    r",\s*(?:right|correct|no|yes|huh|ok|okay|true|\w+n't \w+|(?:am|do|did|have|is) \w+)\?$", re.I
+)
 _FORGOTTEN_APOSTROPHE = re.compile(r"^(i)(m|ve)\b", re.IGNORECASE)
 _POSSESSIVES = ("'s ", "’s ", "' ", "’ ")
 _DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
@@ -255,22 +257,27 @@ def _has_lasting_object(rest: Sequence[WordToken]) -> bool:
 
 def _is_lasting_verb(text: str, rest: Sequence[WordToken], *, is_speaker: bool) -> bool:
     lemma, is_past = lemmatize(text), text in vocabulary.PAST_FORMS or text.endswith("ed")
-    if lemma in _REPORTING and not (lemma == "write" and is_past):
-        return False
-    following = rest[0].text if rest else ""
+    following = rest[0].text if rest else STOP
     if lemma in _DECIDING:
-        return is_past and following not in ("", "with", STOP)
-    if following in _PLACES or (is_speaker and following == "the" and (is_past or lemma in ("store", "run"))):
-        return False  # a step of some work: "I renamed the branch"
-    if lemma == "live" or (lemma in _LASTING_VERBS and lemma not in _LIKING):
-        return bool(rest) and following not in _DEICTIC - {"to", "one"} and not _moves_on(lemma, following)
-    if lemma not in _LASTING_WITH_OBJECT | _LIKING or not rest or following in _DEICTIC:
+        return is_past and following not in ("with", STOP)
+    is_step = is_speaker and following == "the" and (is_past or lemma in ("store", "run"))
+    if following in _PLACES or is_step or _moves_on(lemma, following):
         return False
-    if is_speaker and lemma in _PAST_ONLY_WITH_SPEAKER and not is_past and not text.endswith("s"):
-        return False
-    if lemma in _LIKING or lemma == "love":
+    if lemma in _LASTING_VERBS and lemma not in _LIKING:
+        return following not in _DEICTIC - {"to", "one"}
+    return following not in (STOP, *_DEICTIC) and _has_lasting_sense(lemma, text, following, is_speaker=is_speaker)
+
+
+def _has_lasting_sense(lemma: str, text: str, following: str, *, is_speaker: bool) -> bool:
+    """Return whether a verb that may describe a moment describes more, by its tense and the word after it."""
+    is_past = text in vocabulary.PAST_FORMS or text.endswith("ed")
+    if lemma in _LIKING:
         return following not in ("the", "a", "an")
-    return not (is_past and lemma in _PRESENT_ONLY) or lemma in ("run", "write") and following in ("my", "a")
+    if lemma in _PAST_ONLY_WITH_SPEAKER and is_speaker:
+        return is_past
+    if lemma in _PRESENT_ONLY and is_past:
+        return lemma in ("run", "write") and following in ("my", "a")
+    return lemma in _LASTING_WITH_OBJECT
 
 
 def _moves_on(lemma: str, following: str) -> bool:
