@@ -98,9 +98,7 @@ class CurationService:
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             memory = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
             if memory.kind != "episode":
-                hint = (
-                    "`newton review` sets that of a decision, `newton procedures record-outcome` that of a procedure."
-                )
+                hint = "`newton review` is for decisions, `newton procedures record-outcome` for procedures."
                 raise InputError(f"{short_id(memory_id)} is not an episode; it is a {memory.kind}.", hint=hint)
             await episodes.set_outcome(tx, memory_id, outcome, summary=memory.summary, ctx=ctx)
             self._publish("memory.outcome_set", memory_id, outcome=outcome)

@@ -75,7 +75,7 @@ class TaskService:
     async def _rate_procedures(
         self, tx: Tx, task: Task, result: ActivationResult, *, session_id: UUID, ctx: LifecycleContext
     ) -> None:
-        """Record a use, with its result, of each procedure that the task's turns were given, but not of its subtasks'."""
+        """Record a use, with its result, of each procedure in the contexts of the task, without its subtasks."""
         tree = await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
         inner = [_to_range(one) for one in tree.descendants(task.task_id)]
         shown = await bundle_store.list_shown_procedures(

@@ -15,7 +15,7 @@ from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.heart.lifecycle.caps import caps_by_kind, plan_cap_transitions
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import store
-from newton.memory.memory import Kind, WriteContext
+from newton.memory.memory import Kind, ShortForms, WriteContext
 from newton.memory.store import MemoryUpdate
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
@@ -168,10 +168,13 @@ async def _mark_ineffective(
     if not changed:
         return
     rows = await SQL["list_short_forms"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=changed)
-    updates = [
-        MemoryUpdate(memory_id=row["memory_id"], forms=procedures.mark_forms(row, ctx.count_tokens)) for row in rows
-    ]
+    updates = [MemoryUpdate(memory_id=row["memory_id"], forms=_mark_forms(row, ctx)) for row in rows]
     await store.update_memories(tx, updates, ctx=ctx)
+
+
+def _mark_forms(row: Record, ctx: LifecycleContext) -> ShortForms:
+    forms = ShortForms(row["micro"], row["summary"], row["micro_tokens"], row["summary_tokens"])
+    return procedures.mark_forms(forms, row["state"], count_tokens=ctx.count_tokens)
 
 
 def truncate_text(text: str) -> str:

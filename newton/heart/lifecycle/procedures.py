@@ -1,9 +1,8 @@
 """Rules that derive the state of a procedure from the results of its uses. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
@@ -52,12 +51,12 @@ def lower_bound(successes: int, failures: int) -> float:
     return max((middle - spread) / (1 + Z_95 * Z_95 / trials), 0.0)
 
 
-def mark_forms(row: Mapping[str, Any], count_tokens: TokenCounter) -> ShortForms:
-    """Return the short forms of a procedure, with the mark before its steps if it is ineffective, else without."""
-    plain = row["summary"].removeprefix(INEFFECTIVE_MARK)
-    summary = INEFFECTIVE_MARK + plain if row["state"] == "INEFFECTIVE" else plain
-    header_tokens = row["summary_tokens"] - count_tokens(to_bullet(row["summary"]))
-    return ShortForms(row["micro"], summary, row["micro_tokens"], header_tokens + count_tokens(to_bullet(summary)))
+def mark_forms(forms: ShortForms, state: str, *, count_tokens: TokenCounter) -> ShortForms:
+    """Return the short forms of a procedure in this state: the mark precedes the steps of an ineffective one."""
+    plain = forms.summary.removeprefix(INEFFECTIVE_MARK)
+    summary = INEFFECTIVE_MARK + plain if state == "INEFFECTIVE" else plain
+    header_tokens = forms.summary_tokens - count_tokens(to_bullet(forms.summary))
+    return ShortForms(forms.micro, summary, forms.micro_tokens, header_tokens + count_tokens(to_bullet(summary)))
 
 
 def plan(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:

@@ -78,8 +78,8 @@ _ABILITIES = _words("eat drink speak swim drive ride cook sing play tolerate")
 _SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.|(?<=\bProf)\.)*[.!?]*")
 _OPENING = re.compile(
     r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|fyi|one more thing|so|but|well|thanks|thank you|yes|yeah"
-    r"|no|great|good|actually|just so you know|for your information|for context|note that|remember that|remember|ps|anyway"
-    r"|to be honest|honestly|in fact|since you ask|for the record|update|news|newton)\b[\s,:;!–—-]+)*",
+    r"|no|great|good|actually|just so you know|for your information|for context|note that|remember that|remember|ps"
+    r"|anyway|to be honest|honestly|in fact|since you ask|for the record|update|news|newton)\b[\s,:;!–—-]+)*",
     re.IGNORECASE,
 )
 _TIME_OPENING = re.compile(

@@ -1,4 +1,4 @@
-"""`newton show`, `history`, `confirm`, `supersede`, `retract`, `outcome` and `forget`: inspect and change single memories."""
+"""Commands that inspect and change single memories, such as `newton show` and `newton forget`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
