@@ -22,7 +22,10 @@ from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
 from tests.system.typed import ok, typed
 
-VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"}
+VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"} | {
+    "note_exchange",
+    "set_outcome",
+}
 
 
 @pytest.fixture(scope="module")

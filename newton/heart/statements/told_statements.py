@@ -260,7 +260,7 @@ def _is_lasting_verb(text: str, rest: Sequence[WordToken], *, is_speaker: bool) 
     following = rest[0].text if rest else STOP
     if lemma in _DECIDING:
         return is_past and following not in ("with", STOP)
-    is_step = is_speaker and following == "the" and (is_past or lemma in ("store", "run"))
+    is_step = is_speaker and following == "the" and (is_past or lemma in ("read", "store", "run"))
     if following in _PLACES or is_step or _moves_on(lemma, following):
         return False
     if lemma in _LASTING_VERBS and lemma not in _LIKING:
