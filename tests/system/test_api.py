@@ -24,6 +24,7 @@ REDIS = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons":
 BEGINS = {("POST", "/v1/sessions/{session}/messages"): 201, ("POST", "/v1/sessions/{session}/turns"): 200}
 BODIES = {
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
+    "/v1/memories/{memory_id}/outcome": {"outcome": "success"},
     "/v1/decisions/{decision_id}/review": {"outcome": "success"},
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
     "/v1/sessions/{session}/turns": {"input": "hi"},
