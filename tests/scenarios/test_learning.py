@@ -14,6 +14,7 @@ from newton.agent.services.tasks import TaskService
 from newton.content.skills import Skill
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
+from newton.dialogue.session_close import find_idle_sessions
 from newton.errors import InputError
 from newton.heart.episodes import EpisodeSummary, set_summary
 from newton.heart.lifecycle.procedures import INEFFECTIVE_MARK
@@ -63,6 +64,8 @@ async def test_questions_alone_become_no_episode_and_are_looked_at_once(mind: Mi
     async with mind.db.transaction(mind.agent_id) as tx:
         sql = "select last_position from dialogue.episode_watermarks where session_id = $1"
         assert await tx.fetchval(sql, session_id) == 0
+        now = mind.clock.now()
+        assert await find_idle_sessions(tx, agent_id=mind.agent_id, before=now, limit=5) == []
     await mind.hear("I live in Bergen.", session="s")
     mind.clock.advance(IDLE)
     assert await learns(mind) == (1, 1), "the question is part of the episode"
@@ -133,9 +136,12 @@ async def test_the_outcome_of_an_episode_is_set_and_no_model_replaces_it(mind: M
         await curation.set_outcome(fact.memory_id.hex, "success")
 
 
+TRIGGER = "deploy the site"
 SKILLS = {
-    name: Skill(name=name, description=f"How to deploy the {name}.", core=(step,), triggers=("deploy the site",))
-    for name, step in (("rsync", "Copy the files."), ("container", "Build an image."))
+    "rsync": Skill(
+        name="rsync", description="Please deploy the site now.", core=("Copy the files.",), triggers=(TRIGGER,)
+    ),
+    "image": Skill(name="image", description="Ship by containers.", core=("Build an image.",), triggers=(TRIGGER,)),
 }
 
 
@@ -159,12 +165,12 @@ async def test_a_task_records_the_use_and_the_outcome_of_the_procedures_that_its
     await tasks.push("Do nothing.")
     await tasks.pop("Done.")
     records = {one.name: (one.activations, one.successes) for one in await procedures.list_procedures()}
-    assert records == {"rsync": (0, 0), "container": (0, 0)}, "no turn was given one"
+    assert records == {"rsync": (0, 0), "image": (0, 0)}, "no turn was given one"
     await tasks.push("Launch.")
     await deploys(mind, session_id, succeeds=True)
     await tasks.pop("Launched.")
     records = {one.name: (one.activations, one.successes) for one in await procedures.list_procedures()}
-    assert records == {"rsync": (1, 1), "container": (1, 1)}, "a task does not rate those of its subtasks again"
+    assert records == {"rsync": (1, 1), "image": (1, 1)}, "a task does not rate those of its subtasks again"
 
 
 async def test_a_procedure_that_fails_too_often_is_marked_and_comes_last(mind: Mind) -> None:
@@ -174,7 +180,7 @@ async def test_a_procedure_that_fails_too_often_is_marked_and_comes_last(mind: M
     await mind.settle()
     first = await mind.context("Please deploy the site now.")
     shown = [line.removeprefix("## Procedure: ") for line in first.text.split("\n") if line.startswith("## Procedure")]
-    assert set(shown) == set(SKILLS) and INEFFECTIVE_MARK not in first.text
+    assert shown == ["rsync", "image"] and INEFFECTIVE_MARK not in first.text
     worse, better = shown
     for _ in range(6):
         await procedures.record_use(worse, "failure")
