@@ -125,6 +125,12 @@ class Settings(BaseModel):
         ge=1_000,
         description="Maximum tokens of a session's working memory; unimportant, long unused items are evicted first.",
     )
+    session_idle_minutes: int = Field(
+        15,
+        ge=0,
+        description="Store a session as an episode, and extract memories from it, after this many minutes without a"
+        " message.",
+    )
     working_set_idle_days: int = Field(
         30, ge=1, description="Delete the working memory of a session after this many days without use."
     )

@@ -50,6 +50,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "memory.confirmed": "a person confirms a fact",
     "memory.forgotten": "memories are deleted permanently",
     "memory.marked_core": "a person marks a fact as core",
+    "memory.outcome_set": "the outcome of an episode is set",
     "memory.remembered": "a fact or an episode is stored or confirmed",
     "memory.retracted": "a person retracts a fact",
     "memory.superseded": "a person supersedes a fact",

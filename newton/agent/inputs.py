@@ -9,7 +9,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from newton.agent.field_types import CleanText, MessageContent, Name
+from newton.agent.field_types import CleanText, MessageContent, Name, Ref
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
 from newton.heart.facts.conflicts import Settlement
@@ -142,6 +142,22 @@ class ReviewInput(OutcomeInput):
     """Record the outcome of a decision once it is known. It can be recorded only once."""
 
     decision_id: str = Field(description="The id of the decision, or its last letters.")
+
+
+class EpisodeOutcomeInput(ToolInput):
+    """Set how an episode ended, once it is known: whether what was attempted in it succeeded. It can be set again."""
+
+    memory_id: str = Field(description="The id of the episode that a result shows, or its last letters.")
+    outcome: Verdict
+
+
+class NoteExchangeInput(ToolInput):
+    """Hand over what was said: the user's message and your reply, verbatim. They are stored as messages of a session;
+    once it is idle, it becomes an episode, and facts are learnt from what the user said."""
+
+    user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
+    assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
+    session: Ref = Field("mcp", description="The name of the conversation; the same for all its messages.")
 
 
 class CalibrationInput(ToolInput):

@@ -163,6 +163,10 @@ class Client(DaemonConnection):
         """Settle the conflicts of a fact by the word of a person."""
         await self.post(f"/v1/conflicts/{memory_id}/settle", {"keep": keep})
 
+    async def set_outcome(self, memory_id: IdLike, outcome: str, *, idempotency_key: str | None = None) -> None:
+        """Set the outcome of an episode: success, partial or failure."""
+        await self.post(f"/v1/memories/{memory_id}/outcome", {"outcome": outcome}, idempotency_key=idempotency_key)
+
     async def forget(self, memory_id: IdLike, *, include_derived: bool = False, reason: str = "asked for") -> list[str]:
         """Permanently delete a memory; return the ids of all deleted memories."""
         params = {"confirm": "forget", "include_derived": include_derived, "reason": reason}

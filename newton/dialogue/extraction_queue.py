@@ -8,6 +8,7 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue.messages import Role
 from newton.memory.memory import Trust, WriteContext, lowest_trust
 from newton.memory.quarantine import UNTRUSTED_TIERS
 
@@ -17,22 +18,44 @@ MAX_MESSAGES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeLines:
-    """The messages of one episode as pairs of speaker and text.
+class EpisodeMessage:
+    """A trusted message of an episode, with the memory created from it."""
 
-    `trust` is the lowest of all its messages, including tools', and limits what is extracted."""
+    role: Role
+    name: str | None
+    content: str
+    said_at: datetime
+    memory_id: UUID
+    trust: Trust
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeLines:
+    """The trusted messages of one episode. An episode without a session has one message: its text.
+
+    `trust` is the lowest of all its messages, including tools', and limits what a model extracts."""
 
     memory_id: UUID
-    session: str
+    source: str
     ended_at: datetime
-    lines: tuple[tuple[str, str], ...]
+    messages: tuple[EpisodeMessage, ...]
     trust: Trust
 
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The messages as pairs of speaker and text."""
+        return [(message.name or message.role.capitalize(), message.content) for message in self.messages]
 
-async def find_unread(tx: Tx, *, agent_id: UUID, limit: int) -> list[EpisodeLines]:
-    """Return the oldest conversations that were not extracted yet."""
-    episodes = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit)
-    return [await _load_lines(tx, agent_id, episode) for episode in episodes]
+
+async def find_unread(
+    tx: Tx, *, agent_id: UUID, limit: int, ended_before: datetime | None = None
+) -> list[EpisodeLines]:
+    """Return the oldest conversations that were not extracted yet.
+
+    With `ended_before`, return episodes that ended before that time, also those without a session."""
+    rows = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit, ended_before=ended_before)
+    return [await _load_lines(tx, agent_id, episode) for episode in rows]
 
 
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
@@ -42,15 +65,22 @@ async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
 
 
 async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
-    session_id, last = episode["session_id"], episode["last_position"]
-    first = max(episode["first_position"], last - MAX_MESSAGES + 1)
-    rows = await SQL["list_messages"].fetch_all(tx, agent_id=agent_id, session_id=session_id, first=first, last=last)
+    rows = await _load_messages(tx, agent_id, episode)
     # a reply that only quotes memories has no memory of its own and is not extracted again
     trusted = [row for row in rows if row["memory_id"] and row["trust"] not in UNTRUSTED_TIERS]
     return EpisodeLines(
         memory_id=episode["memory_id"],
-        session=episode["session"],
+        source=f"session {episode['session']}" if episode["session"] else "episode",
         ended_at=episode["ended_at"],
-        lines=tuple((row["name"] or row["role"].capitalize(), row["content"]) for row in trusted),
+        messages=tuple(EpisodeMessage(**row) for row in trusted),
         trust=lowest_trust(["agent", *(row["trust"] for row in rows if row["trust"])]),
     )
+
+
+async def _load_messages(tx: Tx, agent_id: UUID, episode: Record) -> list[Record]:
+    if episode["session_id"] is None:
+        return await SQL["get_episode_text"].fetch_all(tx, agent_id=agent_id, memory_id=episode["memory_id"])
+    last = episode["last_position"]
+    first = max(episode["first_position"], last - MAX_MESSAGES + 1)
+    span = {"session_id": episode["session_id"], "first": first, "last": last}
+    return await SQL["list_messages"].fetch_all(tx, agent_id=agent_id, **span)

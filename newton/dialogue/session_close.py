@@ -1,7 +1,8 @@
-"""Close a session: create episodes of the uncovered messages from a template, without a model."""
+"""Close a session, or sessions that are idle: create episodes of the uncovered messages without a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -16,8 +17,9 @@ from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "session_close.sql")
 
-# Of one episode. Fewer messages, or only questions, wait until the session has more.
+# Of one episode. Fewer messages, unless a user states something in them, and only questions wait for more messages.
 MIN_MESSAGES, MAX_MESSAGES = 4, 200
+MIN_STATEMENT_WORDS = 3
 MAX_TITLE_CHARS = 60
 SUMMARY_SENTENCES = 3
 
@@ -34,19 +36,40 @@ class UncoveredMessage:
 
 async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
     """Create the episodes of the messages since the last one; return their number."""
-    created = 0
-    while await _create_next_episode(tx, session_id=session_id, ctx=ctx):
+    created, key = 0, {"agent_id": ctx.agent_id, "session_id": session_id}
+    while uncovered := await _load_uncovered(tx, session_id=session_id, ctx=ctx):
+        await SQL["mark_reviewed"].execute(tx, **key, position=uncovered[-1].position)
+        if not _is_episode(uncovered) or not await _create_episode(tx, uncovered, session_id=session_id, ctx=ctx):
+            break
         created += 1
     return created
 
 
-async def _create_next_episode(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> bool:
-    uncovered = await _load_uncovered(tx, session_id=session_id, ctx=ctx)
-    if len(uncovered) < MIN_MESSAGES:
-        return False
-    messages = [item for item in uncovered if item.memory_id] or uncovered
-    if len(uncovered) < MAX_MESSAGES and all(is_only_question(item.message.content) for item in messages):
-        return False
+async def find_idle_sessions(tx: Tx, *, agent_id: UUID, before: datetime, limit: int) -> list[UUID]:
+    """Return the sessions with new messages since they were last closed, all of them recorded before the time."""
+    rows = await SQL["list_idle"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
+    return [row["session_id"] for row in rows]
+
+
+def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
+    """Return whether the messages are an episode: enough of them, or a statement of a user. Pure."""
+    if len(uncovered) >= MAX_MESSAGES:
+        return True
+    messages = [item for item in _spoken(uncovered) if not is_only_question(item.message.content)]
+    if len(uncovered) >= MIN_MESSAGES:
+        return bool(messages)
+    own = [item.message.content for item in messages if item.message.role == "user" and item.memory_id]
+    return any(len(content.split()) >= MIN_STATEMENT_WORDS for content in own)
+
+
+def _spoken(uncovered: Sequence[UncoveredMessage]) -> Sequence[UncoveredMessage]:
+    return [item for item in uncovered if item.memory_id] or uncovered
+
+
+async def _create_episode(
+    tx: Tx, uncovered: Sequence[UncoveredMessage], *, session_id: UUID, ctx: WriteContext
+) -> bool:
+    messages = _spoken(uncovered)
     lowest = lowest_trust([item.trust for item in messages if item.trust] or ["agent"])
     episode = to_episode(messages, session_id=session_id, first=uncovered[0].position, last=uncovered[-1].position)
     return await episodes.add_episodes(tx, [episode], ctx=replace(ctx, trust=lowest)) == 1

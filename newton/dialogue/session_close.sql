@@ -12,3 +12,25 @@ where
     )
 order by m.position
 limit $3;
+
+-- name: mark_reviewed(agent_id, session_id, position)
+insert into dialogue.episode_watermarks (agent_id, session_id, last_position)
+values ($1, $2, $3)
+on conflict (agent_id, session_id) do update
+set last_position = greatest(episode_watermarks.last_position, excluded.last_position);
+
+-- name: list_idle(agent_id, before, max_rows)
+-- Sessions with messages that were not considered for an episode, the last of them recorded before the time.
+select s.session_id
+from dialogue.sessions as s
+cross join lateral (
+    select m.position, m.recorded_at
+    from dialogue.messages as m
+    where m.agent_id = $1 and m.session_id = s.session_id
+    order by m.position desc
+    limit 1
+) as newest
+left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = s.session_id
+where s.agent_id = $1 and newest.position > coalesce(w.last_position, -1) and newest.recorded_at <= $2
+order by newest.recorded_at, s.session_id
+limit $3;

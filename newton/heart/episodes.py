@@ -1,6 +1,7 @@
 """Episodes: experiences with a title, a time and participants."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,10 +12,12 @@ from newton.db.queries import load
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import NewMemory, Outcome, WriteContext, digest
-from newton.memory.representations import date_prefix, make_short_forms, one_line
+from newton.memory.representations import date_prefix, make_short_forms, one_line, split_date_prefix
 from newton.memory.store import MemoryUpdate
 
 SQL = load("newton.heart", "episodes.sql")
+
+_OUTCOME_PREFIX = re.compile(r"\((?:success|partial|failure)\) ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,16 @@ async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: 
     line = f"{summary.title}: {one_line(summary.summary)}"
     prefix = date_prefix(f"{row['started_at']:%Y-%m-%d}")
     forms = make_short_forms(line, count_tokens=ctx.count_tokens, prefix=prefix)
-    await store.update_memories(tx, [MemoryUpdate(memory_id=memory_id, forms=forms, outcome=summary.outcome)], ctx=ctx)
+    outcome = row["outcome"] or summary.outcome  # what was set before is not replaced by what a model says
+    await store.update_memories(tx, [MemoryUpdate(memory_id=memory_id, forms=forms, outcome=outcome)], ctx=ctx)
+
+
+async def set_outcome(tx: Tx, memory_id: UUID, outcome: Outcome, *, summary: str, ctx: WriteContext) -> None:
+    """Set the outcome of an episode with the short form `summary`, which then begins with the outcome."""
+    day, text = split_date_prefix(summary)
+    line = f"({outcome}) {_OUTCOME_PREFIX.sub('', text)}"
+    forms = make_short_forms(line, count_tokens=ctx.count_tokens, prefix=date_prefix(day) if day else "")
+    await store.update_memories(tx, [MemoryUpdate(memory_id=memory_id, forms=forms, outcome=outcome)], ctx=ctx)
 
 
 def _to_new_memory(episode: NewEpisode, *, ctx: WriteContext) -> NewMemory:

@@ -11,10 +11,11 @@ from jsonb_to_recordset($2::jsonb) as d (
 );
 
 -- name: set_title(agent_id, memory_id, title)
-update heart.episodes
+update heart.episodes as e
 set title = $3
-where agent_id = $1 and memory_id = $2
-returning started_at;
+from memory.memories as m
+where e.agent_id = $1 and e.memory_id = $2 and m.agent_id = $1 and m.memory_id = $2
+returning e.started_at, m.outcome;
 
 -- name: find_by_hash(agent_id, content_hash)
 select memory_id

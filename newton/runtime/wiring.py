@@ -93,6 +93,7 @@ class AgentServices(ScopeServices):
             similarity_thresholds=options.build_similarity_thresholds(self.settings),
             llm=build_structured_llm(self.settings, self.scope),
             working_set_idle_days=self.settings.working_set_idle_days,
+            session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
         )
 

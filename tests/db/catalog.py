@@ -40,6 +40,7 @@ APPEND_ONLY = {
 FIXED = {
     "dialogue.leases": {"session_id", "purpose"},
     "dialogue.fact_watermarks": {"session_id"},
+    "dialogue.episode_watermarks": {"session_id"},
     "memory.memories": {
         "origin", "trust", "kind", "content_hash", "thread_id", "position", "ref", "created_at", "occurred_at",
         "word_count",

@@ -25,6 +25,7 @@ BEGINS = {("POST", "/v1/sessions/{session}/messages"): 201, ("POST", "/v1/sessio
 BODIES = {
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
     "/v1/conflicts/{memory_id}/settle": {"keep": "newer"},
+    "/v1/memories/{memory_id}/outcome": {"outcome": "success"},
     "/v1/decisions/{decision_id}/review": {"outcome": "success"},
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
     "/v1/sessions/{session}/turns": {"input": "hi"},

@@ -26,6 +26,8 @@ from tests.system.typed import create_agents, ok, typed
 VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"} | {
     "conflicts",
     "settle_conflict",
+    "note_exchange",
+    "set_outcome",
 }
 
 

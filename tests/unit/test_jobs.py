@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.agent.maintenance.extraction import ExtractionResult
+from newton.agent.maintenance.service import LearningReport
 from newton.brain.queries import DecisionSummary
 from newton.memory.outbox import DrainResult, OutboxBacklog
 from newton.memory.transitions import PlannedTransition
 from newton.runtime.jobs.decisions import find_snapshot_reason, to_reminder_outcome
-from newton.runtime.jobs.memories import to_embed_outcome, to_extraction_outcome, to_lifecycle_outcome
+from newton.runtime.jobs.memories import to_embed_outcome, to_learning_outcome, to_lifecycle_outcome
 from newton.runtime.jobs.queue import JobOutcome
 from newton.runtime.jobs.retention import MIN_DEAD_ROWS, TableStats, describe_retention, to_vacuum_outcome
 from tests.support import NOON
@@ -88,4 +89,4 @@ def test_tables_that_autovacuum_keeps_up_with_are_left_alone() -> None:
 def test_what_is_kept_and_what_was_read_is_said() -> None:
     assert describe_retention(0, 30).startswith("retention: contexts no limit, ")
     assert describe_retention(90, 30) == "retention: contexts 90 days, working memory 30 days, runs 30 days"
-    assert to_extraction_outcome(ExtractionResult(1, 2, 0, 0)).reason == "1 conversation to process"
+    assert to_learning_outcome(LearningReport(1, ExtractionResult(1, 2, 0, 0))).reason == "1 conversation to process"

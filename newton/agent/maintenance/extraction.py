@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
 
 from pydantic import ValidationError
 
@@ -40,8 +42,10 @@ class ExtractionResult:
     censors: int
 
 
-async def extract(llm: StructuredLLM, ctx: LifecycleContext, *, limit: int) -> ExtractionResult:
-    """Extract from up to `limit` unread conversations, oldest first.
+async def extract(
+    llm: StructuredLLM, ctx: LifecycleContext, *, limit: int, ended_before: datetime | None = None
+) -> ExtractionResult:
+    """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
 
     Recalled text and the output of tools and the web are not read. A conversation for which the model fails is retried
     in the next run. Raises TokenQuotaError, and ProviderError when the model fails twice in a row or for all; results
@@ -50,10 +54,10 @@ async def extract(llm: StructuredLLM, ctx: LifecycleContext, *, limit: int) -> E
     failure: ProviderError | None = None
     read = fact_count = procedure_count = censor_count = 0
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
-        unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit)
+        unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
     for conversation in unread:
         output = None
-        if conversation.lines:
+        if conversation.messages:
             prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
             try:
                 output = await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
@@ -86,16 +90,21 @@ async def _store_facts(tx: Tx, conversation: EpisodeLines, output: ExtractionOut
     facts = [
         _to_fact_input(conversation, fact)
         for fact in output.facts
-        if clean_model_text(fact.content) and not _restates_request(fact.content, requests)
+        if clean_model_text(fact.content) and not restates_request(fact.content, requests)
     ]
+    return await store_facts(tx, facts, conversation.memory_id, ctx=ctx)
+
+
+async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID, *, ctx: LifecycleContext) -> int:
+    """Store facts as parts of an episode; return the number of new ones."""
     unique = list({fact.content_hash: fact for fact in facts}.values())
     statuses = await fact_store.add_facts(tx, unique, ctx=ctx)
     fact_ids = [await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id) for fact in unique]
-    await store.add_links(tx, "part_of", [(fact_id, conversation.memory_id) for fact_id in fact_ids], ctx=ctx)
+    await store.add_links(tx, "part_of", [(fact_id, episode_id) for fact_id in fact_ids], ctx=ctx)
     return statuses.count("new")
 
 
-def _restates_request(content: str, requests: Sequence[str]) -> bool:
+def restates_request(content: str, requests: Sequence[str]) -> bool:
     """Return whether the fact is an instruction that shares most of its content words with a request."""
     if not detect_instructions(content):
         return False
@@ -111,7 +120,7 @@ def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:
         valid_from=conversation.ended_at,
         subject=subject or None,
         attribute=attribute if subject and has_words(attribute) else None,
-        source=f"session {conversation.session}",
+        source=conversation.source,
         sources=(conversation.memory_id,),
     )
 

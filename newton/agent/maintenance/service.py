@@ -1,23 +1,25 @@
-"""Maintenance of an agent's memory: embedding, deduplication, generalization, lifecycle, retention."""
+"""Maintenance of an agent's memory: learning from sessions, embedding, deduplication, lifecycle, retention."""
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extraction import ExtractionResult, extract
 from newton.agent.maintenance.line_summaries import summarize_lines
+from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles import bundle_store
 from newton.cognition.working_set import working_set_store
 from newton.db.pool import Tx
-from newton.dialogue import artifacts
+from newton.dialogue import artifacts, session_close
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
-from newton.errors import ConfigError
+from newton.errors import ProviderError
 from newton.heart.entities import entity_store
 from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.generalization import generalize_facts
@@ -29,6 +31,7 @@ from newton.memory.outbox import DrainResult, EmbeddingOutbox
 from newton.memory.transitions import PlannedTransition, list_applied_since
 
 BATCH_SIZE = 64  # items of one step; further pending items are processed in the background
+MODEL_BATCH_SIZE = 4  # conversations that a model extracts from while a person waits
 
 
 class LifecycleReport(NamedTuple):
@@ -45,11 +48,19 @@ class RetentionReport(NamedTuple):
     sessions: int
 
 
+class LearningReport(NamedTuple):
+    """The number of episodes created from idle sessions, and what was extracted from conversations."""
+
+    episodes: int
+    extraction: ExtractionResult
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceService:
     """Maintenance for one agent.
 
-    Contexts are deleted after `bundle_retention_days` (0: never), unused working sets after `working_set_idle_days`.
+    A session without a message for `session_idle_minutes` becomes an episode. Contexts are deleted after
+    `bundle_retention_days` (0: never), unused working sets after `working_set_idle_days`.
     """
 
     scope: AgentScope
@@ -57,6 +68,7 @@ class MaintenanceService:
     similarity_thresholds: SimilarityThresholds
     llm: StructuredLLM | None
     working_set_idle_days: int = 30
+    session_idle_minutes: int = 15
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
@@ -131,7 +143,13 @@ class MaintenanceService:
         return await generalize_facts(self.scope.db, self.scope.write_context())
 
     async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
-        """Apply all due state transitions, of one kind of memory or of all. Return them."""
+        """Apply all due state transitions, of one kind of memory or of all. Return them.
+
+        Facts are extracted from episodes before these are archived, unless the model fails; then a later run does it.
+        """
+        if kind in (None, "episode"):
+            with suppress(ProviderError):
+                await self.extract(ended_before=self.scope.now() - self.scope.thresholds.episode_archive_after)
         return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
 
     async def apply_retention(self, tx: Tx) -> RetentionReport:
@@ -154,11 +172,38 @@ class MaintenanceService:
                 await ArtifactWriter(session_id=session_id, ctx=ctx, sizes=self.sizes).update(tx)
         return len(due)
 
-    async def extract(self) -> ExtractionResult:
-        """Extract from unread conversations. Raises ConfigError without a model."""
+    async def learn(self, limit: int = BATCH_SIZE) -> LearningReport:
+        """Close idle sessions, and extract from up to `limit` unread conversations. Raises as `extract`."""
+        return LearningReport(await self.close_idle_sessions(), await self.extract(limit))
+
+    async def learn_if_possible(self) -> None:
+        """Learn from a few conversations, after an interactive command. If the model fails, a later run repeats it."""
+        with suppress(ProviderError):
+            await self.learn(BATCH_SIZE if self.llm is None else MODEL_BATCH_SIZE)
+
+    async def close_idle_sessions(self) -> int:
+        """Store the new messages of idle sessions as episodes; return the number of episodes."""
+        before, episodes = self.scope.now() - timedelta(minutes=self.session_idle_minutes), 0
+        async with self.scope.transaction() as tx:
+            idle = await session_close.find_idle_sessions(
+                tx, agent_id=self.scope.agent_id, before=before, limit=BATCH_SIZE
+            )
+        for session_id in idle:
+            async with self.scope.write("agent") as (tx, ctx):
+                if created := await session_close.close_session(tx, session_id=session_id, ctx=ctx):
+                    self.scope.publish("session.closed", {"session_id": str(session_id), "episodes": created})
+                    episodes += created
+        return episodes
+
+    async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:
+        """Extract from unread conversations: by the model or, without one, by the statement parser.
+
+        `ended_before` selects old episodes as `find_unread` does. Raises ProviderError if the model fails.
+        """
+        ctx = self.scope.write_context()
         if self.llm is None:
-            raise ConfigError("Extraction needs a model.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
-        return await extract(self.llm, self.scope.write_context(), limit=BATCH_SIZE)
+            return await extract_statements(self.scope.db, ctx, limit=limit, ended_before=ended_before)
+        return await extract(self.llm, ctx, limit=limit, ended_before=ended_before)
 
     async def summarize_lines(self) -> int:
         """Summarize long messages; return the number of summaries. Does nothing without a model."""

@@ -1,4 +1,4 @@
-"""Curation of memories: confirm, correct, mark as core, forget, and read their history."""
+"""Curation of memories: confirm, correct, mark as core, rate, forget, and read their history."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -7,8 +7,10 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.brain.draft import Verdict
 from newton.db.pool import Tx
-from newton.errors import ConflictError
+from newton.errors import ConflictError, InputError
+from newton.heart import episodes
 from newton.heart.facts import attributes, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
@@ -90,6 +92,17 @@ class CurationService:
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             await fact_store.retract(tx, memory_id, ctx=ctx)
             self._publish("memory.retracted", memory_id)
+
+    async def set_outcome(self, memory_ref: str, outcome: Verdict) -> UUID:
+        """Set the outcome of an episode; return its id. Raises InputError for another kind of memory."""
+        async with self._memory(memory_ref) as (tx, ctx, memory_id):
+            memory = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
+            if memory.kind != "episode":
+                hint = "`newton review` is for decisions, `newton procedures record-outcome` for procedures."
+                raise InputError(f"{short_id(memory_id)} is not an episode; it is a {memory.kind}.", hint=hint)
+            await episodes.set_outcome(tx, memory_id, outcome, summary=memory.summary, ctx=ctx)
+            self._publish("memory.outcome_set", memory_id, outcome=outcome)
+            return memory_id
 
     async def list_attributes(self) -> dict[str, bool]:
         """Return the known attributes, each with True if it is single-valued."""

@@ -1,4 +1,4 @@
-"""The task stack of a session."""
+"""The task stack of a session, and the record of the procedures that its tasks were given."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -7,10 +7,14 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.agent.services.identity import PERSONAL_ORIGINS
+from newton.cognition.bundles import bundle_store
 from newton.db.pool import Tx
 from newton.dialogue import sessions, tasks
+from newton.dialogue.log import MAX_POSITION, MessageRange
 from newton.dialogue.task_tree import Task, TaskTree
-from newton.memory.memory import WriteContext
+from newton.heart import activations
+from newton.heart.activations import ActivationResult
+from newton.heart.lifecycle.engine import LifecycleContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,9 @@ class TaskService:
     async def pop(self, result: str) -> Task:
         """Complete the current task with its result; a summary replaces its messages in the view."""
         async with self._session() as (tx, ctx, session_id):
-            return self._publish("popped", await tasks.pop(tx, result, session_id=session_id, ctx=ctx))
+            task = await tasks.pop(tx, result, session_id=session_id, ctx=ctx)
+            await self._rate_procedures(tx, task, "success", session_id=session_id, ctx=ctx)
+            return self._publish("popped", task)
 
     async def block(self, reason: str) -> Task:
         """Block the current task."""
@@ -60,10 +66,25 @@ class TaskService:
         """Fail the current task; push `instead`, if given, in its place."""
         async with self._session() as (tx, ctx, session_id):
             failed = self._publish("failed", await tasks.fail(tx, reason, session_id=session_id, ctx=ctx))
+            await self._rate_procedures(tx, failed, "failure", session_id=session_id, ctx=ctx)
             if instead is None:
                 return failed, None
             task = await tasks.push(tx, instead, session_id=session_id, ctx=ctx, instead_of=failed.task_id)
             return failed, self._publish("pushed", task)
+
+    async def _rate_procedures(
+        self, tx: Tx, task: Task, result: ActivationResult, *, session_id: UUID, ctx: LifecycleContext
+    ) -> None:
+        """Record a use, with its result, of each procedure in the contexts of the task, without its subtasks."""
+        tree = await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
+        inner = [_to_range(one) for one in tree.descendants(task.task_id)]
+        shown = await bundle_store.list_shown_procedures(
+            tx, _to_range(task), inner, agent_id=ctx.agent_id, session_id=session_id
+        )
+        use_ids = await activations.record_activations(tx, "procedure", shown, stage="task", ctx=ctx)
+        for memory_id, use_id in zip(shown, use_ids, strict=True):
+            await activations.record_result(tx, "procedure", memory_id, result, activation=use_id, ctx=ctx)
+            self.scope.publish("procedure.used", {"memory_id": str(memory_id), "result": result})
 
     def _publish(self, event: str, task: Task) -> Task:
         payload = {"task_id": str(task.task_id), "number": task.number, "status": task.status}
@@ -71,7 +92,11 @@ class TaskService:
         return task
 
     @asynccontextmanager
-    async def _session(self) -> AsyncGenerator[tuple[Tx, WriteContext, UUID]]:
+    async def _session(self) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
         """Open a transaction with its write context and the id of the session."""
         async with self.scope.write("user" if self.scope.origin in PERSONAL_ORIGINS else "agent") as (tx, ctx):
             yield tx, ctx, self.session_id or await tasks.latest_session(tx, agent_id=ctx.agent_id)
+
+
+def _to_range(task: Task) -> MessageRange:
+    return MessageRange(task.first, MAX_POSITION if task.last is None else task.last)

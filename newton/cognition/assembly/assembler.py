@@ -40,6 +40,7 @@ from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 
+INEFFECTIVE_PENALTY = 10.0  # more than any score
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35
 
@@ -102,7 +103,7 @@ class AssemblyResult:
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
     """Fill the context within its budget."""
-    ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
+    ordered = sorted(scored, key=lambda s: (-_rank_score(s), s.found.memory_id))
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
     rejected = _reject_candidates([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
@@ -202,13 +203,18 @@ def _build_fixed_sections(
     }
 
 
+def _rank_score(scored: ScoredMemory) -> float:
+    """Return the score by which a memory is placed. A procedure that fails too often comes after all others."""
+    return scored.score - INEFFECTIVE_PENALTY * (scored.found.state == "INEFFECTIVE")
+
+
 def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> FillCandidate:
     """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
     found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
     if label := assembly_input.fact_labels.get(found.memory_id):
         return FillCandidate(found.memory_id, layer, scored.score, label.summary_tokens, label.micro_tokens)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
-        return FillCandidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
+        return FillCandidate(found.memory_id, layer, _rank_score(scored), found.summary_tokens, found.micro_tokens)
     summary, micro = (tokens - day_tokens.prefix for tokens in (found.summary_tokens, found.micro_tokens))
     return FillCandidate(found.memory_id, layer, scored.score, summary, micro, day, day_tokens.heading)
 

@@ -27,6 +27,7 @@ from newton.cognition.scoring import score
 from newton.content import profiles
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue.log import MessageRange
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import as_of as formerly
@@ -116,6 +117,22 @@ def compute_rules_hash() -> str:
 async def insert_turn(tx: Tx, turn: TurnRecord) -> None:
     """Store the turn with its bundle."""
     await SQL["insert_turn"].execute(tx, turn_id=new_id(), **asdict(turn))
+
+
+async def list_shown_procedures(
+    tx: Tx, span: MessageRange, inner: Sequence[MessageRange], *, agent_id: UUID, session_id: UUID
+) -> list[UUID]:
+    """Return the procedures that the contexts of a range of messages contained, without those of the inner ranges."""
+    rows = await SQL["list_shown_procedures"].fetch_all(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        first=span.first,
+        last=span.last,
+        inner_first=[one.first for one in inner],
+        inner_last=[one.last for one in inner],
+    )
+    return [row["memory_id"] for row in rows]
 
 
 async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID:

@@ -73,3 +73,39 @@ order by 1, 2;
 
 -- name: delete_expired(agent_id, moment)
 select cognition.delete_expired_bundles($1, $2) as expire;
+
+-- name: list_shown_procedures(agent_id, session_id, first, last, inner_first, inner_last)
+-- The procedures in the contexts of the turns of a range of messages, without the inner ranges. A turn that still runs is
+-- not stored yet; its context is the last one of the session.
+with turns as (
+    select t.bundle_id
+    from cognition.turns as t
+    where
+        t.agent_id = $1
+        and t.session_id = $2
+        and t.input_position between $3 and $4
+        and not exists (
+            select
+            from unnest($5::integer[], $6::integer[]) as i (first, last)
+            where t.input_position between i.first and i.last
+        )
+    union
+    (
+        select b.bundle_id
+        from cognition.bundles as b
+        where
+            b.agent_id = $1
+            and b.session_id = $2
+            and b.as_of is null
+            and $4 >= $3
+            and not exists (select from unnest($6::integer[]) as i (last) where i.last >= $4)
+        order by b.created_at desc, b.bundle_id desc
+        limit 1
+    )
+)
+select distinct p.memory_id
+from turns as t
+join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
+join heart.procedures as p on p.agent_id = $1 and p.memory_id = any(b.memory_ids)
+where strpos(b.text, '## Procedure: ' || p.name || E'\n') > 0
+order by p.memory_id;

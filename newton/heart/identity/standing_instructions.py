@@ -143,11 +143,11 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
     """
     if len(text) > MAX_MESSAGE_CHARACTERS:
         return []
-    sentences = _SENTENCE.finditer(_mask_foreign_text(text))
+    sentences = _SENTENCE.finditer(mask_foreign_text(text))
     return list(dict.fromkeys(found for sentence in sentences if (found := _match_sentence(sentence, text))))
 
 
-def _mask_foreign_text(text: str) -> str:
+def mask_foreign_text(text: str) -> str:
     """Mask quotations, code and lists, and cut off pasted material; offsets do not change."""
     plain = text.replace("’", "'").replace("\t", " ")
     masked = _NOT_OWN_WORDS.sub(lambda match: re.sub(r"[^\n]", "¤", match[0]), plain)

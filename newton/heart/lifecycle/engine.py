@@ -14,8 +14,9 @@ from newton.db.queries import SqlQuery, load
 from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.heart.lifecycle.caps import caps_by_kind, plan_cap_transitions
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.memory import Kind, WriteContext
-from newton.memory.store import add_links
+from newton.memory import store
+from newton.memory.memory import Kind, ShortForms, WriteContext
+from newton.memory.store import MemoryUpdate, add_links
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.lifecycle", "evidence.sql")
@@ -164,6 +165,23 @@ async def _archive_texts(
     await SQL["shorten_texts"].execute(tx, agent_id=agent_id, memory_ids=list(texts), texts=shortened)
 
 
+async def _mark_ineffective(
+    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
+) -> None:
+    """Mark the steps of procedures that became ineffective, and remove the mark from others."""
+    changed = [step.memory_id for step in steps if "INEFFECTIVE" in (step.from_state, step.to_state)]
+    if not changed:
+        return
+    rows = await SQL["list_short_forms"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=changed)
+    updates = [MemoryUpdate(memory_id=row["memory_id"], forms=_mark_forms(row, ctx)) for row in rows]
+    await store.update_memories(tx, updates, ctx=ctx)
+
+
+def _mark_forms(row: Record, ctx: LifecycleContext) -> ShortForms:
+    forms = ShortForms(row["micro"], row["summary"], row["micro_tokens"], row["summary_tokens"])
+    return procedures.mark_forms(forms, row["state"], count_tokens=ctx.count_tokens)
+
+
 def truncate_text(text: str) -> str:
     """Return the first whole words of a text. Pure."""
     if len(text) <= MAX_SUMMARIZED_CHARACTERS:
@@ -186,7 +204,7 @@ RULES: Mapping[Kind, KindRules] = {
     "procedure": KindRules(
         SQL["get_procedure_records"],
         lambda rows, ctx: procedures.plan([procedures.ProcedureRecord(**row) for row in rows], ctx.thresholds),
-        None,
+        _mark_ineffective,
     ),
     "censor": KindRules(
         SQL["get_censor_records"],

@@ -276,3 +276,8 @@ from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
 left join record as r on r.memory_id = m.memory_id
 where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
+
+-- name: list_short_forms(agent_id, memory_ids)
+select memory_id, state, micro, summary, micro_tokens, summary_tokens
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[]);

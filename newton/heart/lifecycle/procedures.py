@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.memory import ARCHIVED
+from newton.memory.memory import ARCHIVED, ShortForms, TokenCounter
+from newton.memory.representations import to_bullet
 from newton.memory.transitions import PlannedTransition
 
+INEFFECTIVE_MARK = "(It failed in most of its uses: prefer another way, or change it.) "
 Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 
 
@@ -47,6 +49,14 @@ def lower_bound(successes: int, failures: int) -> float:
     middle = share + Z_95 * Z_95 / (2 * trials)
     spread = Z_95 * math.sqrt(share * (1 - share) / trials + Z_95 * Z_95 / (4 * trials * trials))
     return max((middle - spread) / (1 + Z_95 * Z_95 / trials), 0.0)
+
+
+def mark_forms(forms: ShortForms, state: str, *, count_tokens: TokenCounter) -> ShortForms:
+    """Return the short forms of a procedure in this state: the mark precedes the steps of an ineffective one."""
+    plain = forms.summary.removeprefix(INEFFECTIVE_MARK)
+    summary = INEFFECTIVE_MARK + plain if state == "INEFFECTIVE" else plain
+    header_tokens = forms.summary_tokens - count_tokens(to_bullet(forms.summary))
+    return ShortForms(forms.micro, summary, forms.micro_tokens, header_tokens + count_tokens(to_bullet(summary)))
 
 
 def plan(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:

@@ -61,6 +61,9 @@ class LocalAgent:
         if limit is None:
             await maintenance.judge_conflicts()
 
+    async def learn(self) -> None:
+        await self.newton.maintenance(self.origin).learn_if_possible()
+
     async def create_session(self, session: str) -> None:
         await self._sessions.begin(session)
 

@@ -46,6 +46,10 @@ class ChatBackend(Protocol):
         """Index, embed and deduplicate new memories. `limit` is the maximum for each step; None means all."""
         ...
 
+    async def learn(self) -> None:
+        """Store idle sessions as episodes, and extract memories from a few conversations."""
+        ...
+
     async def create_session(self, session: str) -> None:
         """Create the session, unless it exists."""
         ...

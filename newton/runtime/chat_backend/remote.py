@@ -66,6 +66,9 @@ class RemoteAgent:
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         """Do nothing, because the jobs of the daemon process pending memories."""
 
+    async def learn(self) -> None:
+        """Do nothing, because a job of the daemon learns from sessions."""
+
     async def create_session(self, session: str) -> None:
         await self.client.post("/v1/sessions", {"session": session})
 

@@ -36,6 +36,7 @@ TOP_LEVEL_COMMANDS = {
     "confirm": ("memory.curation:confirm_fact", "Confirm a fact."),
     "supersede": ("memory.curation:supersede_fact", "Replace a fact by a newer one."),
     "retract": ("memory.curation:retract_fact", "Mark a fact as never true."),
+    "outcome": ("memory.curation:set_outcome", "Set the outcome of an episode."),
     "forget": ("memory.curation:forget_memories", "Delete memories permanently."),
     "erase": (
         "memory.erase:erase_subject_or_agent",
@@ -196,7 +197,7 @@ COMMAND_GROUPS = (
 HELP_GROUPS = {
     "Talk": ("chat", "ask", "context"),
     "Memory": (
-        *("remember", "recall", "show", "history", "confirm", "supersede", "retract", "forget", "entities"),
+        *("remember", "recall", "show", "history", "confirm", "supersede", "retract", "outcome", "forget", "entities"),
         *("conflicts", "attributes", "procedures", "identity", "ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "decisions", "guard", "calibration"),

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from newton.agent.maintenance.extraction import ExtractionResult
+from newton.agent.maintenance.service import LearningReport
 from newton.db.pool import Tx
-from newton.dialogue import extraction_queue, long_messages
+from newton.dialogue import long_messages
 from newton.errors import TokenQuotaError
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.memory import outbox
@@ -18,6 +18,7 @@ from newton.runtime.jobs.recurrence import daily
 from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"
+EXTRACT = "extract"
 MAX_REEMBEDDED_PER_RUN = 5_000  # memories; takes some minutes with the bundled model
 NO_MODEL = "no chat model is configured"
 
@@ -97,23 +98,22 @@ def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome
     return JobOutcome(reason=f"{format_count(len(transitions), 'transition')}: {counts}", result=dict(events))
 
 
-async def extract_memories(newton: AgentServices) -> JobOutcome:
-    maintenance = newton.maintenance("job extract")
-    if maintenance.llm is None:
-        return JobOutcome(reason=NO_MODEL)
-    async with newton.scope.transaction() as tx:
-        unread = await extraction_queue.find_unread(tx, agent_id=newton.scope.agent_id, limit=1)
-    if not unread:
-        return JobOutcome(reason="every conversation is processed")
+async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
+    """Close idle sessions and extract from conversations, also from those of other processes."""
     try:
-        return to_extraction_outcome(await maintenance.extract())
+        return to_learning_outcome(await newton.maintenance("job extract").learn())
     except TokenQuotaError:
         return JobOutcome(reason="the daily token limit of the model is reached")
 
 
-def to_extraction_outcome(result: ExtractionResult) -> JobOutcome:
-    counts = {name: getattr(result, name) for name in ("conversations", "facts", "procedures", "censors")}
-    return JobOutcome(reason=f"{format_count(result.conversations, 'conversation')} to process", result=counts)
+def to_learning_outcome(report: LearningReport) -> JobOutcome:
+    """Return the job outcome with the numbers of what was extracted. Pure."""
+    extracted = report.extraction
+    if not report.episodes and not extracted.conversations:
+        return JobOutcome(reason="no session is idle, and every conversation is processed")
+    counts = {name: getattr(extracted, name) for name in ("conversations", "facts", "procedures", "censors")}
+    reason = f"{format_count(extracted.conversations, 'conversation')} to process"
+    return JobOutcome(reason=reason, result={"episodes": report.episodes, **counts})
 
 
 async def judge_conflicts(newton: AgentServices) -> JobOutcome:

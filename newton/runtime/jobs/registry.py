@@ -18,7 +18,12 @@ _TABLE = (
     ),
     Job("summarize", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
     Job("judge", "Decides by the model how open pairs of facts relate.", every_minutes(2), memories.judge_conflicts),
-    Job("extract", "Extracts memories from conversations by the model.", every_minutes(30), memories.extract_memories),
+    Job(
+        memories.EXTRACT,
+        "Stores idle sessions as episodes, and extracts memories from conversations.",
+        every_minutes(5),
+        memories.learn_from_sessions,
+    ),
     Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), memories.summarize_lines),
     Job(
         memories.REEMBED,

@@ -9,8 +9,10 @@ from newton.agent.inputs import (
     ConflictsInput,
     ContextInput,
     DecisionInput,
+    EpisodeOutcomeInput,
     ExpandInput,
     ForgetInput,
+    NoteExchangeInput,
     RecallInput,
     RememberInput,
     ReviewInput,
@@ -22,13 +24,16 @@ from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import get_frame
+from newton.dialogue.messages import Message
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.facts.conflicts import FactPair
 from newton.memory.lookup import short_id
+from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.wiring import AgentServices
 
 ORIGIN = "mcp"
+HOST_TRUST: Trust = "agent"  # a model calls the tools
 
 ToolEffect = Literal["nothing", "adds", "destroys"]
 EFFECT_SCOPES: Mapping[ToolEffect, TokenScope] = {"nothing": "read", "adds": "write", "destroys": "admin"}
@@ -118,6 +123,20 @@ def _describe_conflicts(pairs: Sequence[FactPair]) -> ToolResult:
     return ToolResult({"items": items})
 
 
+async def _note_exchange(newton: AgentServices, tool_input: NoteExchangeInput) -> ToolResult:
+    """Store the messages. The host reports what the user said, so its trust limits theirs."""
+    now = newton.scope.now()
+    said = Message(role="user", content=tool_input.user, said_at=now, min_trust=HOST_TRUST)
+    reply = tool_input.assistant and Message(role="assistant", content=tool_input.assistant, said_at=now)
+    stored = await newton.sessions(ORIGIN).append(tool_input.session, [said, reply] if reply else [said])
+    return ToolResult({"session": tool_input.session, "messages": len(stored)})
+
+
+async def _set_outcome(newton: AgentServices, tool_input: EpisodeOutcomeInput) -> ToolResult:
+    memory_id = await newton.curation(ORIGIN).set_outcome(tool_input.memory_id, tool_input.outcome)
+    return ToolResult({"memory_id": short_id(memory_id), "outcome": tool_input.outcome})
+
+
 async def _compute_calibration(newton: AgentServices, tool_input: CalibrationInput) -> ToolResult:
     reviewed, category = await newton.decisions(ORIGIN).list_reviewed_decisions(), tool_input.category
     categories = sorted({one.category for one in reviewed})
@@ -134,6 +153,8 @@ TOOLS: Mapping[str, McpTool] = {
     "expand": McpTool(ExpandInput, "nothing", _agent_tool("expand"), is_idempotent=True),
     "decide": McpTool(DecisionInput, "adds", _agent_tool("decide")),
     "review": McpTool(ReviewInput, "adds", _agent_tool("review")),
+    "note_exchange": McpTool(NoteExchangeInput, "adds", _note_exchange),
+    "set_outcome": McpTool(EpisodeOutcomeInput, "adds", _set_outcome, is_idempotent=True),
     "calibration": McpTool(CalibrationInput, "nothing", _compute_calibration, is_idempotent=True),
     "conflicts": McpTool(ConflictsInput, "nothing", _list_conflicts, is_idempotent=True),
     "settle_conflict": McpTool(SettleConflictInput, "adds", _settle_conflict),

@@ -11,6 +11,7 @@ from pydantic import Field
 from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
+from newton.brain.draft import Verdict
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
@@ -114,6 +115,19 @@ class RetractResponse(ResponseModel):
     memory_id: UUID
 
 
+class OutcomeRequest(RequestModel):
+    """How an episode ended."""
+
+    outcome: Verdict = Field(examples=["success"])
+
+
+class OutcomeResponse(ResponseModel):
+    """The episode with its outcome."""
+
+    memory_id: UUID
+    outcome: Verdict
+
+
 class ForgetResponse(ResponseModel):
     """The ids of all deleted memories."""
 
@@ -191,6 +205,17 @@ async def confirm_memory(memory_id: UUID, act: WriteAction) -> Response:
     async def work(newton: AgentServices) -> ConfirmResponse:
         counted = await newton.curation(ORIGIN).confirm(memory_id.hex)
         return ConfirmResponse(memory_id=memory_id, counted=counted)
+
+    return await act.run_once(work)
+
+
+@router.post("/{memory_id}/outcome", response_model=OutcomeResponse)
+async def set_outcome(memory_id: UUID, body: OutcomeRequest, act: WriteAction) -> Response:
+    """Set the outcome of an episode: whether what was attempted in it succeeded."""
+
+    async def work(newton: AgentServices) -> OutcomeResponse:
+        await newton.curation(ORIGIN).set_outcome(memory_id.hex, body.outcome)
+        return OutcomeResponse(memory_id=memory_id, outcome=body.outcome)
 
     return await act.run_once(work)
 

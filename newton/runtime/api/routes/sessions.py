@@ -20,6 +20,8 @@ from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.jobs import queue
+from newton.runtime.jobs.memories import EXTRACT
 from newton.runtime.transfer.schema import MessageFields
 from newton.runtime.wiring import AgentServices
 
@@ -237,12 +239,13 @@ async def restore_compaction(session: str, body: RestoreCompactionRequest, act: 
 
 @router.post("/{session:path}/close", response_model=CloseSessionResponse)
 async def close_session(session: str, act: WriteAction) -> Response:
-    """Store the conversation as an episode. The session can still be continued."""
+    """Store the conversation as an episode; a job extracts facts from it. The session can still be continued."""
 
     async def work(newton: AgentServices) -> CloseSessionResponse:
         async with newton.scope.transaction() as tx:
             session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=session)
-        await newton.sessions(ORIGIN).close(session_id)
+            await newton.sessions(ORIGIN).close(session_id)
+            await queue.enqueue_if_idle(tx, EXTRACT, agent_id=newton.scope.agent_id)
         return CloseSessionResponse(session_id=session_id)
 
     return await act.run_once(work)

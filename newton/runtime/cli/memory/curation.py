@@ -1,4 +1,4 @@
-"""`newton show`, `history`, `confirm`, `supersede`, `retract` and `forget`: inspect and change single memories."""
+"""Commands that inspect and change single memories, such as `newton show` and `newton forget`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.brain.draft import Verdict
 from newton.errors import InputError
 from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
@@ -105,6 +106,21 @@ async def retract_fact(memory: MemoryArgument, *, agent: AgentOption = None) -> 
         await curation.retract(memory)
         changes = await curation.list_changes(started_at)
     say("Retracted." + formatting.format_transitions(changes))
+
+
+async def set_outcome(
+    memory: MemoryArgument,
+    outcome: Annotated[Verdict, Parameter(help="How it ended.")],
+    *,
+    agent: AgentOption = None,
+) -> None:
+    """Set the outcome of an episode: whether what was attempted in it succeeded.
+
+    Example: newton outcome 3f9c2a71 success
+    """
+    async with open_newton(load_settings(agent)) as newton:
+        memory_id = await newton.curation("cli").set_outcome(memory, outcome)
+    say(f"The outcome of {short_id(memory_id)} is {outcome}.")
 
 
 async def forget_memories(

@@ -1,5 +1,7 @@
 """`newton mcp`: MCP over standard input and output."""
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -27,4 +29,18 @@ async def serve_mcp(*, agent: AgentOption = None) -> None:
     """
     configure("plain")  # standard output is reserved for the protocol
     async with open_newton(load_settings(agent), long_running=True) as newton:
-        await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton))
+        earlier = asyncio.ensure_future(_process_pending(newton))  # must not delay the handshake
+        try:
+            await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton))
+        finally:
+            earlier.cancel()
+            with suppress(asyncio.CancelledError):
+                await earlier
+        await _process_pending(newton)
+
+
+async def _process_pending(newton: AgentServices) -> None:
+    """Learn from idle sessions, and embed pending memories, as the jobs of a daemon would."""
+    maintenance = newton.maintenance("mcp")
+    await maintenance.learn_if_possible()
+    await maintenance.process_pending()

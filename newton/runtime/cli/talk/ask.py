@@ -65,6 +65,7 @@ async def ask(
             await backend.resolve_frame(frame)
         turn = backend.run_turn(session or str(new_id()), text, frame=frame, include_context=json or debug)
         answer = await (_collect_answer(turn) if json else _print_answer(turn))
+        await backend.learn()
         await backend.process_pending()
     for line in answer.debug_lines if debug else ():
         formatting.print_notice(line)

@@ -66,18 +66,23 @@ class ChatConversation:
 
     async def run(self) -> None:
         """Run the conversation until its end, then close the session and so store it as an episode."""
-        # Pending memories are embedded while the user types.
-        processing = asyncio.ensure_future(self.backend.process_pending(limit=None))
+        # Earlier sessions are learnt from, and pending memories are embedded, while the user types.
+        processing = asyncio.ensure_future(self._process_earlier())
         try:
             await self._read_inputs()
         finally:
             processing.cancel()
             try:
                 await self._close_session()
+                await self.backend.learn()
                 await self.backend.process_pending()
             finally:
                 with suppress(asyncio.CancelledError):
                     await processing
+
+    async def _process_earlier(self) -> None:
+        await self.backend.learn()
+        await self.backend.process_pending(limit=None)
 
     async def _close_session(self) -> None:
         """Close the session, if anything was said in it."""

@@ -1,0 +1,56 @@
+"""Statements worth remembering in everyday messages, selected without a model."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from newton.heart.statements.told_statements import DECIDED, select_statements
+
+MESSAGES = yaml.safe_load((Path(__file__).parents[1] / "data" / "chat_messages.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_facts_of_everyday_messages_are_found_and_little_else(half: str) -> None:
+    # the figures are published in docs/benchmarks.md
+    pairs = [(m, {s.content for s in select_statements(m["text"])}) for m in MESSAGES if m["half"] == half]
+    selected = sum(len(found) for _, found in pairs)
+    right = sum(len(found & set(m.get("facts", ()))) for m, found in pairs)
+    assert right / selected >= 0.95
+    assert right / sum(len(m.get("facts", ())) for m in MESSAGES if m["half"] == half) >= 0.9
+
+
+def test_a_statement_is_about_its_speaker_or_the_name_it_begins_with() -> None:
+    assert select_statements("I moved to Bergen.", speaker="Ana")[0].subject == "Ana"
+    assert select_statements("I moved to Bergen.")[0].subject == "user"
+    assert select_statements("Carla Jensen works at Equinor.")[0].subject == "Carla Jensen"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We decided to use Redis for the sessions.",
+        "I've decided against a second dog.",
+        "Lena and I agreed on Thursday for the handover.",
+    ],
+)
+def test_a_decision_is_a_statement_of_one(text: str) -> None:
+    # S002-17
+    assert [(one.content, one.attribute) for one in select_statements(text)] == [(text, DECIDED)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I agree with Bob.",
+        "I can't decide between the two.",
+        "My train leaves in 10 minutes.",
+        "> I live in Rome\nIs that grammatical?",
+        "Please fix: I lives in Rome.",
+        "Imagine I live on the moon.",
+        "I moved the file to the archive.",
+        "x" * 100_000,
+    ],
+)
+def test_what_only_looks_like_a_statement_is_not_selected(text: str) -> None:
+    assert select_statements(text) == []
