@@ -21,6 +21,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "censor.added": "a censor is added or escalated",
     "censor.approved": "a person approves a proposed censor",
     "censor.false_positive": "a person reports a false positive",
+    "censor.relaxed": "a person makes a blocking censor a warning",
     "censor.retired": "a person retires a censor",
     "decision.amended": "text is added to a decision",
     "decision.deliberated": "a thought is added to a decision",

@@ -2,8 +2,8 @@
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
@@ -82,7 +82,7 @@ class Censor:
     action: CensorAction
     reason: str
     domain: str | None
-    embedding: "Vector | None"
+    embedding: "Vector | None" = field(compare=False)
 
     @property
     def is_blocking(self) -> bool:
@@ -140,6 +140,13 @@ def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None")
     return [censor for censor in censors if censor.matches(text, vector)]
 
 
+def validate_domain(rule: CensorRule, domains: Collection[str]) -> None:
+    """Raise InputError if the domain of the rule is not one of `domains`."""
+    if rule.domain not in (None, *domains):
+        hint = f"The domains are {', '.join(sorted(domains)) or 'not set by any frame'}; or omit the domain."
+        raise InputError(f"No frame has the domain {rule.domain!r}.", hint=hint)
+
+
 async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContext) -> list[UUID]:
     """Store censor rules and return the ids of the new and the changed censors.
 
@@ -167,7 +174,7 @@ async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx
     releases = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
     released = await apply_transitions(tx, releases, ctx=ctx)
     escalations = [
-        PlannedTransition(row["memory_id"], "escalated", row["state"], "ESCALATED", "a person made it blocking")
+        PlannedTransition(row["memory_id"], "tightened", row["state"], "ESCALATED", "a person made it blocking")
         for row in rows
         if row["content_hash"] in blocking and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
     ]
@@ -209,6 +216,13 @@ async def retire(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     """Retire a censor."""
     await SQL["retire_censor"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id)
     await review(tx, ctx, "censor", [memory_id])
+
+
+async def relax(tx: Tx, memory_id: UUID, reason: str, *, ctx: LifecycleContext) -> bool:
+    """Make a blocking censor a warning and reset its count. Return False when it does not block."""
+    rows = await SQL["relax_censor"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
+    await apply_transitions(tx, [PlannedTransition(memory_id, "relaxed", "ESCALATED", "ACTIVE", reason)], ctx=ctx)
+    return bool(rows)
 
 
 def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:

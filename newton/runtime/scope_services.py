@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
-from newton.agent.services.censors import CensorService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.erasure import ErasureService
@@ -42,7 +41,6 @@ class ScopeServices:
     tasks = _service(TaskService)
     entities = _service(EntityService)
     action_gate = _service(ActionGate)
-    censors = _service(CensorService)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
 
