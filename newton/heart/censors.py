@@ -97,7 +97,7 @@ class Censor:
         """Return whether the text matches the trigger."""
         match self.match_mode:
             case "phrase":
-                return _to_padded_words(self.trigger) in _to_padded_words(text)
+                return _normalize_trigger(self.trigger) in _to_padded_words(text)
             case "pattern":
                 return compile_pattern(self.trigger).search(text) is not None
             case "meaning":
@@ -250,6 +250,12 @@ def _content_hash(rule: CensorRule) -> bytes:
 def _to_padded_words(text: str) -> str:
     """Return the words of the text with a space around each, so that `in` finds whole words only."""
     return f" {' '.join(compile_word_pattern().findall(text.casefold()))} "
+
+
+@functools.lru_cache(maxsize=2_000)
+def _normalize_trigger(trigger: str) -> str:
+    """Return the trigger as `_to_padded_words`. Cached apart from texts, because every input is compared with all."""
+    return _to_padded_words(trigger)
 
 
 @functools.cache
