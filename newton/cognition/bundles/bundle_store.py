@@ -11,7 +11,16 @@ from types import ModuleType
 from typing import Literal
 from uuid import UUID
 
-from newton.cognition.assembly import always_on, assembler, fill, render, scored_candidate, sections
+from newton.cognition.assembly import (
+    always_on,
+    assembler,
+    candidate_sections,
+    fact_labels,
+    fill,
+    render,
+    scored_candidate,
+    sections,
+)
 from newton.cognition.bundles.bundle import Bundle, RefreshMethod
 from newton.cognition.bundles.replay import MemoryHistory
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
@@ -33,6 +42,8 @@ RULE_MODULES: Sequence[ModuleType] = (
     score,
     always_on,
     assembler,
+    candidate_sections,
+    fact_labels,
     fill,
     render,
     scored_candidate,
