@@ -139,10 +139,13 @@ create table heart.censors (
     domain text check (domain <> ''),
     threshold integer not null check (threshold > 0),
     is_retired boolean not null,
+    relaxed_at timestamptz,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
+comment on column heart.censors.relaxed_at is
+'When a person last made it a warning again. Earlier activations do not count towards the threshold.';
 comment on column heart.censors.match_mode is
 'How the trigger is matched: as a phrase, as a regular expression (pattern) or by meaning.';
 comment on column heart.censors.threshold is 'Number of justified activations after which a warning becomes a block.';
@@ -150,7 +153,7 @@ comment on column heart.censors.is_retired is 'A person disabled it.';
 
 call runtime.isolate('heart.censors');
 grant select, insert on heart.censors to newton_app;
-grant update (is_retired) on heart.censors to newton_app;
+grant update (is_retired, relaxed_at) on heart.censors to newton_app;
 
 -- Each use of a procedure or match of a censor, with its result.
 create table heart.activations (

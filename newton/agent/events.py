@@ -21,6 +21,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "censor.added": "a censor is added or escalated",
     "censor.approved": "a person approves a proposed censor",
     "censor.false_positive": "a person reports a false positive",
+    "censor.relaxed": "a person makes a blocking censor a warning",
     "censor.retired": "a person retires a censor",
     "conflict.found": "a fact contradicts another one, and evidence does not settle it",
     "conflict.settled": "a person settles the conflicts of a fact",

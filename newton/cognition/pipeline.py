@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, monotonic_ms
+from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import (
@@ -13,6 +14,7 @@ from newton.cognition.assembly.budget import (
     ContextBudget,
     allocate_budget,
     estimate_complexity,
+    reserve_always_on,
     reserve_session_artifacts,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
@@ -21,11 +23,8 @@ from newton.cognition.assembly.sections import (
     ExtraSection,
     TaskSection,
     build_task_section,
-    compute_identity_tokens,
     fit_extra_lines,
     render_extra_lines,
-    select_censor_lines,
-    select_identity_lines,
 )
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
@@ -45,6 +44,7 @@ from newton.content.frames import Frame, get_frame
 from newton.content.profiles import GatherOptions, Profile, get_profile, merge_gather_options, select_profile
 from newton.db.pool import Database
 from newton.errors import InputError
+from newton.heart.censors import find_matching
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
@@ -68,7 +68,10 @@ class StageTimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPlan:
-    """Frame, profile and budget selected for an input, the caller's lines that fit, and the moment of the context."""
+    """Frame, profile and budget selected for an input, and the moment of the context.
+
+    `extra` are the caller's lines that fit, `always_on` the identity and the censors.
+    """
 
     now: datetime
     frame_choice: FrameChoice
@@ -76,6 +79,7 @@ class ContextPlan:
     profile: Profile
     budget: ContextBudget
     extra: ExtraSection
+    always_on: AlwaysOnSections
 
 
 class AssembledContext(NamedTuple):
@@ -214,6 +218,8 @@ class ContextBuilder:
             has_tasks=bool(gathered.session_data.task_stack.path),
             extra_tokens=extra_tokens and extra_tokens + extra_header,
         )
+        always_on = self._select_always_on(request, gathered, frame)
+        budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
         selector = self._create_artifact_selector(gathered)
         return ContextPlan(
             now=now,
@@ -224,6 +230,23 @@ class ContextBuilder:
                 budget, selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
             ),
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
+            always_on=always_on,
+        )
+
+    def _select_always_on(
+        self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
+    ) -> AlwaysOnSections:
+        """Return the identity and the censors of the context; all triggers are matched here, without a query."""
+        identity, in_force = gathered.always_on.identity, gathered.always_on.censors
+        matching = find_matching(in_force, request.input, gathered.recall_result.query.vector)
+        triggered = {one.memory_id for one in matching}
+        return select_always_on(
+            identity,
+            list_applicable(in_force, domains=frame.domains, triggered=triggered),
+            triggered=triggered,
+            max_tokens=request.tokens,
+            header_tokens=self.header_tokens,
+            count_tokens=self.count_tokens,
         )
 
     def _create_artifact_selector(self, gathered: GatheredSources) -> ArtifactSelector:
@@ -254,22 +277,20 @@ class ContextBuilder:
         self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
     ) -> AssemblyInput:
         layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
-        session_state, always_on = gathered.session_state, gathered.always_on
+        session_state = gathered.session_state
         note = session_state.calibration_note
         found_ids = {f.memory_id for f in candidate_set.memories}
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
-            identity=select_identity_lines(always_on.identity, max_tokens=compute_identity_tokens(layers, headers)),
+            identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
             ),
-            censor_lines=select_censor_lines(
-                always_on.censors, domains=frame.domains, max_tokens=layers["censors"] - headers["censors"]
-            ),
+            censors=plan.always_on.censors,
             focus=session_state.focus,
             open_decisions=[found for found in session_state.open_decisions if found.memory_id not in found_ids],
             calibration_note=note and TextBlock(f"{note.text}\n", note.tokens),

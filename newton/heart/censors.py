@@ -2,8 +2,8 @@
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
@@ -82,7 +82,7 @@ class Censor:
     action: CensorAction
     reason: str
     domain: str | None
-    embedding: "Vector | None"
+    embedding: "Vector | None" = field(compare=False)
 
     @property
     def is_blocking(self) -> bool:
@@ -97,7 +97,7 @@ class Censor:
         """Return whether the text matches the trigger."""
         match self.match_mode:
             case "phrase":
-                return _to_padded_words(self.trigger) in _to_padded_words(text)
+                return _normalize_trigger(self.trigger) in _to_padded_words(text)
             case "pattern":
                 return compile_pattern(self.trigger).search(text) is not None
             case "meaning":
@@ -140,6 +140,13 @@ def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None")
     return [censor for censor in censors if censor.matches(text, vector)]
 
 
+def validate_domain(rule: CensorRule, domains: Collection[str]) -> None:
+    """Raise InputError if the domain of the rule is not one of `domains`."""
+    if rule.domain not in (None, *domains):
+        hint = f"The domains are {', '.join(sorted(domains)) or 'not set by any frame'}; or omit the domain."
+        raise InputError(f"No frame has the domain {rule.domain!r}.", hint=hint)
+
+
 async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContext) -> list[UUID]:
     """Store censor rules and return the ids of the new and the changed censors.
 
@@ -167,7 +174,7 @@ async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx
     releases = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
     released = await apply_transitions(tx, releases, ctx=ctx)
     escalations = [
-        PlannedTransition(row["memory_id"], "escalated", row["state"], "ESCALATED", "a person made it blocking")
+        PlannedTransition(row["memory_id"], "tightened", row["state"], "ESCALATED", "a person made it blocking")
         for row in rows
         if row["content_hash"] in blocking and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
     ]
@@ -211,6 +218,13 @@ async def retire(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     await review(tx, ctx, "censor", [memory_id])
 
 
+async def relax(tx: Tx, memory_id: UUID, reason: str, *, ctx: LifecycleContext) -> bool:
+    """Make a blocking censor a warning and reset its count. Return False when it does not block."""
+    rows = await SQL["relax_censor"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
+    await apply_transitions(tx, [PlannedTransition(memory_id, "relaxed", "ESCALATED", "ACTIVE", reason)], ctx=ctx)
+    return bool(rows)
+
+
 def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
     text = f"{one_line(rule.trigger)} — {one_line(rule.reason)}"
     return NewMemory(
@@ -236,6 +250,12 @@ def _content_hash(rule: CensorRule) -> bytes:
 def _to_padded_words(text: str) -> str:
     """Return the words of the text with a space around each, so that `in` finds whole words only."""
     return f" {' '.join(compile_word_pattern().findall(text.casefold()))} "
+
+
+@functools.lru_cache(maxsize=2_000)
+def _normalize_trigger(trigger: str) -> str:
+    """Return the trigger as `_to_padded_words`. Cached apart from texts, because every input is compared with all."""
+    return _to_padded_words(trigger)
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
-from newton.agent.services.censors import CensorService
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
@@ -44,7 +43,6 @@ class ScopeServices:
     entities = _service(EntityService)
     conflicts = _service(ConflictService)
     action_gate = _service(ActionGate)
-    censors = _service(CensorService)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
 

@@ -10,6 +10,7 @@ from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.bundles import BundleService
+from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
@@ -64,6 +65,10 @@ class AgentServices(ScopeServices):
         module = import_module("newton.agent.services.guardrails")
         files = module.load_file_guardrails(self.settings.guardrails_dir)
         return module.GuardrailService(scope=self.scope.at(origin), file_guardrails=files)
+
+    def censors(self, origin: str) -> CensorService:
+        domains = frozenset(domain for frame in self.frames.values() for domain in frame.domains)
+        return CensorService(scope=self.scope.at(origin), domains=domains)
 
     def decisions(self, origin: str) -> DecisionService:
         return DecisionService(

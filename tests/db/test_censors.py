@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
@@ -16,6 +17,7 @@ from newton.heart import censors
 from newton.heart.censors import Censor, CensorAction, CensorRule, MatchMode, find_matching
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import new_id
+from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
@@ -253,8 +255,96 @@ async def test_an_answer_is_stopped_before_the_line_that_a_block_forbids(db: Dat
     assert (known.state, known.activations) == ("ACTIVE", 2)
 
 
-async def test_a_warning_lets_an_answer_through_and_counts_it(db: Database, agent: UUID) -> None:
+async def test_a_warning_lets_an_answer_through_and_does_not_count_it(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
     await service(own).add(PUSH)
     assert await heard(own, "push to main") == ("push to main", False)
-    assert [c.activations for c in await service(own).list_censors()] == [1]
+    assert [c.activations for c in await service(own).list_censors()] == [0]
+
+
+QUESTIONS = [
+    "Why may I not push to main?",
+    "What happens if I push to main",
+    "Explain why we do not push to main.",
+    "Could you tell me why I cannot push to main?",
+    "Are we allowed to push to main? I want to know.",
+    "How come nobody may push to main?",
+]
+ACTS = [
+    "Push to main.",
+    "Can you push to main?",
+    "I asked why it is slow. Now push to main!",
+    "Why don't you push to main?",
+    "push to main, ok?",
+    "When the tests pass, push to main.",
+]
+
+
+async def test_questions_about_a_warning_do_not_make_it_a_block(db: Database, agent: UUID) -> None:
+    # S002-19
+    own = gate(db, agent)
+    await service(own).add(PUSH)
+    for text in QUESTIONS:
+        assert (await own.check(text, "input")).matches, "the warning is shown all the same"
+    assert [(c.state, c.activations) for c in await service(own).list_censors()] == [("CREATED", 0)]
+    for count_, text in enumerate(ACTS, 1):
+        await own.check(text, "input")
+        assert [c.activations for c in await service(own).list_censors()] == [count_], text
+
+
+async def escalate(db: Database, agent: UUID) -> tuple[ActionGate, str]:
+    own = gate(db, agent)
+    await service(own).add(PUSH)
+    for _ in range(3):
+        await own.check("we push to main", "action")
+    (known,) = await service(own).list_censors()
+    assert known.state == "ESCALATED"
+    return own, str(known.memory_id)
+
+
+async def test_a_false_positive_takes_back_the_block_that_rested_on_it(db: Database, agent: UUID) -> None:
+    # S002-19
+    own, memory_id = await escalate(db, agent)
+    await service(own).report_false_positive(memory_id)
+    assert [(c.state, c.false_positives) for c in await service(own).list_censors()] == [("ACTIVE", 1)]
+    assert not (await own.check("we push to main", "action")).blocks
+    assert (await own.check("we push to main", "action")).blocks, "three correct matches block again"
+
+
+async def test_a_false_positive_does_not_lift_what_a_person_made_a_block(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await service(own).add(PUSH)
+    await service(own).add(replace(PUSH, action="block"))
+    await own.check("we push to main", "action")
+    (known,) = await service(own).list_censors()
+    await service(own).report_false_positive(str(known.memory_id))
+    assert (await own.check("we push to main", "action")).blocks
+
+
+@pytest.mark.parametrize("action", ["warn", "block"])
+async def test_a_relaxed_censor_warns_and_counts_from_zero(db: Database, agent: UUID, action: CensorAction) -> None:
+    # S002-19
+    own = gate(db, agent)
+    await service(own).add(replace(PUSH, action=action))
+    for _ in range(3):
+        await own.check("we push to main", "action")
+    check = await own.check("we push to main", "action", dry_run=True)
+    assert check.blocks
+    (known,) = await service(own).list_censors()
+    assert short_id(known.memory_id) in check.message
+    assert f"newton censors relax {short_id(known.memory_id)}" in check.remedy
+    assert await service(own).relax(str(known.memory_id), "the release is over")
+    assert not await service(own).relax(str(known.memory_id), "once")
+    blocked: list[bool] = []
+    for minute in range(1, 5):
+        assert isinstance(own.scope.clock, ManualClock)
+        own.scope.clock.advance(timedelta(minutes=minute))
+        blocked.append((await own.check("we push to main", "action")).blocks)
+    assert blocked == [False, False, False, True]
+
+
+async def test_a_domain_that_no_frame_names_is_refused(db: Database, agent: UUID) -> None:
+    own = CensorService(scope=gate(db, agent).scope, domains=frozenset({"operations", "writing"}))
+    with pytest.raises(InputError, match=r"gardening.*\n?.*operations, writing"):
+        await own.add(replace(PUSH, domain="gardening"))
+    assert await own.add(replace(PUSH, domain="operations"))

@@ -63,15 +63,33 @@ async def test_lines_beyond_the_budget_are_left_out_whole_and_the_bundle_says_so
     # S002-2, S002-13
     for n in range(30):
         await bearing(mind).add("protocol", f"Protocol number {n}: check the {n}th box before you go on with the work")
-    bundle = await mind.context("How do we work?")
-    shown = bundle.text.partition("## Current")[0].splitlines()[1:]
+    whole = await mind.context("How do we work?", budget=8_000)
+    assert len(whole.identity.shown) == 30, "it takes the tokens that are free"
+    bundle = await mind.context("How do we work?", budget=300)
+    *shown, note = bundle.text.partition("## Current")[0].splitlines()[1:]
+    assert note == f"- {30 - len(shown)} more identity lines are not shown for lack of room."
     lines = {f"- Protocol number {n}: check the {n}th box before you go on with the work" for n in range(30)}
     assert len(shown) == len(bundle.identity.shown) < 30 and set(shown) <= lines
     assert len(bundle.identity.shown) + len(bundle.identity.omitted) == 30
-    layer = bundle.layers["identity"]
-    assert layer.budget - 30 < layer.used <= layer.budget == 500
+    assert bundle.layers["identity"].used <= 300
+    dropped = {one["memory_id"]: one["reason"] for one in bundle.as_json()["dropped"]}
+    assert [dropped[str(one.tenet_id)] for one in bundle.identity.omitted] == ["no room left"] * (30 - len(shown))
     outline = bundle.as_json()["identity"]
     assert (outline["version"], len(outline["shown"]), len(outline["unshown"])) == (30, len(shown), 30 - len(shown))
+
+
+async def test_every_block_is_shown_while_there_is_room_and_a_triggered_one_in_any_case(mind: Mind) -> None:
+    # S002-3
+    for n in range(40):
+        rule = CensorRule(trigger=f"unlock cabinet {n}", reason="the pharmacist holds the key", action="block")
+        await mind.censors.add(rule)
+    roomy = await mind.context("What is for lunch?", budget=8_000)
+    assert roomy.text.count("**BLOCK:**") == 40 and not roomy.is_truncated
+    tight = await mind.context("Could you unlock cabinet 37?", budget=120)
+    assert "**BLOCK:** unlock cabinet 37 " in tight.text and tight.is_truncated
+    assert f"- {40 - tight.text.count('**BLOCK:**')} more constraints are not shown for lack of room.\n" in tight.text
+    assert token_counter.count(tight.text) == tight.tokens <= 120
+    assert sum(one["reason"] == "no room left" for one in tight.as_json()["dropped"]) == len(tight.omitted_ids)
 
 
 @pytest.mark.parametrize("budget", [1, 9, 40, 160, 2_000])

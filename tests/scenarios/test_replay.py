@@ -109,7 +109,7 @@ async def test_stored_contexts_come_out_the_same_after_much_was_written(mind: Mi
     await replayed_all(mind, made)
     assert await reworded(mind, made) >= 5
     assert {c.kind for bundle in made for c in bundle.items} >= {"fact", "exchange", "episode", "decision"}
-    assert any(bundle.focus for bundle in made) and any(bundle.assembly_input.censor_lines for bundle in made)
+    assert any(bundle.focus for bundle in made) and any(bundle.assembly_input.censors.lines for bundle in made)
     assert any(c.reason == NO_ROOM for bundle in made for c in bundle.rejected_candidates)
 
 

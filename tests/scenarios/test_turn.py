@@ -14,6 +14,7 @@ from newton.db.pool import in_transaction
 from newton.dialogue import branches
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import CensorRule
+from newton.memory.lookup import short_id
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
@@ -210,7 +211,12 @@ async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mi
     session_id = await mind.session()
     _, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="Please push to main."))
     assert model.received == []
-    assert answer.text == "A censor forbids this input: push to main: releases go through review."
+    (censor,) = await mind.censors.list_censors()
+    ref = short_id(censor.memory_id)
+    assert answer.text.startswith(
+        f"A censor forbids this input: push to main: releases go through review (censor {ref})."
+        f" `newton censors relax {ref}`"
+    )
     assert (answer.quoted, answer.caveat) == (False, None)
     assert await log(mind, session_id) == [("user", "Please push to main."), ("assistant", answer.text)]
     assert "- **BLOCK:** push to main — releases go through review" in answer.bundle.text
@@ -229,7 +235,7 @@ async def test_a_censor_that_blocks_stops_the_answer_before_it_is_said(mind: Min
 async def test_a_censor_that_warns_is_shown_to_the_model_and_counted(mind: Mind) -> None:
     await mind.censors.add(CensorRule(trigger="push to main", reason="releases go through review"))
     model = ScriptedChat("Better not.")
-    _, answer = await take(mind.turns(model), TurnInput(session_id=await mind.session(), text="Shall I push to main?"))
+    _, answer = await take(mind.turns(model), TurnInput(session_id=await mind.session(), text="Please push to main."))
     assert answer.text == "Better not."
     assert "**WARN:** push to main" in model.received[0][0].text
     assert [c.activations for c in await mind.censors.list_censors()] == [1]

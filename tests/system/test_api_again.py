@@ -234,7 +234,7 @@ async def _curated(newton: AgentServices) -> None:
 async def _judged(newton: AgentServices) -> None:
     gate = newton.action_gate("cli")
     await newton.censors("cli").add(CensorRule(trigger="paint the kettle", reason="it is hot", match_mode="phrase"))
-    (met,) = (await gate.check("May I paint the kettle?", "input")).matches
+    (met,) = (await gate.check("Paint the kettle now.", "input")).matches
     await newton.censors("cli").report_false_positive(met.memory_id.hex)
     practice, skill = newton.procedures("cli"), Skill(name="kettle", description="Use it.", core=("Boil water.",))
     await practice.sync_from_disk({skill.name: skill})

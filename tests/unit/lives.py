@@ -83,7 +83,8 @@ def every_censor() -> Iterator[censors.CensorRecord]:
     for state, retired in product(("CREATED", "ACTIVE", "ESCALATED", "RETIRED"), (False, True)):
         for threshold, activations in product(range(1, 6), range(12)):
             for wrong in range(activations + 1):
-                yield censor(state, activations, wrong, threshold=threshold, retired=retired)
+                life = censor(state, activations, wrong, threshold=threshold, retired=retired)
+                yield from (life, replace(life, escalated_by_matches=state == "ESCALATED"))
 
 
 def procedure(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
-from newton.cognition.assembly.sections import IdentitySection
+from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.memory import Kind
@@ -46,7 +46,7 @@ def told(*best_first: RetrievedMemory, budget: int = 8_000, order: str = "best_f
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("", 0),
-        censor_lines=(),
+        censors=CensorSection(),
         focus=(),
         open_decisions=(),
         calibration_note=None,

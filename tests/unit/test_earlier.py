@@ -11,7 +11,7 @@ from newton.cognition.assembly.artifact_selection import SESSION_LAYER, Artifact
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import allocate_budget, reserve_session_artifacts
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
-from newton.cognition.assembly.sections import IdentitySection
+from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.session_artifacts import ArtifactPolicy, is_searchable
@@ -59,7 +59,7 @@ def told(
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("", 0),
-        censor_lines=(),
+        censors=CensorSection(),
         focus=(),
         open_decisions=(),
         calibration_note=None,

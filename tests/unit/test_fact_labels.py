@@ -17,7 +17,7 @@ from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.fact_labels import count_label_tokens, format_day, is_short_lived, label_facts
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.assembly.scored_candidate import REPEATS_FACT, SHOWN_TOGETHER
-from newton.cognition.assembly.sections import IdentitySection
+from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.memory import Kind, Trust
@@ -73,7 +73,7 @@ def context(
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("", 0),
-        censor_lines=(),
+        censors=CensorSection(),
         focus=(),
         open_decisions=(),
         calibration_note=None,

@@ -69,9 +69,13 @@ def test_the_table_has_every_change_that_the_rules_of_procedures_make_and_no_oth
 
 def test_the_table_has_every_change_that_the_rules_of_censors_make_and_no_other() -> None:
     # S002-19
-    approved = AllowedTransition("censor", "CREATED", "released", "CREATED")  # by a person alone
+    by_a_person = {
+        AllowedTransition("censor", "CREATED", "released", "CREATED"),
+        AllowedTransition("censor", "CREATED", "tightened", "ESCALATED"),
+        AllowedTransition("censor", "ACTIVE", "tightened", "ESCALATED"),
+    }
     made = made_by(every_censor(), lambda life: censors.plan([life], USUAL), "censor")
-    assert made == table("censor") - {approved}
+    assert made == table("censor") - by_a_person
 
 
 def made_by(

@@ -20,7 +20,7 @@ from newton.cognition.assembly.assembler import AssemblyInput, assemble
 from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, Placement
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
-from newton.cognition.assembly.sections import CensorLine, IdentitySection
+from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import explain_bundle
 from newton.cognition.bundles.replay import CurrentRules, MemoryHistory, replay_bundle
@@ -84,7 +84,7 @@ def settled(
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("## Current Approach: debug\n", 6),
-        censor_lines=[CensorLine(new_id(), render_item("**WARN:** no", 5))],
+        censors=CensorSection((CensorLine(new_id(), render_item("**WARN:** no", 5)),)),
         focus=focus,
         open_decisions=[],
         calibration_note=TextBlock("You are too sure of yourself.\n", 8),
@@ -246,7 +246,7 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_setting(profile=PROFILES["newton"].model_copy(update={"order": "best_last"})), "text"),
         (with_setting(budget=allocate_budget(350)), "budget"),
         (with_setting(header_tokens={**count_header_tokens(count), "facts": 30}), "layer facts"),
-        (with_setting(censor_lines=[]), "text"),
+        (with_setting(censors=CensorSection()), "text"),
         (with_setting(identity=IdentitySection()), "text"),
         (with_first(summary_tokens=39), "memory"),
         (with_first(score=0.1), "score of"),

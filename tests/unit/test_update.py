@@ -6,10 +6,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from newton.cognition.assembly.always_on import select_always_on
 from newton.cognition.assembly.assembler import AssemblyInput, assemble
-from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.budget import allocate_budget, reserve_always_on
 from newton.cognition.assembly.render import count_day_tokens, count_header_tokens, render_frame_section
-from newton.cognition.assembly.sections import compute_identity_tokens, select_censor_lines, select_identity_lines
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.cognition.session_context.incremental_update import (
     REASON_ADDED,
@@ -83,22 +83,27 @@ def scored(memories: Sequence[RetrievedMemory]) -> list[ScoredMemory]:
 
 
 def setting(total: int, *, focus: Sequence[RetrievedMemory] = ()) -> AssemblyInput:
-    budget, header_tokens = allocate_budget(total), count_header_tokens(count)
+    header_tokens = count_header_tokens(count)
+    always_on = select_always_on(
+        Identity(1, (TENET,)),
+        [CENSOR],
+        triggered=frozenset(),
+        max_tokens=total,
+        header_tokens=header_tokens,
+        count_tokens=count,
+    )
+    budget = reserve_always_on(allocate_budget(total), always_on.tokens, max_tokens=total)
     return AssemblyInput(
         input="Where is the timetable?",
         budget=budget,
         profile=NEWTON,
         min_evidence=0.0,
         is_adaptive=False,
-        identity=select_identity_lines(
-            Identity(1, (TENET,)), max_tokens=compute_identity_tokens(budget.layers, header_tokens)
-        ),
+        identity=always_on.identity,
         frame_section=render_frame_section(
             FRAME.name, FRAME.questions, count_tokens=count, max_tokens=budget.layers["frame"]
         ),
-        censor_lines=select_censor_lines(
-            [CENSOR], domains=FRAME.domains, max_tokens=budget.layers["censors"] - header_tokens["censors"]
-        ),
+        censors=always_on.censors,
         focus=focus,
         open_decisions=(),
         calibration_note=None,
@@ -147,10 +152,10 @@ def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stand
     learnt = [memory(n, words=f"n{n} " * size) for n, size in enumerate(new)]
     most = int(total * less)
     done, now = brought(memories, total, ContextAdditions(said[::-1], scored(learnt)), most=most)
-    always = [now.frame_section, *(constraint.block for constraint in now.censor_lines), *now.identity.blocks]
+    always = [now.frame_section, *now.censors.blocks, *now.identity.blocks]
     if done is None:
-        headings = now.header_tokens["censors"] * bool(now.censor_lines) + now.header_tokens["identity"] * bool(
-            now.identity.shown
+        headings = now.header_tokens["censors"] * bool(now.censors.blocks) + now.header_tokens["identity"] * bool(
+            now.identity.blocks
         )
         assert sum(block.tokens for block in always) + headings > most
         return

@@ -10,6 +10,8 @@ from newton.errors import CensorError, ProviderError
 from newton.heart import activations, censors
 from newton.heart.censors import Censor, CensorStage
 from newton.ids import derive_model_id
+from newton.memory.lookup import short_id
+from newton.memory.question_detection import remove_questions
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -30,9 +32,22 @@ class CensorCheck:
 
     @property
     def message(self) -> str:
-        """Return the trigger and the reason of a matching censor, preferably a blocking one."""
-        first = next((censor for censor in self.matches if censor.is_blocking), self.matches[0])
-        return f"{first.trigger}: {first.reason}"
+        """Return the trigger, the reason and the short id of a matching censor, preferably a blocking one."""
+        first = self._first
+        return f"{first.trigger}: {first.reason} (censor {short_id(first.memory_id)})"
+
+    @property
+    def remedy(self) -> str:
+        """Return the commands by which a person relaxes that censor."""
+        ref = short_id(self._first.memory_id)
+        return (
+            f"`newton censors relax {ref}` makes it a warning; `newton censors false-positive {ref}` reports a wrong"
+            " match."
+        )
+
+    @property
+    def _first(self) -> Censor:
+        return next((censor for censor in self.matches if censor.is_blocking), self.matches[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +57,12 @@ class ActionGate:
     scope: AgentScope
 
     async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
-        """Return the censors that match `text`. Record an activation of each, unless `dry_run`."""
+        """Return the censors that match `text`. Unless `dry_run`, record an activation of each that an act matches."""
         rules = await self._list_rules()
         vector, unchecked = await self._embed_text(text, rules)
         matches = censors.find_matching(rules, text, vector)
-        if matches and not dry_run:
-            await self._record_activations(matches, stage)
+        if not dry_run and (acts := _find_act_matches(matches, text, vector, stage)):
+            await self._record_activations(acts, stage)
         return CensorCheck(tuple(matches), unchecked)
 
     async def filter_stream(self, chunks: AsyncGenerator[str]) -> AsyncGenerator[str]:
@@ -73,8 +88,6 @@ class ActionGate:
         if pending:
             await self._check_chunk(blocking, passed, pending)
             yield pending
-        if rules and passed + pending:
-            await self.check(passed + pending, "output")
 
     async def _check_chunk(self, blocking: Sequence[Censor], previous: str, chunk: str) -> None:
         """Raise CensorError if a censor blocks `chunk`. A match may begin at the end of `previous`."""
@@ -82,8 +95,8 @@ class ActionGate:
         vector, _ = await self._embed_text(text, blocking)
         if matches := censors.find_matching(blocking, text, vector):
             await self._record_activations(matches[:1], "output")
-            message = CensorCheck((matches[0],)).message
-            raise CensorError(f"A censor blocked the reply: {message}.", hint="Ask for something else.")
+            check = CensorCheck((matches[0],))
+            raise CensorError(f"A censor blocked the reply: {check.message}.", hint=check.remedy)
 
     async def _list_rules(self) -> Sequence[Censor]:
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
@@ -104,3 +117,13 @@ class ActionGate:
             return (await self.scope.embedder.embed([text]))[0], None
         except ProviderError as error:
             return None, error.what
+
+
+def _find_act_matches(
+    matches: Sequence[Censor], text: str, vector: "Vector | None", stage: CensorStage
+) -> Sequence[Censor]:
+    """Return the censors that an act or a request to act matches: a question or a reply of the model is no act."""
+    if stage == "output":
+        return ()
+    acts = text if stage == "action" else remove_questions(text)
+    return censors.find_matching(matches, acts, vector) if acts.strip() else ()

@@ -182,7 +182,7 @@ class TurnRunner:
         proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
         prepared = await self._prepare(turn, check)
         degraded, pieces = prepared.degraded, list[str]()
-        block_message = f"A censor forbids this input: {check.message}." if check.blocks else None
+        block_message = f"A censor forbids this input: {check.message}. {check.remedy}" if check.blocks else None
         try:
             if prepared.tool_loop:
                 async with aclosing(prepared.tool_loop.stream()) as stream:
@@ -192,7 +192,7 @@ class TurnRunner:
         except ProviderError as error:
             degraded = str(error)
         except CensorError as error:
-            degraded = block_message = error.what
+            degraded, block_message = error.what, str(error)
         finally:
             # A turn cancelled during streaming stores the text received so far.
             reply = _to_reply_record(turn, prepared, "".join(pieces), "model")

@@ -1,4 +1,4 @@
-"""Censors of an agent: add, list, approve and retire them, and report false positives."""
+"""Censors of an agent: add, list, approve and retire them, relax them, and report false positives."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,15 +16,20 @@ from newton.memory.lookup import resolve_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorService:
-    """Censors of one agent, identified by id or id suffix. `loop.action_gate` checks texts against them."""
+    """Censors of one agent, identified by id or id suffix. `loop.action_gate` checks texts against them.
+
+    `domains` are the domains of the frames: a censor of another domain would never apply by its frame.
+    """
 
     scope: AgentScope
+    domains: frozenset[str] = frozenset()
 
     async def add(self, rule: CensorRule) -> bool:
         """Add a rule, or change its action from warn to block. Return False if the rule is in force already.
 
-        Raises ConflictError for a retired rule.
+        Raises ConflictError for a retired rule, and InputError for a domain that no frame names.
         """
+        censors.validate_domain(rule, self.domains)
         async with self.scope.write() as (tx, ctx):
             changed = await censors.add_rules(tx, [rule], ctx=ctx)
             if not changed and await censors.is_retired(tx, rule, agent_id=ctx.agent_id):
@@ -44,6 +49,14 @@ class CensorService:
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             await activations.record_result(tx, "censor", memory_id, "false_positive", ctx=ctx)
             self._publish("false_positive", memory_id)
+
+    async def relax(self, censor_ref: str, reason: str) -> bool:
+        """Make a blocking censor a warning and reset its count. Return False if it does not block."""
+        async with self._censor(censor_ref) as (tx, ctx, memory_id):
+            is_relaxed = await censors.relax(tx, memory_id, reason, ctx=ctx)
+            if is_relaxed:
+                self.scope.publish("censor.relaxed", {"memory_id": str(memory_id), "reason": reason})
+            return is_relaxed
 
     async def approve(self, censor_ref: str) -> bool:
         """Put a proposed censor in force. Return False if it was not waiting for approval."""

@@ -93,7 +93,8 @@ class DecisionService:
         """
         preview = await self._preview(validate_draft(draft), dry_run=False)
         if preview.censor_check.blocks:
-            raise CensorError(f"A censor forbids it: {preview.censor_check.message}.", hint="Choose another option.")
+            check = preview.censor_check
+            raise CensorError(f"A censor forbids it: {check.message}.", hint=f"Choose another option. {check.remedy}")
         if messages := [result.message for result in preview.guardrail_results if result.blocks]:
             hint = "Nothing was recorded. Change the decision, or see `newton guard list`."
             raise GuardrailError("; ".join(messages), hint=hint)

@@ -29,7 +29,7 @@ from newton.cognition.assembly.scored_candidate import (
     label_candidates,
     reject_repeated_facts,
 )
-from newton.cognition.assembly.sections import NO_TASKS, CensorLine, IdentitySection, TaskSection
+from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -72,7 +72,7 @@ class AssemblyInput:
     min_evidence: float
     is_adaptive: bool
     frame_section: TextBlock
-    censor_lines: Sequence[CensorLine]
+    censors: CensorSection
     focus: Sequence[RetrievedMemory]
     open_decisions: Sequence[RetrievedMemory]
     calibration_note: TextBlock | None
@@ -194,7 +194,7 @@ def _build_fixed_sections(
     """Return the sections that do not depend on the candidates."""
     return {
         "identity": assembly_input.identity.blocks,
-        "censors": [line.block for line in assembly_input.censor_lines],
+        "censors": assembly_input.censors.blocks,
         "frame": [assembly_input.frame_section],
         **assembly_input.tasks.to_layers(),
         "working": [render_item(found.summary, found.summary_tokens) for found in focus],

@@ -160,6 +160,36 @@ def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudg
     return replace(budget, layers={**budget.layers, **rest, "session": session})
 
 
+# The layers that pay for the identity and the censors after the flexible ones, in this order.
+_REDUCED_LAYERS = ("note", "working", "additional", "frame")
+
+
+def reserve_always_on(budget: ContextBudget, used: Mapping[str, int], *, max_tokens: int) -> ContextBudget:
+    """Return the budget with the `used` tokens of identity and censors, if one of them exceeds its layer.
+
+    Tokens that the budget leaves free below `max_tokens` pay first, then the flexible layers, then the other ones.
+
+    >>> budget = reserve_always_on(allocate_budget(1_000), {"identity": 300, "censors": 100}, max_tokens=1_000)
+    >>> budget.layers["identity"], budget.layers["censors"], sum(budget.layers.values()) <= 1_000
+    (300, 100, True)
+    """
+    if all(tokens <= budget.layers[name] for name, tokens in used.items()):
+        return budget
+    missing = sum(used.values()) - sum(budget.layers[name] for name in used)
+    extra = max(min(missing, max_tokens - budget.total), 0)
+    layers, missing = {**budget.layers, **used}, max(missing - extra, 0)
+    shrinking = [name for name in layers if name not in (*used, *_REDUCED_LAYERS)]
+    available = sum(layers[name] for name in shrinking)
+    kept = max(available - missing, 0)
+    layers |= {name: layers[name] * kept // (available or 1) for name in shrinking}
+    missing = max(missing - available, 0)
+    for name in _REDUCED_LAYERS:
+        taken = min(missing, layers.get(name, 0))
+        layers |= {name: layers[name] - taken} if taken else {}
+        missing -= taken
+    return replace(budget, total=budget.total + extra, layers=layers)
+
+
 def _build_fixed_parts() -> list[BudgetPart]:
     sizes = {**FIXED_LAYERS, "note": NOTE_TOKENS}
     return [BudgetPart(name=name, percent=100 * tokens / DEFAULT_TOTAL, cap=tokens) for name, tokens in sizes.items()]

@@ -2,21 +2,20 @@
 
 import functools
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.render import TextBlock, render_item
 from newton.dialogue.task_tree import Task, TaskStack
-from newton.heart.censors import Censor
 from newton.heart.identity.tenets import Identity, Tenet, render_tenet
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import make_short_forms, one_line, to_bullet
 
 
 class IdentitySection(NamedTuple):
-    """The identity lines in a context, in order, and the lines omitted for lack of room.
+    """The identity lines in a context, in order, and the lines omitted for lack of room, with the note that says so.
 
     The context excludes memories that repeat one of the former lines in `removed_texts`.
     """
@@ -25,18 +24,15 @@ class IdentitySection(NamedTuple):
     shown: tuple[Tenet, ...] = ()
     omitted: tuple[Tenet, ...] = ()
     removed_texts: frozenset[str] = frozenset()
+    note: TextBlock | None = None
 
     @property
     def blocks(self) -> list[TextBlock]:
-        return [TextBlock(render_tenet(tenet.part, tenet.text), tenet.tokens) for tenet in self.shown]
+        lines = [TextBlock(render_tenet(tenet.part, tenet.text), tenet.tokens) for tenet in self.shown]
+        return [*lines, self.note] if self.note else lines
 
     def as_json(self) -> dict[str, object]:
         return {"version": self.version, "shown": _list_ids(self.shown), "unshown": _list_ids(self.omitted)}
-
-
-def compute_identity_tokens(layers: Mapping[str, int], header_tokens: Mapping[str, int]) -> int:
-    """Return the token budget of the identity lines, without the header."""
-    return layers["identity"] - header_tokens["identity"]
 
 
 def select_identity_lines(identity: Identity, *, max_tokens: int) -> IdentitySection:
@@ -61,14 +57,17 @@ class CensorLine(NamedTuple):
     block: TextBlock
 
 
-def select_censor_lines(censors: Sequence[Censor], *, domains: Collection[str], max_tokens: int) -> list[CensorLine]:
-    """Return the censors without a domain or of `domains`, strictest first, that fit into `max_tokens`."""
-    shown: list[CensorLine] = []
-    for censor in censors:
-        if censor.domain in (None, *domains) and censor.summary_tokens <= max_tokens:
-            max_tokens -= censor.summary_tokens
-            shown.append(CensorLine(censor.memory_id, render_item(censor.context_line, censor.summary_tokens)))
-    return shown
+class CensorSection(NamedTuple):
+    """The censors in a context, and the ids of those omitted for lack of room, with the note that says so."""
+
+    lines: tuple[CensorLine, ...] = ()
+    omitted: tuple[UUID, ...] = ()
+    note: TextBlock | None = None
+
+    @property
+    def blocks(self) -> list[TextBlock]:
+        lines = [line.block for line in self.lines]
+        return [*lines, self.note] if self.note else lines
 
 
 MAX_SIBLING_SHARE = 0.25  # largest share of the sibling tokens for one sibling

@@ -113,8 +113,14 @@ class Bundle:
 
     @property
     def is_truncated(self) -> bool:
-        """Return True when a candidate was left out for lack of room."""
-        return any(c.reason == NO_ROOM for c in self.candidates)
+        """Return True when a candidate, an identity line or a censor was left out for lack of room."""
+        return bool(self.omitted_ids) or any(c.reason == NO_ROOM for c in self.candidates)
+
+    @property
+    def omitted_ids(self) -> tuple[UUID, ...]:
+        """Return the censors and the identity lines that were left out for lack of room."""
+        tenets = (tenet.tenet_id for tenet in self.identity.omitted)
+        return (*self.assembly_input.censors.omitted, *tenets)
 
     def find_source(self, c: ScoredCandidate) -> str:
         """Return the source: recent, session, entity, relation, pattern, or semantic for search results."""
@@ -143,7 +149,10 @@ class Bundle:
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
             "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
             "items": [_item_json(c, source=self.find_source(c)) for c in self.items],
-            "dropped": [_verdict_json(c) for c in self.rejected_candidates],
+            "dropped": [
+                *map(_omission_json, self.omitted_ids),
+                *(_verdict_json(c) for c in self.rejected_candidates),
+            ],
         }
         if filters := self.filters.as_json():
             response["filters"] = filters
@@ -159,6 +168,11 @@ def _verdict_json(c: ScoredCandidate) -> "DroppedCandidate":
         "evidence": round(c.scored.found.evidence_score, 4),
         "reason": c.reason,
     }
+
+
+def _omission_json(memory_id: UUID) -> "DroppedCandidate":
+    """Return the verdict on a censor or an identity line, which have no score."""
+    return {"memory_id": str(memory_id), "refs": [], "score": 0.0, "evidence": 0.0, "reason": NO_ROOM}
 
 
 def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":

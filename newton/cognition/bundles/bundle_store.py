@@ -12,6 +12,7 @@ from typing import Literal
 from uuid import UUID
 
 from newton.cognition.assembly import (
+    always_on,
     assembler,
     candidate_sections,
     fact_labels,
@@ -40,6 +41,7 @@ AnsweredBy = Literal["model", "memory", "censor"]
 LATEST, PREVIOUS = "latest", "previous"
 RULE_MODULES: Sequence[ModuleType] = (
     score,
+    always_on,
     assembler,
     candidate_sections,
     fact_labels,

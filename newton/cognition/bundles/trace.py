@@ -161,7 +161,8 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
 
 def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
     """Yield the memories of the sections that are not scored: deleting any of them deletes the bundle."""
-    yield from (line.memory_id for line in bundle.assembly_input.censor_lines)
+    censors = bundle.assembly_input.censors
+    yield from (*(line.memory_id for line in censors.lines), *censors.omitted)
     yield from sorted(bundle.assembly_input.tasks.task_ids)
     yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.omitted))
 

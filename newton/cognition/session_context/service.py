@@ -35,6 +35,7 @@ from newton.cognition.sources.signals import asks_for_times, find_asked_times
 from newton.concurrency import task_group
 from newton.content.frames import get_frame
 from newton.errors import ProviderError
+from newton.heart.censors import find_matching
 from newton.heart.procedure_matching import match_triggers
 from newton.ids import derive_model_id, new_id
 from newton.memory.search_types import RecallQuery, RetrievedMemory
@@ -345,9 +346,20 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
     is_time_known = known_times.issuperset((span.phrase, span.start) for span in state.time_ranges)
     if not is_time_known and asks_for_times(request.input, state.time_ranges):
         return "the input asks for another time"
-    triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
-    if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
-        return "the input asks for a procedure that is not in it"
+    if reason := _find_unshown_trigger(cached, request, state):
+        return reason
     if new_count >= MAX_NEW_MEMORIES or len(matches.memories) > MAX_ADDED_MEMORIES or matches.unjudged_count:
         return f"{new_count} memories are new, too many to be added"
     return "too many messages are no longer sent" if len(state.lines) >= MAX_FOCUS_LINES else None
+
+
+def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
+    """Return which kind of memory the input triggers that the context does not show, or None."""
+    triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
+    if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
+        return "the input asks for a procedure that is not in it"
+    shown = {line.memory_id for line in cached.bundle.assembly_input.censors.lines}
+    matching = find_matching(state.session_data.always_on.censors, request.input, state.cue.vector)
+    if not shown.issuperset(censor.memory_id for censor in matching):
+        return "the input triggers a constraint that is not in it"
+    return None

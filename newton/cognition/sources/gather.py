@@ -45,6 +45,7 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity
 from newton.heart.procedure_matching import match_triggers
+from newton.ids import derive_model_id
 from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS, TIME_FIRST, RankingWeights
 from newton.memory.recall import fetch_memories, recall
@@ -89,13 +90,14 @@ class _SourceReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRequest:
-    """A request with the parameters common to all sources."""
+    """A request with the parameters common to all sources. `model_id` is the embedding model of the vectors."""
 
     request: ContextBuildRequest
     reach: GatherOptions
     hidden_ids: Sequence[UUID]
     now: datetime
     time_ranges: Sequence[TimeRange] = ()
+    model_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +194,9 @@ class ContextSources:
         return replace(data, task_stack=stack.result(), missing={**data.missing, **reader.missing})
 
     async def _read_data_without_tasks(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
-        source_request = SourceRequest(request=request, reach=GatherOptions(), hidden_ids=(), now=now)
+        source_request = SourceRequest(
+            request=request, reach=GatherOptions(), hidden_ids=(), now=now, model_id=self._derive_model_id()
+        )
         reader = _SourceReader(self.timeout_seconds)
         always_on = self._read(source_request, _read_always_on)
         session_state = self._read(source_request, _read_session_state)
@@ -204,6 +208,9 @@ class ContextSources:
         return SessionContextData(
             always_on=reading.result(), session_state=state.apply_filters(request.filters), missing=reader.missing
         )
+
+    def _derive_model_id(self) -> UUID | None:
+        return derive_model_id(self.embedder.identity) if self.embedder else None
 
     async def _find_hidden_ids(self, request: ContextBuildRequest) -> Sequence[UUID]:
         input_ids = [request.input_memory_id] if request.input_memory_id else []
@@ -297,7 +304,7 @@ def _select_ranking_weights(default: RankingWeights, source_request: SourceReque
 async def _read_always_on(tx: Tx, source_request: SourceRequest) -> AlwaysOn:
     agent_id, moment = source_request.request.agent_id, source_request.request.as_of
     if moment is None:
-        in_force = await censors.list_in_force(tx, agent_id=agent_id, model_id=None)
+        in_force = await censors.list_in_force(tx, agent_id=agent_id, model_id=source_request.model_id)
     else:
         in_force = await censors.list_in_force_at(tx, agent_id=agent_id, moment=moment)
     return AlwaysOn(identity=await identity.read_identity(tx, agent_id=agent_id, moment=moment), censors=in_force)

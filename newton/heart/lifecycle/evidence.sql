@@ -264,14 +264,22 @@ with record as materialized (
         memory_id,
         count(*)::integer as activations,
         count(*) filter (where result = 'false_positive')::integer as false_positives
-    from heart.activations
-    where agent_id = $1 and memory_id = any($2::uuid[])
+    from heart.activations as a
+    join heart.censors as c using (agent_id, memory_id)
+    where agent_id = $1 and memory_id = any($2::uuid[]) and (c.relaxed_at is null or a.activated_at > c.relaxed_at)
     group by memory_id
 )
 select
     m.memory_id, m.state, c.is_retired as retired, c.threshold,
     coalesce(r.activations, 0) as activations,
-    coalesce(r.false_positives, 0) as false_positives
+    coalesce(r.false_positives, 0) as false_positives,
+    (
+        select t.event
+        from memory.transitions as t
+        where t.agent_id = $1 and t.memory_id = m.memory_id and t.to_state = 'ESCALATED'
+        order by t.changed_at desc, t.transition_id desc
+        limit 1
+    ) is not distinct from 'escalated' as escalated_by_matches
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
 left join record as r on r.memory_id = m.memory_id

@@ -19,6 +19,7 @@ from newton.runtime.api.routes import (
     agents,
     bundles,
     calibration,
+    censors,
     conflicts,
     context,
     decisions,
@@ -40,7 +41,7 @@ from newton.runtime.api.routes import (
 
 ROUTE_MODULES = (
     *(health, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
-    *(conflicts, decisions, guardrails, calibration, frames, imports, exports, jobs, events, openai),
+    *(conflicts, decisions, guardrails, censors, calibration, frames, imports, exports, jobs, events, openai),
 )
 
 

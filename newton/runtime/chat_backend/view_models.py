@@ -113,7 +113,8 @@ class ConflictView(ViewModel):
 class TurnView(ViewModel):
     """The result of a turn.
 
-    `degraded` is the reason why no model completed the reply; `failed` is true if a configured model failed; `warning`
+    `degraded` is the reason why no model completed the reply; `failed` is true if a configured model failed,
+    `forbidden` if a censor blocked the input or the reply; `warning`
     states both for a person. `context_source` and `context_reason` state how the context was built. `context` and
     `debug_lines` are filled on request.
     """
@@ -122,6 +123,7 @@ class TurnView(ViewModel):
     degraded: str | None
     from_memory: bool
     failed: bool
+    forbidden: bool
     warning: str | None
     missing_model_note: str
     proposals: list[ProposalView]

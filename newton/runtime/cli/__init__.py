@@ -80,6 +80,7 @@ CENSOR_COMMANDS = {
     "check": ("judgement.censors:check_text", "Check a text against the censors."),
     "approve": ("judgement.censors:approve_censor", "Approve a proposed censor."),
     "false-positive": ("judgement.censors:report_false_positive", "Report a false positive."),
+    "relax": ("judgement.censors:relax_censor", "Make a blocking censor a warning."),
     "retire": ("judgement.censors:retire_censor", "Retire a censor."),
 }
 DECISION_COMMANDS = {

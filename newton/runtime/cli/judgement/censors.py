@@ -39,7 +39,10 @@ async def add_censor(
         MatchMode, Parameter(help="Match the trigger as a phrase, as a regular expression, or by meaning.")
     ] = "phrase",
     action: Annotated[CensorAction, Parameter(help="Action on a match.")] = "warn",
-    domain: Annotated[str | None, Parameter(help="Domain that the censor applies to, such as 'operations'.")] = None,
+    domain: Annotated[
+        str | None,
+        Parameter(help="Domain of a frame. The censor is shown under its frames, and when it matches the input."),
+    ] = None,
     threshold: Annotated[int, Parameter(help="Number of matches after which a warning becomes a block.")] = (
         DEFAULT_THRESHOLD
     ),
@@ -92,13 +95,31 @@ async def check_text(
 
 
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Report the last match of a censor as a false positive. A censor with too many false positives is retired.
+    """Report the last match of a censor as a false positive.
+
+    A censor that blocks because of its matches warns again when too few of them are correct. A censor with too many
+    false positives is retired.
 
     Example: newton censors false-positive 3f9c2a71
     """
     async with open_newton(load_settings(agent)) as newton:
         await newton.censors("cli").report_false_positive(censor)
     say("Recorded.")
+
+
+async def relax_censor(
+    censor: CensorArgument,
+    *,
+    reason: Annotated[str, Parameter(help="Why it need not block; recorded.")] = "a person relaxed it",
+    agent: AgentOption = None,
+) -> None:
+    """Make a blocking censor a warning. Its earlier matches no longer count towards its threshold.
+
+    Example: newton censors relax 3f9c2a71 --reason "the logs are archived now"
+    """
+    async with open_newton(load_settings(agent)) as newton:
+        is_relaxed = await newton.censors("cli").relax(censor, clean_text(reason, what="reason"))
+    say("Relaxed: it warns from now on." if is_relaxed else "The censor does not block; nothing changed.")
 
 
 async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from cyclopts import Parameter
 
-from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.sections import IdentitySection, compute_identity_tokens, select_identity_lines
+from newton.cognition.assembly.sections import IdentitySection, select_identity_lines
 from newton.errors import InputError
 from newton.heart.identity.identity_store import IdentityVersion, TenetRecord, find_conflicts
 from newton.heart.identity.tenets import IdentityPart, Tenet, diff_tenets
@@ -45,7 +44,7 @@ async def show_identity(*, tokens: TokensOption = None, agent: AgentOption = Non
     async with open_newton(settings) as newton:
         service = newton.identity("cli")
         identity, proposals = await service.get(), await service.list_proposals()
-        max_tokens = compute_identity_tokens(allocate_budget(total).layers, newton.context_builder.header_tokens)
+        max_tokens = total - newton.context_builder.header_tokens["identity"]
     section = select_identity_lines(identity, max_tokens=max_tokens)
     if json:
         formatting.print_json(_identity_to_json(section, max_tokens))

@@ -29,7 +29,7 @@ from newton.runtime.cli.options import (
     load_settings,
 )
 from newton.runtime.cli.printing import say
-from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
+from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
 
 
 async def ask(
@@ -190,6 +190,7 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
         "degraded": answer.degraded,
         "from_memory": answer.from_memory,
         "failed": answer.failed,
+        "forbidden": answer.forbidden,
         "context_source": answer.context_source,
         "context_reason": answer.context_reason,
         "proposals": [proposal.model_dump(mode="json") for proposal in answer.proposals],
@@ -198,7 +199,12 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
 
 
 def _exit_status(answer: TurnView, *, json: bool) -> int:
-    """Return the exit status. If the model failed and the output is JSON, print the error on standard error."""
+    """Return the exit status: 2 if a censor blocked the turn, 1 if the model failed.
+
+    If the model failed and the output is JSON, print the error on standard error.
+    """
+    if answer.forbidden:
+        return EXIT_REFUSED
     if not answer.failed:
         return EXIT_OK
     if json:
