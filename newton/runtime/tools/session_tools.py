@@ -1,0 +1,42 @@
+"""Tools on sessions and tasks."""
+
+from newton.agent import inputs
+from newton.agent.loop.tools import ToolResult
+from newton.errors import InputError
+from newton.runtime.tools.tool_caller import ToolCaller
+from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
+
+
+async def list_sessions(caller: ToolCaller, args: inputs.ListSessionsInput) -> ToolResult:
+    branches = await caller.newton.sessions(caller.origin).list_sessions()
+    latest = list(reversed(branches))[: args.limit]
+    return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
+
+
+async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> ToolResult:
+    service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
+    stored = await service.read_log(args.session, first=args.first, last=last)
+    return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
+
+
+async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:
+    tree = await (await caller.tasks(args.session)).tree()
+    return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
+
+
+async def push_task(caller: ToolCaller, args: inputs.StartTaskInput) -> ToolResult:
+    if args.session is not None:
+        await caller.newton.sessions(caller.origin).begin(args.session)
+    tasks = await caller.tasks(args.session)
+    return ToolResult(to_task_change(await tasks.push(args.goal), await tasks.tree()).model_dump(mode="json"))
+
+
+async def finish(caller: ToolCaller, args: inputs.DoneInput) -> ToolResult:
+    """Finish the current task, or mark a decision as carried out. Raises InputError unless one of both is given."""
+    if (args.result is None) == (args.decision_id is None):
+        raise InputError("Neither a result nor a decision is given, or both are.", hint="Give one of them.")
+    if args.decision_id is not None:
+        await caller.decisions.mark_done(args.decision_id)
+        return ToolResult({"decision_id": args.decision_id, "status": "done"})
+    tasks = await caller.tasks(args.session)
+    return ToolResult(to_task_change(await tasks.pop(args.result or ""), await tasks.tree()).model_dump(mode="json"))
