@@ -15,7 +15,7 @@ from newton.cognition.assembly.budget import (
     estimate_complexity,
     reserve_session_artifacts,
 )
-from newton.cognition.assembly.render import TextBlock, count_day_tokens, render_frame_section
+from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     ExtraSection,
     TaskSection,
@@ -268,6 +268,7 @@ class ContextBuilder:
             artifact_selector=self._create_artifact_selector(gathered),
             time_ranges=candidate_set.time_ranges,
             empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
+            item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
         )
 

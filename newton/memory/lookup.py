@@ -19,7 +19,7 @@ SQL = load("newton.memory", "lookup.sql")
 MIN_ID_DIGITS = 6  # of the end of an id, because ids of the same time begin alike
 SHORT_ID_DIGITS, FULL_ID_DIGITS = 8, 32
 ITEM_ID_DIGITS, ITEM_ID_HEX_DIGITS = 9, 7  # seven hex digits are below 10**9
-PAGE_CHARS, MAX_PAGE_CHARS = 6_000, 20_000
+PAGE_CHARS, MAX_PAGE_CHARS = 6_000, 10_000
 
 
 class RelatedMemory(NamedTuple):
@@ -97,7 +97,7 @@ def _to_id_digits(memory_ref: str) -> str:
 
 
 async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | None = None) -> UUID:
-    """Return the id of the memory (of `kind`, if given) from its id, six or more hex digits of its end, or an `item_id`.
+    """Return the id of the memory (of `kind`, if given) from its id, at least six hex digits of its end, or `item_id`.
 
     Raises InputError for another format, NotFoundError, and ConflictError if several ids match."""
     digits = _to_id_digits(memory_ref)

@@ -25,6 +25,8 @@ from newton.providers.chat import ToolDefinition
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
+EXPAND_TOOL = "expand"
+
 F = TypeVar("F", bound="ToolInput")
 
 
@@ -133,9 +135,10 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
         "state": memory.state,
         "trust": memory.trust,
         "occurred_at": memory.occurred_at.isoformat(),
-        **page._asdict(),
+        "remaining_chars": page.remaining_chars,
         **({"next_offset": page.offset + len(page.text)} if page.remaining_chars else {}),
         **({"fact": fact} if fact else {}),
+        "text": page.text,
     }
     await toolset.memories.record_access([memory.memory_id])
     return ToolResult(fields, memory.trust if memory.quarantined else None)
@@ -172,7 +175,7 @@ async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
 TOOLS: Mapping[str, ToolSpec] = {
     "remember": ToolSpec(inputs.RememberInput, remember),
     "recall": ToolSpec(inputs.RecallInput, recall, mutates=False),
-    "expand": ToolSpec(inputs.ExpandInput, expand, mutates=False),
+    EXPAND_TOOL: ToolSpec(inputs.ExpandInput, expand, mutates=False),
     "decide": ToolSpec(inputs.DecisionInput, decide),
     "review": ToolSpec(inputs.ReviewInput, review),
     "push_task": ToolSpec(inputs.PushTaskInput, push_task),

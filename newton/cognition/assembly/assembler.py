@@ -32,8 +32,9 @@ from newton.cognition.sources.signals import asks_for_whole_range
 from newton.content.profiles import Profile
 from newton.heart.identity.tenets import normalize_line
 from newton.heart.procedures import section_header
+from newton.memory.lookup import item_id
 from newton.memory.memory import past_reason
-from newton.memory.representations import date_prefix, to_bullet
+from newton.memory.representations import date_prefix
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
@@ -59,7 +60,7 @@ class AssemblyInput:
     messages just out of view, latest first. `open_decisions` are pending decisions that are not candidates. `extra` are
     the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
     search, which need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that
-    memory has nothing from them.
+    memory has nothing from them. `item_id_tokens` are the tokens of the id of a memory in its line, 0 without ids.
     """
 
     input: str
@@ -83,6 +84,11 @@ class AssemblyInput:
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
     empty_range_note: TextBlock | None = None
+    item_id_tokens: int = 0
+
+    def render_memory(self, memory_id: UUID, line: str, tokens: int) -> TextBlock:
+        """Render the line of a memory, with its id if the ids are shown. `tokens` are those of the whole line."""
+        return render_item(f"#{item_id(memory_id)} {line}" if self.item_id_tokens else line, tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,9 +156,7 @@ class _Placer:
         }
         rejected = {**self._rejected, **rejected}
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
-        candidates = [
-            to_fill_candidate(s, inputs.day_tokens) for s in self._ordered if s.found.memory_id not in rejected
-        ]
+        candidates = [to_fill_candidate(s, inputs) for s in self._ordered if s.found.memory_id not in rejected]
         placed = fill(
             [c._replace(score=ranks.get(c.memory_id, c.score)) for c in candidates],
             max_tokens=self._max_tokens,
@@ -192,18 +196,22 @@ def _build_fixed_sections(
         "censors": [line.block for line in assembly_input.censor_lines],
         "frame": [assembly_input.frame_section],
         **assembly_input.tasks.to_layers(),
-        "working": [render_item(found.summary, found.summary_tokens) for found in focus],
+        "working": [
+            assembly_input.render_memory(f.memory_id, f.summary, f.summary_tokens + assembly_input.item_id_tokens)
+            for f in focus
+        ],
         "additional": assembly_input.extra,
         "note": _build_notes(assembly_input),
     }
 
 
-def to_fill_candidate(scored: ScoredMemory, day_tokens: DayTokens) -> FillCandidate:
+def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> FillCandidate:
     """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
-    found, layer = scored.found, scored.layer
+    found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
+    summary, micro = (tokens + assembly_input.item_id_tokens for tokens in (found.summary_tokens, found.micro_tokens))
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
-        return FillCandidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
-    summary, micro = (tokens - day_tokens.prefix for tokens in (found.summary_tokens, found.micro_tokens))
+        return FillCandidate(found.memory_id, layer, scored.score, summary, micro)
+    summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
     return FillCandidate(found.memory_id, layer, scored.score, summary, micro, day, day_tokens.heading)
 
 
@@ -316,9 +324,10 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
     shown: list[RetrievedMemory] = []
     is_full = False
     for found in (*reversed(assembly_input.open_decisions), *assembly_input.focus):
-        is_full = is_full or found.summary_tokens > free_tokens
+        tokens = found.summary_tokens + assembly_input.item_id_tokens
+        is_full = is_full or tokens > free_tokens
         if not is_full or found.memory_id in added_ids:
-            free_tokens -= found.summary_tokens
+            free_tokens -= tokens
             shown.insert(0, found)
     return shown
 
@@ -342,7 +351,7 @@ def _build_sections(candidates: Sequence[ScoredCandidate], assembly_input: Assem
     return {
         layer: _group_by_day(items, assembly_input)
         if layer in LAYERS_BY_DAY
-        else [_render_item(c) for c in arrange(items, assembly_input.profile, sort_key=_date_key)]
+        else [_render_item(c, assembly_input) for c in arrange(items, assembly_input.profile, sort_key=_date_key)]
         for layer, items in layers.items()
     }
 
@@ -352,12 +361,14 @@ def _group_by_day(candidates: Sequence[ScoredCandidate], assembly_input: Assembl
     days: dict[str | None, list[ScoredCandidate]] = {}
     for c in candidates:
         days.setdefault(c.day, []).append(c)
-    blocks = [_render_item(c) for c in arrange(days.pop(None, []), assembly_input.profile, sort_key=_date_key)]
+    undated = arrange(days.pop(None, []), assembly_input.profile, sort_key=_date_key)
+    blocks = [_render_item(c, assembly_input) for c in undated]
     for day, items in arrange(list(days.items()), assembly_input.profile, sort_key=lambda day: _date_key(day[1][0])):
         assert day is not None, "undated items are removed above"
         prefix = date_prefix(day)
-        lines = [render_item(c.text.removeprefix(prefix), c.tokens) for c in sorted(items, key=_chronological_key)]
-        blocks += [render_day_heading(day, assembly_input.day_tokens), *lines]
+        lines = [(c.memory_id, c.text.removeprefix(prefix), c.tokens) for c in sorted(items, key=_chronological_key)]
+        heading = render_day_heading(day, assembly_input.day_tokens)
+        blocks += [heading, *(assembly_input.render_memory(*line) for line in lines)]
     return blocks
 
 
@@ -372,12 +383,13 @@ def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]
     return found.occurred_at, found.thread_id.int if found.thread_id else 0, position, found.memory_id
 
 
-def _render_item(item: ScoredCandidate) -> TextBlock:
+def _render_item(item: ScoredCandidate, assembly_input: AssemblyInput) -> TextBlock:
     """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
     if item.kind != "procedure":
-        return render_item(item.context_line, item.tokens)
+        return assembly_input.render_memory(item.memory_id, item.context_line, item.tokens)
     name = item.scored.found.micro.partition(":")[0]
-    return TextBlock(section_header(name) + to_bullet(item.text), item.tokens)
+    line = assembly_input.render_memory(item.memory_id, item.text, item.tokens)
+    return TextBlock(section_header(name) + line.text, item.tokens)
 
 
 def _measure_layers(

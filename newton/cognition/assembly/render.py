@@ -8,6 +8,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from newton.memory.lookup import ITEM_ID_DIGITS
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import date_prefix, to_bullet
 
@@ -79,6 +80,12 @@ def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
         count_tokens(_format_day_heading(day)),
         count_tokens(to_bullet(f"{date_prefix(day)}a")) - count_tokens(to_bullet("a")),
     )
+
+
+@functools.lru_cache(maxsize=4)
+def count_item_id_tokens(count_tokens: TokenCounter) -> int:
+    """Return the tokens that the id of a memory adds to its line, the same for every id and line."""
+    return count_tokens(to_bullet(f"#{'0' * ITEM_ID_DIGITS} a")) - count_tokens(to_bullet("a"))
 
 
 def render_day_heading(day: str, tokens: DayTokens) -> TextBlock:

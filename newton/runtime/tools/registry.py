@@ -48,24 +48,12 @@ async def run_tool(
         tool = TOOLS.get(name)
         if tool is None:
             raise NotFoundError(f"There is no tool {name!r}.", hint=f"There are: {', '.join(TOOLS)}.")
-        caller, tool_input = (
-            ToolCaller(newton=newton, origin=origin, trust=trust),
-            parse_input(tool.input_model, json.dumps(arguments)),
-        )
-        if tool.effect == "adds":
-            await _check_censors(caller, tool_input)
-        return await tool.run(caller, tool_input)
+        caller = ToolCaller(newton=newton, origin=origin, trust=trust)
+        return await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
     except DatabaseError:
         raise
     except NewtonError as error:
         return to_error_result(error)
-
-
-async def _check_censors(caller: ToolCaller, tool_input: ToolInput) -> None:
-    """Raise CensorError if a censor blocks what the tool would store."""
-    check = await caller.newton.action_gate(caller.origin).check(tool_input.all_text(), "action")
-    if check.blocks:
-        raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
 
 
 def to_error_result(error: NewtonError) -> ToolResult:
@@ -86,21 +74,39 @@ def _reader(input_model: type[ToolInput], run: Callable[[ToolCaller, Any], Await
     return McpTool(input_model, "nothing", run, is_idempotent=True)
 
 
+def _writer(
+    input_model: type[ToolInput],
+    run: Callable[[ToolCaller, Any], Awaitable[ToolResult]],
+    *,
+    is_idempotent: bool = False,
+) -> McpTool:
+    """Return a tool that stores something, unless a censor blocks it."""
+
+    async def run_checked(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
+        check = await caller.newton.action_gate(caller.origin).check(tool_input.all_text(), "action")
+        if check.blocks:
+            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
+        result = await run(caller, tool_input)
+        return result._replace(fields={**result.fields, "warning": check.message}) if check.matches else result
+
+    return McpTool(input_model, "adds", run_checked, is_idempotent)
+
+
 TOOLS: Mapping[str, McpTool] = {
     "remember": McpTool(inputs.RememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
     "recall": _reader(inputs.RecallInput, _agent_tool("recall")),
     "context": _reader(inputs.ContextInput, memory_tools.build_context),
     "expand": _reader(inputs.ExpandInput, _agent_tool("expand")),
-    "confirm": McpTool(inputs.ConfirmInput, "adds", memory_tools.confirm, is_idempotent=True),
-    "supersede": McpTool(inputs.SupersedeInput, "adds", memory_tools.supersede),
-    "retract": McpTool(inputs.RetractInput, "adds", memory_tools.retract),
+    "confirm": _writer(inputs.ConfirmInput, memory_tools.confirm, is_idempotent=True),
+    "supersede": _writer(inputs.SupersedeInput, memory_tools.supersede),
+    "retract": _writer(inputs.RetractInput, memory_tools.retract),
     "forget": McpTool(inputs.ForgetInput, "destroys", memory_tools.forget),
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
     "note_lesson": McpTool(inputs.LessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "working_memory": _reader(inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "decide": McpTool(inputs.DecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(inputs.PreviewDecisionInput, decision_tools.preview),
-    "think": McpTool(inputs.ThinkInput, "adds", decision_tools.think),
+    "think": _writer(inputs.ThinkInput, decision_tools.think),
     "review": McpTool(inputs.ReviewInput, "adds", _agent_tool("review")),
     "decisions": _reader(inputs.ListDecisionsInput, decision_tools.list_decisions),
     "decision": _reader(inputs.ShowDecisionInput, decision_tools.show_decision),
@@ -108,18 +114,18 @@ TOOLS: Mapping[str, McpTool] = {
     "calibration": _reader(inputs.CalibrationInput, decision_tools.compute_calibration),
     "guardrails": _reader(inputs.ListGuardrailsInput, decision_tools.list_guardrails),
     "tasks": _reader(inputs.ListTasksInput, session_tools.list_tasks),
-    "push_task": McpTool(inputs.StartTaskInput, "adds", session_tools.push_task),
-    "done": McpTool(inputs.DoneInput, "adds", session_tools.finish),
+    "push_task": _writer(inputs.StartTaskInput, session_tools.push_task),
+    "done": _writer(inputs.DoneInput, session_tools.finish),
     "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
-    "procedure_outcome": McpTool(inputs.ProcedureOutcomeInput, "adds", judgement_tools.record_procedure_outcome),
+    "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),
-    "add_censor": McpTool(inputs.AddCensorInput, "adds", judgement_tools.add_censor, is_idempotent=True),
+    "add_censor": _writer(inputs.AddCensorInput, judgement_tools.add_censor, is_idempotent=True),
     "retire_censor": McpTool(inputs.RetireCensorInput, "destroys", judgement_tools.retire_censor),
     "false_positive": McpTool(inputs.FalsePositiveInput, "destroys", judgement_tools.report_false_positive),
     "identity": _reader(inputs.IdentityInput, judgement_tools.show_identity),
-    "propose_identity": McpTool(inputs.ProposeIdentityInput, "adds", judgement_tools.propose_identity),
+    "propose_identity": _writer(inputs.ProposeIdentityInput, judgement_tools.propose_identity),
     "bundles": _reader(inputs.ListBundlesInput, judgement_tools.list_bundles),
     "why": _reader(inputs.ExplainInput, judgement_tools.explain_bundle),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),
