@@ -18,12 +18,11 @@ from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
     bundles,
-    calibration,
+    censors,
     context,
     decisions,
     events,
     exports,
-    frames,
     guardrails,
     health,
     identity,
@@ -31,7 +30,9 @@ from newton.runtime.api.routes import (
     jobs,
     memories,
     openai,
+    procedures,
     recall,
+    reports,
     sessions,
     tasks,
     turns,
@@ -39,7 +40,7 @@ from newton.runtime.api.routes import (
 
 ROUTE_MODULES = (
     *(health, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
-    *(decisions, guardrails, calibration, frames, imports, exports, jobs, events, openai),
+    *(decisions, guardrails, censors, procedures, reports, imports, exports, jobs, events, openai),
 )
 
 

@@ -1,6 +1,6 @@
 """The interface between a chat and an agent."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -86,3 +86,7 @@ class ChatBackend(Protocol):
         ...
 
     async def reject_proposal(self, line_id: UUID) -> None: ...
+
+    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """Run a tool of `newton.runtime.tools` for a person and return its result."""
+        ...

@@ -1,6 +1,6 @@
 """Chat backend for an agent behind a daemon."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -132,6 +132,9 @@ class RemoteAgent:
 
     async def reject_proposal(self, line_id: UUID) -> None:
         await self.client.reject_proposal(line_id)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        return await self.client.call_tool(name, arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import asyncio
 import math
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.options import AgentOption, FrameOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
 
@@ -143,23 +144,17 @@ class ChatConversation:
 
     async def _run_command(self, text: str) -> None:
         name, _, rest = text.partition(" ")
-        commands: dict[str, Callable[[str], Awaitable[None] | None]] = {
-            "/help": lambda _: say(HELP_TEXT),
-            "/context": self._print_context,
-            "/why": self._explain,
-            "/frame": self._set_frame,
-            "/remember": self._remember,
-            "/checkpoint": self._checkpoint,
-            "/branch": self._branch,
-            "/switch": self._switch,
-            "/task": self._run_task_command,
-            "/yes": self._accept,
-            "/no": self._reject,
-        }
-        if name not in commands:
+        if command := BUILTIN_COMMANDS.get(name):
+            if result := command(self, rest.strip()):
+                await result
+        elif tool_command := TOOL_COMMANDS.get(name):
+            arguments = parse_arguments(tool_command, rest.strip(), session=self.name)
+            say(format_result(await self.backend.call_tool(tool_command.tool, arguments)))
+        else:
             raise InputError(f"Unknown command {name}.", hint="/help lists the commands.")
-        if result := commands[name](rest.strip()):
-            await result
+
+    def _print_help(self, _: str) -> None:
+        say(f"{HELP_TEXT}\n\n{format_help()}")
 
     def _print_context(self, _: str) -> None:
         turn = self._require_last_turn()
@@ -236,6 +231,21 @@ class ChatConversation:
         if self.last_turn is None:
             raise InputError("There is no context yet.", hint="Send a message first.")
         return self.last_turn
+
+
+BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None] | None]] = {
+    "/help": ChatConversation._print_help,
+    "/context": ChatConversation._print_context,
+    "/why": ChatConversation._explain,
+    "/frame": ChatConversation._set_frame,
+    "/remember": ChatConversation._remember,
+    "/checkpoint": ChatConversation._checkpoint,
+    "/branch": ChatConversation._branch,
+    "/switch": ChatConversation._switch,
+    "/task": ChatConversation._run_task_command,
+    "/yes": ChatConversation._accept,
+    "/no": ChatConversation._reject,
+}
 
 
 async def chat(
