@@ -141,7 +141,7 @@ class DecisionInput(ToolInput):
 class OutcomeInput(ToolInput):
     """The outcome of a decision."""
 
-    outcome: Verdict
+    outcome: Verdict = Field(description="How it turned out.")
     lesson: CleanText | None = Field(None, description="A lesson for similar decisions.")
 
 
@@ -200,13 +200,13 @@ class CalibrationInput(ToolInput):
 class PushTaskInput(ToolInput):
     """Start a task inside the current one, so that the goal stays in the context."""
 
-    goal: CleanText
+    goal: CleanText = Field(description="What is to be achieved, as one sentence.")
 
 
 class PopTaskInput(ToolInput):
     """Finish the current task and record its result. Its messages are replaced by a one-line summary."""
 
-    result: MessageContent
+    result: MessageContent = Field(description="What came of it, as one sentence.")
 
 
 class DoneInput(ToolInput):
@@ -239,6 +239,25 @@ class LessonInput(ToolInput):
 
     lesson: CleanText = Field(description="One sentence that is clear without context.")
     subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
+
+
+class BlockTaskInput(SessionInput):
+    """Mark the current task of a session as blocked, with the reason. `resume_task` continues it later."""
+
+    reason: CleanText = Field(description="Why it cannot go on, and what it waits for.")
+
+
+class FailTaskInput(SessionInput):
+    """Mark the current task of a session as failed, with the reason, and start the task that replaces it, if any."""
+
+    reason: CleanText = Field(description="Why it failed.")
+    replacement_goal: CleanText | None = Field(None, description="The goal of a task that replaces it.")
+
+
+class ResumeTaskInput(SessionInput):
+    """Resume a blocked task of a session by its number, so that it becomes the current task again."""
+
+    number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as `tasks` lists it.")
 
 
 class ProceduresInput(ToolInput):

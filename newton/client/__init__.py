@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypedDict
 from urllib.parse import quote
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import httpx2
 

@@ -55,6 +55,7 @@ TOP_LEVEL_COMMANDS = {
     "reembed": ("operations.reembed:reembed_memories", "Switch to another embedding model."),
     "backup": ("operations.backup:create_backup", "Back up all agents to a folder."),
     "restore": ("operations.backup:restore_backup", "Restore a backup."),
+    "verbs": ("operations.verbs:show_verbs", "List what Newton can do, and its name in each interface."),
     "doctor": ("operations.doctor:run_doctor", "Check the installation and print remedies."),
 }
 PROCEDURE_COMMANDS = {
@@ -193,7 +194,19 @@ HELP_GROUPS = {
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "tasks", "working-memory"),
     "Judgement": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
-    "Operations": ("serve", "mcp", "tokens", "agents", "jobs", "doctor", "backup", "restore", "reembed", "bench"),
+    "Operations": (
+        "serve",
+        "mcp",
+        "tokens",
+        "agents",
+        "jobs",
+        "verbs",
+        "doctor",
+        "backup",
+        "restore",
+        "reembed",
+        "bench",
+    ),
 }
 _GROUPS = {title: Group(title, sort_key=position) for position, title in enumerate(HELP_GROUPS, 1)}
 GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.items() for command in commands}

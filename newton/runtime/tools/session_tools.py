@@ -2,6 +2,8 @@
 
 from newton.agent import inputs
 from newton.agent.loop.tools import ToolResult
+from newton.agent.services.tasks import TaskService
+from newton.dialogue.task_tree import Task
 from newton.errors import InputError
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
@@ -28,7 +30,23 @@ async def push_task(caller: ToolCaller, args: inputs.StartTaskInput) -> ToolResu
     if args.session is not None:
         await caller.newton.sessions(caller.origin).begin(args.session)
     tasks = await caller.tasks(args.session)
-    return ToolResult(to_task_change(await tasks.push(args.goal), await tasks.tree()).model_dump(mode="json"))
+    return await _answer(tasks, await tasks.push(args.goal))
+
+
+async def block_task(caller: ToolCaller, args: inputs.BlockTaskInput) -> ToolResult:
+    tasks = await caller.tasks(args.session)
+    return await _answer(tasks, await tasks.block(args.reason))
+
+
+async def fail_task(caller: ToolCaller, args: inputs.FailTaskInput) -> ToolResult:
+    tasks = await caller.tasks(args.session)
+    failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
+    return await _answer(tasks, failed)
+
+
+async def resume_task(caller: ToolCaller, args: inputs.ResumeTaskInput) -> ToolResult:
+    tasks = await caller.tasks(args.session)
+    return await _answer(tasks, await tasks.resume(str(args.number)))
 
 
 async def finish(caller: ToolCaller, args: inputs.DoneInput) -> ToolResult:
@@ -39,4 +57,8 @@ async def finish(caller: ToolCaller, args: inputs.DoneInput) -> ToolResult:
         await caller.decisions.mark_done(args.decision_id)
         return ToolResult({"decision_id": args.decision_id, "status": "done"})
     tasks = await caller.tasks(args.session)
-    return ToolResult(to_task_change(await tasks.pop(args.result or ""), await tasks.tree()).model_dump(mode="json"))
+    return await _answer(tasks, await tasks.pop(args.result or ""))
+
+
+async def _answer(tasks: TaskService, task: Task) -> ToolResult:
+    return ToolResult(to_task_change(task, await tasks.tree()).model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""Routes of the identity and its proposals. To accept or reject a proposal needs the scope admin, because a person must decide."""
+"""Routes of the identity. To accept or reject a proposal needs the scope admin, because a person must decide."""
 
 from uuid import UUID
 

@@ -153,18 +153,18 @@ class ChatConversation:
         else:
             raise InputError(f"Unknown command {name}.", hint="/help lists the commands.")
 
-    def _print_help(self, _: str) -> None:
+    def print_help(self, _: str) -> None:
         say(f"{HELP_TEXT}\n\n{format_help()}")
 
-    def _print_context(self, _: str) -> None:
+    def print_context(self, _: str) -> None:
         turn = self._require_last_turn()
         say(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
 
-    async def _explain(self, item: str) -> None:
+    async def explain(self, item: str) -> None:
         bundle_id = self._require_last_turn().context_summary.bundle_id
         say(formatting.format_candidate_explanation(await self.backend.explain_memory(bundle_id, item)))
 
-    async def _set_frame(self, name: str) -> None:
+    async def set_frame(self, name: str) -> None:
         if name:
             self.frame = None if name == AUTO_FRAME else await self.backend.resolve_frame(name)
         say(f"Frame: {self.frame or 'selected for each input'}.")
@@ -172,25 +172,25 @@ class ChatConversation:
             frame = self.last_turn.context_summary.frame
             say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
 
-    async def _remember(self, text: str) -> None:
+    async def remember(self, text: str) -> None:
         say(formatting.format_remember_result(*await self.backend.remember(text)))
 
-    async def _run_task_command(self, text: str) -> None:
+    async def run_task_command(self, text: str) -> None:
         say(await run_task_command(await self.backend.open_tasks(self.name), text))
 
-    async def _checkpoint(self, name: str) -> None:
+    async def checkpoint(self, name: str) -> None:
         if name:
             checkpoints = [await self.backend.create_checkpoint(self.name, clean_ref(name, what="checkpoint"))]
         else:
             checkpoints = list(await self.backend.list_checkpoints(self.name))
         say(format_checkpoints(checkpoints, self.name))
 
-    async def _branch(self, text: str) -> None:
+    async def branch(self, text: str) -> None:
         name, _, at = text.partition(" ")
         await self.backend.create_branch(self.name, clean_ref(name, what="session"), position=at.strip() or None)
-        await self._switch(name)
+        await self.switch(name)
 
-    async def _switch(self, name: str) -> None:
+    async def switch(self, name: str) -> None:
         """Close the current session, forget its last turn and continue in another session."""
         previous, exists = self.name, not name or await self.backend.has_session(clean_ref(name, what="session"))
         if name:
@@ -200,13 +200,13 @@ class ChatConversation:
         note = "" if exists else f" It is new; /switch {previous} returns to the previous one."
         say(f"Session {self.name}.{note}")
 
-    async def _accept(self, number: str) -> None:
+    async def accept(self, number: str) -> None:
         for proposal in await self._select_proposals(number):
             accepted = formatting.format_proposal(await self.backend.accept_proposal(proposal.line_id))
             self._drop_proposal(proposal)
             say(f"Added: {accepted} (`newton identity` shows it; `newton identity remove` removes it)")
 
-    async def _reject(self, number: str) -> None:
+    async def reject(self, number: str) -> None:
         for proposal in await self._select_proposals(number):
             await self.backend.reject_proposal(proposal.line_id)
             self._drop_proposal(proposal)
@@ -234,17 +234,17 @@ class ChatConversation:
 
 
 BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None] | None]] = {
-    "/help": ChatConversation._print_help,
-    "/context": ChatConversation._print_context,
-    "/why": ChatConversation._explain,
-    "/frame": ChatConversation._set_frame,
-    "/remember": ChatConversation._remember,
-    "/checkpoint": ChatConversation._checkpoint,
-    "/branch": ChatConversation._branch,
-    "/switch": ChatConversation._switch,
-    "/task": ChatConversation._run_task_command,
-    "/yes": ChatConversation._accept,
-    "/no": ChatConversation._reject,
+    "/help": ChatConversation.print_help,
+    "/context": ChatConversation.print_context,
+    "/why": ChatConversation.explain,
+    "/frame": ChatConversation.set_frame,
+    "/remember": ChatConversation.remember,
+    "/checkpoint": ChatConversation.checkpoint,
+    "/branch": ChatConversation.branch,
+    "/switch": ChatConversation.switch,
+    "/task": ChatConversation.run_task_command,
+    "/yes": ChatConversation.accept,
+    "/no": ChatConversation.reject,
 }
 
 

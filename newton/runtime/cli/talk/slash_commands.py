@@ -1,10 +1,14 @@
 """Slash commands of the chat that call one tool each, and the format of their results."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, cast
 
 HELP_COLUMN = 36
 LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
+
+
+_ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 
 
 class SlashCommand(NamedTuple):
@@ -55,9 +59,18 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
 
 
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
-    """Return the arguments of the tool: the words of the line by parameter, and the rest of the line for the last."""
-    words = text.split(maxsplit=max(len(command.parameters) - 1, 0))
-    arguments: dict[str, object] = dict(zip(command.parameters, words, strict=False))
+    """Return the arguments of the tool by parameter: words, or text in double quotes; the last takes the rest.
+
+    >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
+    {'trigger': 'push to main', 'reason': 'it needs a review'}
+    """
+    arguments: dict[str, object] = {}
+    for parameter in command.parameters[:-1]:
+        if (match := _ARGUMENT.match(text)) is None:
+            break
+        arguments[parameter], text = match[1] if match[1] is not None else match[2], text[match.end() :]
+    if text.strip() and command.parameters:
+        arguments[command.parameters[-1]] = text.strip()
     return arguments | ({"session": session} if command.uses_session else {})
 
 
