@@ -32,7 +32,7 @@ class VerbRow(NamedTuple):
 
 def load_verbs() -> list[VerbRow]:
     """Return all verbs. Raises KeyError for a row without a cell for each interface."""
-    data = cast("Mapping[str, Mapping[str, Mapping[str, str]]]", load_yaml(PATH).data)
+    data = cast("Mapping[str, Mapping[str, Mapping[str, str]]]", load_yaml(PATH).value)
     reasons = cast("Mapping[str, str]", data["reasons"])
     return [
         VerbRow(name, row["meaning"], {one: _parse_cell(row[one], reasons) for one in INTERFACES})

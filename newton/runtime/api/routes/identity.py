@@ -27,7 +27,7 @@ class AcceptProposalResponse(ResponseModel):
 
 
 class ProposeIdentityResponse(ResponseModel):
-    """`is_new` is false if the identity has the line already, or if it was proposed or removed before."""
+    """`is_new` is false if the identity has the line already."""
 
     is_new: bool
 
