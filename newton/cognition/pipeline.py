@@ -26,6 +26,7 @@ from newton.cognition.assembly.sections import (
     select_censor_lines,
     select_identity_lines,
 )
+from newton.cognition.assembly.working_context import rank_focus
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
@@ -48,10 +49,14 @@ from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 from newton.memory.representations import to_bullet
+from newton.memory.search_types import RetrievedMemory
 from newton.telemetry import span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
+
+
+FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
 
 
 @dataclass(slots=True)
@@ -256,7 +261,7 @@ class ContextBuilder:
             censor_lines=select_censor_lines(
                 always_on.censors, domains=frame.domains, max_tokens=layers["censors"] - headers["censors"]
             ),
-            focus=session_state.focus,
+            focus=self.rank_focus(session_state.focus, frame=frame.name, max_tokens=layers["working"]),
             open_decisions=[found for found in session_state.open_decisions if found.memory_id not in found_ids],
             calibration_note=note and TextBlock(f"{note.text}\n", note.tokens),
             extra=plan.extra.blocks,
@@ -271,6 +276,13 @@ class ContextBuilder:
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
         )
+
+    def rank_focus(
+        self, memories: Sequence[RetrievedMemory], *, frame: str, max_tokens: int
+    ) -> Sequence[RetrievedMemory]:
+        """Return the messages for Current Focus, best first, as the working memory ranks them in this frame."""
+        profile = select_profile(self.profiles, FOCUS_STRATEGY, frame=frame)
+        return rank_focus(memories, profile, now=self.clock.now(), max_tokens=max_tokens)
 
     def _create_bundle(
         self,

@@ -26,6 +26,7 @@ from newton.cognition.assembly.render import (
 )
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import NO_TASKS, CensorLine, IdentitySection, TaskSection
+from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -57,8 +58,8 @@ class AssemblyInput:
     """Everything besides the candidates that determines a context. Stored with the bundle for replay.
 
     `min_evidence` is the minimum evidence of a derived memory. `is_adaptive` leaves out weak matches. `focus` are the
-    messages just out of view, latest first. `open_decisions` are pending decisions that are not candidates. `extra` are
-    the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
+    unsent messages of the session, best first. `open_decisions` are pending decisions that are not candidates. `extra`
+    are the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
     search, which need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that
     memory has nothing from them. `item_id_tokens` are the tokens of the id of a memory in its line, 0 without ids.
     """
@@ -269,12 +270,6 @@ class Deduplicator:
         return other_reason
 
 
-def find_state_reason(found: RetrievedMemory) -> str | None:
-    """Return why the state of the memory excludes it from every context, or None."""
-    quarantine = f"quarantined: it comes from a {found.trust}" if found.quarantined else None
-    return past_reason(found.kind, found.state) or quarantine
-
-
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None."""
     if reason := find_state_reason(found):
@@ -316,7 +311,7 @@ def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
-    """Return the lines of Current Focus that fit the layer: messages just out of view, oldest first, then decisions.
+    """Return the lines of Current Focus that fit the layer: the best messages, oldest first, then open decisions.
 
     `added_ids` are included even if they do not fit.
     """
@@ -328,8 +323,9 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
         is_full = is_full or tokens > free_tokens
         if not is_full or found.memory_id in added_ids:
             free_tokens -= tokens
-            shown.insert(0, found)
-    return shown
+            shown.append(found)
+    # messages by position, then decisions by time
+    return sorted(shown, key=lambda f: (f.kind == "decision", f.position or 0, f.occurred_at, f.memory_id))
 
 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:

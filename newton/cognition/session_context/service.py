@@ -168,8 +168,8 @@ class SessionContextService:
         decision_ms: float,
     ) -> SessionContext:
         started, previous = monotonic_ms(), cached.bundle
-        inputs = _update_assembly_input(cached, request, state)
         frame = get_frame(self.builder.frames, previous.frame_choice.frame)
+        inputs = self._update_assembly_input(cached, request, state)
         score = create_scorer(frame=frame, profile=previous.profile, now=self.builder.clock.now())
         additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.memories])
         updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
@@ -203,15 +203,22 @@ class SessionContextService:
         self.builder.cache.set_current(replace(cached, bundle=bundle, sent_messages=request.sent_messages))
         return SessionContext(bundle=bundle, method=verdict.method, reason=verdict.reason, decision_ms=decision_ms)
 
-
-def _update_assembly_input(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> AssemblyInput:
-    return replace(
-        cached.bundle.assembly_input,
-        input=request.input,
-        focus=state.session_data.session_state.focus,
-        sent_messages=request.sent_messages,
-        budget=replace(cached.bundle.assembly_input.budget, total=min(cached.bundle.budget, request.tokens)),
-    )
+    def _update_assembly_input(
+        self, cached: CachedContext, request: ContextBuildRequest, state: _CurrentState
+    ) -> AssemblyInput:
+        previous = cached.bundle.assembly_input
+        focus = self.builder.rank_focus(
+            state.session_data.session_state.focus,
+            frame=cached.bundle.frame_choice.frame,
+            max_tokens=previous.budget.layers["working"],
+        )
+        return replace(
+            previous,
+            input=request.input,
+            focus=focus,
+            sent_messages=request.sent_messages,
+            budget=replace(previous.budget, total=min(cached.bundle.budget, request.tokens)),
+        )
 
 
 def _find_unsent_lines(
