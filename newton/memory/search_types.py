@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 WIDEN_FACTOR = 4  # of the limits of a search that is widened
 
+CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
+
 
 class SearchLimits(NamedTuple):
     """For one kind: how many memories each search returns, and how many are kept."""
@@ -123,6 +125,11 @@ class RecallResult:
     memories: Sequence[RetrievedMemory]
     missing: Mapping[str, str]
     in_time_range: Set[UUID] = frozenset()
+
+    @property
+    def has_match(self) -> bool:
+        """Whether a memory contains a word of the query or is close to its meaning."""
+        return any(found.lexical > 0 or found.similarity >= CLOSE_COSINE for found in self.memories)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

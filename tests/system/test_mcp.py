@@ -21,7 +21,7 @@ from newton.runtime.mcp.server import answer_call
 from newton.runtime.tools.registry import TOOLS
 from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
-from tests.system.typed import ok, typed
+from tests.system.typed import create_agents, ok, typed
 
 READING = {name for name, tool in TOOLS.items() if tool.effect == "nothing"}
 DESTROYING = {"forget", "retire_censor", "false_positive"}
@@ -106,6 +106,7 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
 async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     env = {**bare, "NEWTON_DATA_DIR": str(house / "data"), "NEWTON_EMBEDDING_PROVIDER": "none"}
+    create_agents(house, "pipes")
     words = ["-m", "newton", "mcp", "--agent", "pipes"]
     async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(house))) as client:
         await lived(client)
@@ -114,6 +115,7 @@ async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
 @pytest.fixture
 def reader(served: Daemon, house: Path) -> str:
     """A token that may only read."""
+    create_agents(house, "ana")
     return ok(typed(house, "tokens", "create", "reader", "--scope", "read", "--agent", "ana")).split()[0]
 
 

@@ -288,5 +288,5 @@ def _to_row(fact: NewFact, memory_id: UUID, *, single: bool, ctx: WriteContext) 
         "valid_to": fact.valid_to.isoformat() if fact.valid_to else None,
         "source": fact.confirmation_source(ctx),
         "marked": fact.is_core,
-        "generalises": fact.is_generalization,
+        "generalizes": fact.is_generalization,
     }

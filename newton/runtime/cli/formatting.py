@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from newton.agent.services.memories import RememberResult
@@ -25,6 +26,7 @@ from newton.runtime.chat_backend.view_models import (
     TurnView,
 )
 from newton.runtime.cli.printing import say, to_json
+from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
     "new": "Remembered. ({id})",
@@ -71,6 +73,12 @@ def print_notice(text: str) -> None:
     """Print a notice on standard error."""
     sys.stdout.flush()  # keeps the order if both streams go to one file
     say(text, to_stderr=True)
+
+
+def print_new_agent(name: str) -> None:
+    """Print that an agent was created, unless it is the default one."""
+    if name != DEFAULT_AGENT:
+        print_notice(f"Created agent {name}.")
 
 
 def print_status(text: str) -> None:
@@ -170,8 +178,14 @@ def format_bundle_line(context: ContextView) -> str:
 
 def print_empty_filters(bundle: Bundle) -> None:
     """Print the filters that no memory matches."""
-    if filters := [f"{name} {', '.join(values)}" for name, values in bundle.unmatched_filters.items()]:
+    if filters := [_format_filter(name, values) for name, values in bundle.unmatched_filters.items()]:
         print_notice(f"(No memory matches these filters: {'; '.join(filters)})")
+
+
+def _format_filter(name: str, values: Sequence[str]) -> str:
+    if name in ("since", "until"):
+        values = [f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M}" for value in values]
+    return f"{name} {', '.join(values)}"
 
 
 def print_unknown_times(times: Sequence[str]) -> None:
