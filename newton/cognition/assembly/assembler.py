@@ -1,8 +1,7 @@
 """Assembly of scored candidates into a context: exclude, fill and render. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import (
@@ -14,17 +13,22 @@ from newton.cognition.assembly.artifact_selection import (
     select_artifacts,
 )
 from newton.cognition.assembly.budget import ContextBudget
+from newton.cognition.assembly.candidate_sections import build_candidate_sections
+from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.fill import FillCandidate, Placement, fill
-from newton.cognition.assembly.order import arrange
 from newton.cognition.assembly.render import (
     LAYERS_BY_DAY,
     DayTokens,
     TextBlock,
     render,
-    render_day_heading,
-    render_item,
+    render_memory,
 )
-from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import (
+    LayerUsage,
+    ScoredCandidate,
+    label_candidates,
+    reject_repeated_facts,
+)
 from newton.cognition.assembly.sections import NO_TASKS, CensorLine, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.request import SentMessages
@@ -32,10 +36,7 @@ from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.content.profiles import Profile
 from newton.heart.identity.tenets import normalize_line
-from newton.heart.procedures import section_header
-from newton.memory.lookup import item_id
 from newton.memory.memory import past_reason
-from newton.memory.representations import date_prefix
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
@@ -62,6 +63,7 @@ class AssemblyInput:
     are the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
     search, which need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that
     memory has nothing from them. `item_id_tokens` are the tokens of the id of a memory in its line, 0 without ids.
+    `relation_evidence` maps relations to the candidate facts that state them.
     """
 
     input: str
@@ -86,10 +88,8 @@ class AssemblyInput:
     tasks: TaskSection = NO_TASKS
     empty_range_note: TextBlock | None = None
     item_id_tokens: int = 0
-
-    def render_memory(self, memory_id: UUID, line: str, tokens: int) -> TextBlock:
-        """Render the line of a memory, with its id if the ids are shown. `tokens` are those of the whole line."""
-        return render_item(f"#{item_id(memory_id)} {line}" if self.item_id_tokens else line, tokens)
+    fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
+    relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,14 @@ def compose(
     candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> AssemblyResult:
     """Return the context of candidates that are already placed, best first."""
-    sections = {**_build_fixed_sections(assembly_input, focus), **_build_sections(candidates, assembly_input)}
+    candidates = label_candidates(candidates, assembly_input.fact_labels)
+    shown = build_candidate_sections(
+        candidates,
+        assembly_input.profile,
+        assembly_input.day_tokens,
+        show_ids=assembly_input.item_id_tokens > 0,
+    )
+    sections = {**_build_fixed_sections(assembly_input, focus), **shown}
     return AssemblyResult(
         block=render(sections, header_tokens=assembly_input.header_tokens),
         identity=assembly_input.identity,
@@ -192,15 +199,13 @@ def _build_fixed_sections(
     assembly_input: AssemblyInput, focus: Sequence[RetrievedMemory]
 ) -> dict[str, Sequence[TextBlock]]:
     """Return the sections that do not depend on the candidates."""
+    ids = assembly_input.item_id_tokens
     return {
         "identity": assembly_input.identity.blocks,
         "censors": [line.block for line in assembly_input.censor_lines],
         "frame": [assembly_input.frame_section],
         **assembly_input.tasks.to_layers(),
-        "working": [
-            assembly_input.render_memory(f.memory_id, f.summary, f.summary_tokens + assembly_input.item_id_tokens)
-            for f in focus
-        ],
+        "working": [render_memory(f.memory_id, f.summary, f.summary_tokens + ids, show_id=bool(ids)) for f in focus],
         "additional": assembly_input.extra,
         "note": _build_notes(assembly_input),
     }
@@ -209,7 +214,11 @@ def _build_fixed_sections(
 def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> FillCandidate:
     """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
     found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
-    summary, micro = (tokens + assembly_input.item_id_tokens for tokens in (found.summary_tokens, found.micro_tokens))
+    ids = assembly_input.item_id_tokens
+    if label := assembly_input.fact_labels.get(found.memory_id):
+        ids *= len(label.group) or 1  # an item of contradicting facts has one line for each
+        return FillCandidate(found.memory_id, layer, scored.score, label.summary_tokens + ids, label.micro_tokens + ids)
+    summary, micro = found.summary_tokens + ids, found.micro_tokens + ids
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, scored.score, summary, micro)
     summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
@@ -234,7 +243,7 @@ def _reject_candidates(
             reason = "too far from the input"
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = Placement(s.found.memory_id, None, 0, reason)
-    return rejected
+    return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
@@ -336,56 +345,6 @@ def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
             free_tokens -= block.tokens
             blocks.append(block)
     return blocks
-
-
-def _build_sections(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> dict[str, list[TextBlock]]:
-    """Return the selected items by layer, in the profile's order."""
-    layers: dict[str, list[ScoredCandidate]] = {}
-    for c in candidates:
-        if c.detail:
-            layers.setdefault(c.layer, []).append(c)
-    return {
-        layer: _group_by_day(items, assembly_input)
-        if layer in LAYERS_BY_DAY
-        else [_render_item(c, assembly_input) for c in arrange(items, assembly_input.profile, sort_key=_date_key)]
-        for layer, items in layers.items()
-    }
-
-
-def _group_by_day(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> list[TextBlock]:
-    """Return the undated items, then the days, in the profile's order of their best items; a day is chronological."""
-    days: dict[str | None, list[ScoredCandidate]] = {}
-    for c in candidates:
-        days.setdefault(c.day, []).append(c)
-    undated = arrange(days.pop(None, []), assembly_input.profile, sort_key=_date_key)
-    blocks = [_render_item(c, assembly_input) for c in undated]
-    for day, items in arrange(list(days.items()), assembly_input.profile, sort_key=lambda day: _date_key(day[1][0])):
-        assert day is not None, "undated items are removed above"
-        prefix = date_prefix(day)
-        lines = [(c.memory_id, c.text.removeprefix(prefix), c.tokens) for c in sorted(items, key=_chronological_key)]
-        heading = render_day_heading(day, assembly_input.day_tokens)
-        blocks += [heading, *(assembly_input.render_memory(*line) for line in lines)]
-    return blocks
-
-
-def _date_key(item: ScoredCandidate) -> tuple[datetime, UUID]:
-    return item.scored.found.occurred_at, item.memory_id
-
-
-def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
-    """Return time, thread and position; an item that spans several messages precedes them."""
-    found = item.scored.found
-    position = -1 if found.position is None else found.position
-    return found.occurred_at, found.thread_id.int if found.thread_id else 0, position, found.memory_id
-
-
-def _render_item(item: ScoredCandidate, assembly_input: AssemblyInput) -> TextBlock:
-    """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
-    if item.kind != "procedure":
-        return assembly_input.render_memory(item.memory_id, item.context_line, item.tokens)
-    name = item.scored.found.micro.partition(":")[0]
-    line = assembly_input.render_memory(item.memory_id, item.text, item.tokens)
-    return TextBlock(section_header(name) + line.text, item.tokens)
 
 
 def _measure_layers(

@@ -15,7 +15,7 @@ from newton.cognition.assembly.assembler import (
     to_fill_candidate,
 )
 from newton.cognition.assembly.fill import Placement
-from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 
@@ -138,8 +138,12 @@ class _EvictionState:
         return bool(freed)
 
     def _list_options(self, *, shorten: bool) -> Iterator[tuple[int, Placement]]:
-        """Yield new placements, lowest-scored items first: all that can be shortened, then all that can be evicted."""
-        indexes = range(len(self.candidates) - 1, -1, -1)
+        """Yield new placements, lowest-scored items first: all that can be shortened, then all that can be evicted.
+
+        Facts that contradict each other are one item, and follow the one that has its tokens.
+        """
+        count = len(self.candidates)
+        indexes = [n for n in range(count - 1, -1, -1) if self.candidates[n].reason != SHOWN_TOGETHER]
         for index in indexes if shorten else ():
             item = self.candidates[index]
             tokens = to_fill_candidate(item.scored, self.assembly_input).micro_tokens

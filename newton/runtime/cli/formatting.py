@@ -280,7 +280,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
     for item in explanation.items:
         if item.layer == name and item.rank:
             candidate = item.stored_candidate
-            reason = f"{candidate.reason}; {item.timely_reason}" if item.timely_reason else candidate.reason
+            reason = "; ".join(filter(None, (candidate.reason, item.timely_reason, item.contradiction_text)))
             score = f"{item.rank:>3}. {candidate.score:.3f}"
             lines.append(f"  {score}  {item.list_line}  ({candidate.tokens} tokens, {reason})")
     if missed := explanation.near_misses.get(name):
@@ -297,6 +297,7 @@ def format_candidate_explanation(item: ExplanationView) -> str:
         f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
         f"{item.state}{', quarantined' if item.quarantined else ''} · trust {item.trust}",
         *([item.time_note] if item.time_note else []),
+        *([item.contradiction_note] if item.contradiction_note else []),
         *([f"derived from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
         *(f"  {value:+.4f}  {name} {item.features[name]:.3f}{weights.get(name, '')}" for name, value in parts),
