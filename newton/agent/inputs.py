@@ -6,13 +6,17 @@ times and references.
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from newton.agent.field_types import CleanText, MessageContent, Name, Ref
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.heart.censors import CensorAction, MatchMode
 from newton.heart.facts.conflicts import Settlement
+from newton.heart.identity.tenets import IdentityPart
+from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
 
 
 class ToolInput(BaseModel):
@@ -46,10 +50,18 @@ class RecallInput(ToolInput):
     limit: int = Field(8, ge=1, le=30, description="Maximum number of results.")
 
 
-class ExpandInput(ToolInput):
-    """Read one memory in full by its id, with its state, source, date and trust."""
+class MemoryIdInput(ToolInput):
+    """The id of one memory."""
 
-    memory_id: str = Field(description="The id that a result shows, or its last letters.")
+    memory_id: str = Field(description="The number after `#` in a context, the id of a result, or its last letters.")
+
+
+class ExpandInput(MemoryIdInput):
+    """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: the
+    result names the number of characters that are left and the offset of the next page."""
+
+    offset: int = Field(0, ge=0, description="The first character of the page.")
+    limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum characters of the page.")
 
 
 class ContextInput(ToolInput):
@@ -66,12 +78,29 @@ class ContextInput(ToolInput):
     frame: Name | None = Field(None, description="The frame, e.g. debug or planning; selected if omitted.")
 
 
-class ForgetInput(ToolInput):
-    """Permanently delete one memory. If a fact has changed, call `remember` with the new fact instead; it supersedes
-    the old one."""
+class ForgetInput(MemoryIdInput):
+    """Permanently delete one memory, in two calls: the first answers what would be deleted and a token, the second
+    with this token deletes it. If a fact has changed, call `supersede` instead; if it was never true, `retract`."""
 
-    memory_id: str = Field(description="The id that a result shows, or its last letters.")
-    reason: str = Field(max_length=1_000, description="Why it is deleted. Only this reason is kept.")
+    token: str | None = Field(
+        None, max_length=100, description="The token of the first call; it confirms the deletion."
+    )
+    include_derived: bool = Field(default=False, description="Also delete the memories derived from it.")
+    reason: CleanText = Field("requested", max_length=1_000, description="Why it is deleted. Only this is kept.")
+
+
+class ConfirmInput(MemoryIdInput):
+    """Confirm that a stored fact is true. Confirmed facts rank higher. One confirmation per day counts."""
+
+
+class RetractInput(MemoryIdInput):
+    """Retract a stored fact that was never true. The fact that it had superseded becomes active again."""
+
+
+class SupersedeInput(MemoryIdInput):
+    """Replace a stored fact that was true until now by a new one of the same subject and attribute."""
+
+    content: CleanText = Field(description="The fact that is true now, as one sentence.")
 
 
 class ConflictsInput(ToolInput):
@@ -134,7 +163,7 @@ class DecisionInput(ToolInput):
 class OutcomeInput(ToolInput):
     """The outcome of a decision."""
 
-    outcome: Verdict
+    outcome: Verdict = Field(description="How it turned out.")
     lesson: CleanText | None = Field(None, description="A lesson for similar decisions.")
 
 
@@ -148,7 +177,7 @@ class EpisodeOutcomeInput(ToolInput):
     """Set how an episode ended, once it is known: whether what was attempted in it succeeded. It can be set again."""
 
     memory_id: str = Field(description="The id of the episode that a result shows, or its last letters.")
-    outcome: Verdict
+    outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
 
 
 class NoteExchangeInput(ToolInput):
@@ -158,6 +187,45 @@ class NoteExchangeInput(ToolInput):
     user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
     assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
     session: Ref = Field("mcp", description="The name of the conversation; the same for all its messages.")
+
+
+class ThoughtInput(ToolInput):
+    """A thought on a decision."""
+
+    text: CleanText = Field(description="The thought, in one or a few sentences.")
+
+
+class ThinkInput(ThoughtInput):
+    """Record a thought on an open decision: a step of the deliberation, a doubt, or what has come to light since."""
+
+    decision_id: str = Field(description="The id of the decision, or its last letters.")
+
+
+class ShowDecisionInput(ToolInput):
+    """Show one decision in full: its reasons, alternatives, thoughts, amendments, links and its outcome."""
+
+    decision_id: str = Field(description="The id of the decision, or its last letters.")
+
+
+class ListDecisionsInput(ToolInput):
+    """List the recorded decisions, newest first: all, only open ones, or only those whose review is due."""
+
+    due: bool = Field(default=False, description="Only open decisions whose review is due, by due date.")
+    open: bool = Field(default=False, description="Only decisions without an outcome.")
+    category: Name | None = Field(None, description="Only decisions of this category.")
+    limit: int = Field(20, ge=1, le=100, description="Maximum number of decisions.")
+
+
+class ListOutcomesInput(ToolInput):
+    """List the reviewed decisions with their outcomes and lessons, latest review first, to learn from them."""
+
+    category: Name | None = Field(None, description="Only decisions of this category.")
+    outcome: Verdict | None = Field(None, description="Only decisions with this outcome.")
+    limit: int = Field(20, ge=1, le=100, description="Maximum number of decisions.")
+
+
+class PreviewDecisionInput(DecisionInput):
+    """Check a decision without recording it: similar decisions, base rate, censors, guardrails and its quality."""
 
 
 class CalibrationInput(ToolInput):
@@ -170,13 +238,38 @@ class CalibrationInput(ToolInput):
 class PushTaskInput(ToolInput):
     """Start a task inside the current one, so that the goal stays in the context."""
 
-    goal: CleanText
+    goal: CleanText = Field(description="What is to be achieved, as one sentence.")
 
 
 class PopTaskInput(ToolInput):
     """Finish the current task and record its result. Its messages are replaced by a one-line summary."""
 
-    result: MessageContent
+    result: MessageContent = Field(description="What came of it, as one sentence.")
+
+
+class DoneInput(ToolInput):
+    """Finish the current task of a session and record its result. With `decision_id` instead of `result`, mark this
+    decision as carried out; its outcome is reviewed later."""
+
+    result: MessageContent | None = Field(None, description="The result of the current task.")
+    decision_id: str | None = Field(None, description="The id of a decision that was carried out.")
+    session: Ref | None = Field(None, description="The session of the task. Default: that of the last pushed task.")
+
+
+class StartTaskInput(PushTaskInput):
+    """Start a task inside the current one, so that its goal stays in the context until `done` finishes it."""
+
+    session: Ref | None = Field(None, description="The session; created if it does not exist. Default: the last one.")
+
+
+class SessionInput(ToolInput):
+    """The name of a session."""
+
+    session: Ref | None = Field(None, description="The session. Default: the one used last.")
+
+
+class ListTasksInput(SessionInput):
+    """List the tasks of a session with their goals, their states and the results of the finished ones."""
 
 
 class LessonInput(ToolInput):
@@ -184,6 +277,145 @@ class LessonInput(ToolInput):
 
     lesson: CleanText = Field(description="One sentence that is clear without context.")
     subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
+
+
+class BlockTaskInput(SessionInput):
+    """Mark the current task of a session as blocked, with the reason. `resume_task` continues it later."""
+
+    reason: CleanText = Field(description="Why it cannot go on, and what it waits for.")
+
+
+class FailTaskInput(SessionInput):
+    """Mark the current task of a session as failed, with the reason, and start the task that replaces it, if any."""
+
+    reason: CleanText = Field(description="Why it failed.")
+    replacement_goal: CleanText | None = Field(None, description="The goal of a task that replaces it.")
+
+
+class ResumeTaskInput(SessionInput):
+    """Resume a blocked task of a session by its number, so that it becomes the current task again."""
+
+    number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as `tasks` lists it.")
+
+
+class ProceduresInput(ToolInput):
+    """List the procedures with their track records. With a name, show the goals, steps and details of that one."""
+
+    name: Name | None = Field(None, description="The name of a procedure.")
+
+
+class ProcedureResultInput(ToolInput):
+    """The result of a use of a procedure."""
+
+    result: Literal["success", "failure", "neutral"] = Field(description="How the use ended.")
+
+
+class ProcedureOutcomeInput(ProcedureResultInput):
+    """Record how the last use of a procedure ended. The track record decides whether the procedure stays in use."""
+
+    name: Name = Field(description="The name of the procedure.")
+
+
+class ListCensorsInput(ToolInput):
+    """List the censors: what is forbidden, why, whether it warns or blocks, and how often it matched."""
+
+
+class AddCensorInput(ToolInput):
+    """Propose a censor: a prohibition with its reason. A person approves the proposal before it takes effect."""
+
+    trigger: CleanText = Field(description="The phrase, regular expression or description of what is forbidden.")
+    reason: CleanText = Field(description="Why it is forbidden.")
+    match_mode: MatchMode = Field("phrase", description="How the trigger matches a text.")
+    action: CensorAction = Field("warn", description="Whether a match warns or blocks.")
+    domain: Name | None = Field(None, description="The domain to which it applies, such as 'operations'.")
+
+
+class CensorIdInput(ToolInput):
+    """The id of a censor."""
+
+    censor_id: str = Field(description="The id of the censor, or its last letters.")
+
+
+class RetireCensorInput(CensorIdInput):
+    """Retire a censor permanently, so that it no longer warns of anything or blocks anything. It stays listed."""
+
+
+class FalsePositiveInput(CensorIdInput):
+    """Report that the last match of a censor was wrong. Too many false positives retire a censor."""
+
+
+class RelaxCensorInput(CensorIdInput):
+    """Make a blocking censor a warning again. Its earlier matches no longer count towards its threshold."""
+
+    reason: CleanText = Field(description="Why the censor need not block; recorded.")
+
+
+class MetricsInput(ToolInput):
+    """Report the quality of the contexts of the last days: relevance, budget use, refreshes, items used, speed."""
+
+    days: int = Field(7, ge=1, le=3_650, description="Length of the period in days.")
+
+
+class GrowthInput(ToolInput):
+    """Report how the agent developed compared with the period before: decisions, repeated mistakes, procedures."""
+
+    weeks: int = Field(1, ge=1, le=520, description="Length of the period in weeks.")
+
+
+class IdentityInput(ToolInput):
+    """Show the identity: its version, its lines, and the proposals that wait for the approval of a person."""
+
+
+class ProposeIdentityInput(ToolInput):
+    """Propose a line for the identity, such as a standing instruction. A person accepts or rejects the proposal."""
+
+    section: IdentityPart = Field(description="The section of the identity.")
+    text: CleanText = Field(description="The line, as one sentence.")
+
+
+class WorkingMemoryInput(SessionInput):
+    """Build a context from the working memory of a session: what was said, shown and read in it, without a search."""
+
+    strategy: Name = Field("balanced", description="The profile that ranks the memories, such as recent or important.")
+    tokens: int | None = Field(None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity.")
+
+
+class ListBundlesInput(ToolInput):
+    """List the stored contexts (bundles), newest first, with their inputs, frames and numbers of tokens."""
+
+    limit: int = Field(20, ge=1, le=100, description="Maximum number of bundles.")
+
+
+class ExplainInput(ToolInput):
+    """Explain a stored context, or why one memory is in it or not, with its features, weights and score."""
+
+    bundle: str = Field("latest", max_length=100, description="`latest`, `previous`, or the id of a bundle.")
+    item: CleanText | None = Field(None, description="A memory: its number in the context, its id, ref or words.")
+
+
+class ListSessionsInput(ToolInput):
+    """List the sessions, the last used first, with the number of their messages and where they branch off."""
+
+    limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
+
+
+class ReadMessagesInput(ToolInput):
+    """Read the stored messages of a session verbatim, from a position on, in the order in which they were said."""
+
+    session: Ref = Field(description="The session.")
+    first: int = Field(0, ge=0, le=1_000_000_000, description="The position of the first message.")
+    limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")
+
+
+class EntitiesInput(ToolInput):
+    """List the people and things that are mentioned most, or with a name, the relations of that entity."""
+
+    name: Name | None = Field(None, description="The name of an entity.")
+    limit: int = Field(20, ge=1, le=100, description="Maximum number of results.")
+
+
+class ListGuardrailsInput(ToolInput):
+    """List the guardrails: the rules that a decision must satisfy before it is recorded, and their messages."""
 
 
 def _iter_texts(value: object) -> Iterator[str]:

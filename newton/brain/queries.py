@@ -58,6 +58,20 @@ class DecisionSummary:
     overdue: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionOutcome:
+    """A reviewed decision with its outcome and lesson. Texts are None when erased."""
+
+    decision_id: UUID
+    description: str | None
+    category: str
+    confidence: float
+    outcome: Verdict
+    reviewed_at: datetime
+    review_method: str
+    lesson: str | None
+
+
 class CategoryCount(NamedTuple):
     name: str
     decisions: int
@@ -137,6 +151,14 @@ def _review_to_json(review: DecisionReview | None) -> dict[str, Any]:
         "reviewed_at": review and review.at.isoformat(),
         "how": review and review.how,
     }
+
+
+async def list_outcomes(
+    tx: Tx, *, agent_id: UUID, category: str | None, outcome: Verdict | None, limit: int
+) -> list[DecisionOutcome]:
+    """List reviewed decisions with their outcomes, latest review first."""
+    rows = await SQL["list_outcomes"].fetch_all(tx, agent_id=agent_id, category=category, outcome=outcome, limit=limit)
+    return [DecisionOutcome(**row) for row in rows]
 
 
 async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, now: datetime) -> list[DecisionSummary]:

@@ -40,6 +40,22 @@ order by
     d.decision_id desc
 limit $10;
 
+-- name: list_outcomes(agent_id, category, outcome, limit)
+select
+    d.decision_id, t.texts ->> 'description' as description, d.category, d.confidence, d.outcome, d.reviewed_at,
+    d.review_method, w.texts ->> 'lesson' as lesson
+from brain.decisions as d
+left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = d.decision_id
+left join brain.decision_records as r on r.agent_id = $1 and r.decision_id = d.decision_id and r.kind = 'outcome'
+left join brain.decision_texts as w on w.agent_id = $1 and w.record_id = r.record_id
+where
+    d.agent_id = $1
+    and d.outcome is not null
+    and ($2::text is null or d.category = $2)
+    and ($3::text is null or d.outcome = $3)
+order by d.reviewed_at desc, d.decision_id desc
+limit $4;
+
 -- name: count_by_category(agent_id)
 -- Categories with their number of decisions and of reviewed decisions.
 select category, count(*) as decisions, count(outcome) as judged

@@ -5,21 +5,20 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypedDict
 from urllib.parse import quote
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import httpx2
 
 from newton.client.connection import (
     CONNECTION_LOST,
-    DaemonConnection,
     error_from_problem,
     expect_newton_response,
     retry_delay,
 )
 from newton.client.context import ContextResponse
+from newton.client.operations import AgentOperations, IdLike
 
 Outcome = Literal["success", "partial", "failure"]
-IdLike = UUID | str
 
 
 class RememberDict(TypedDict):
@@ -118,7 +117,7 @@ class ChangedMemoryDict(TypedDict):
     micro: str
 
 
-class Client(DaemonConnection):
+class Client(AgentOperations):
     """HTTP client for the memory of one agent. Use it with `async with`, which closes it.
 
     Methods raise the error that the daemon reports, as the same class, and OverloadedError or DatabaseError after all
@@ -138,9 +137,9 @@ class Client(DaemonConnection):
         """Build the context for an input. `fields` are the other fields of `POST /v1/context`."""
         return await self.post("/v1/context", {"input": input, "tokens": tokens, **fields})
 
-    async def expand(self, memory_id: IdLike) -> dict[str, Any]:
-        """Return a memory in full."""
-        return await self.get(f"/v1/memories/{memory_id}")
+    async def expand(self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None) -> dict[str, Any]:
+        """Return a memory in full, or a page of its text of `limit` characters."""
+        return await self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
 
     async def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
         """Confirm a fact; return False if it was confirmed today already."""

@@ -21,6 +21,7 @@ RETRY_STATUSES = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 JSON_HEADERS = {"Content-Type": "application/json"}
+MCP_HEADERS = {"Accept": "application/json, text/event-stream"}
 CONNECTION_LOST = DatabaseError(
     "The connection to the daemon was lost during the reply.",
     hint="The text so far is stored if possible. Check that `newton serve` runs, and send the message again.",
@@ -120,6 +121,23 @@ class DaemonConnection:
             await asyncio.sleep(retry_delay(attempt, retry_after))
         raise AssertionError("unreachable")
 
+    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Call a tool of the MCP server and return its result. It is not retried, because it may store something."""
+        call = {"name": name, "arguments": dict(arguments)}
+        content = _encode_body({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        try:
+            response = await self._http.post("/mcp", content=content, headers={**JSON_HEADERS, **MCP_HEADERS})
+        except httpx2.TransportError as error:
+            raise self.unreachable_error(error) from error
+        if response.is_error:
+            raise _to_error(response)
+        with expect_newton_response():
+            result = _decode_json(response)["result"]
+            fields, is_error = result["structuredContent"], result["isError"]
+        if is_error:
+            raise error_from_code(fields["code"], fields["error"], hint=fields["hint"])
+        return fields
+
     def unreachable_error(self, error: httpx2.TransportError) -> DatabaseError:
         """Return the error for a daemon that cannot be reached."""
         return DatabaseError(
@@ -181,8 +199,12 @@ def _base(url: httpx2.URL) -> str:
 def error_from_problem(problem: Mapping[str, str]) -> NewtonError:
     """Return the error that a problem document describes. Raises OverloadedError for any other JSON."""
     with expect_newton_response():
-        kind = _error_types(NewtonError).get(str(problem["type"]).rpartition(":")[2], NewtonError)
-        return kind(str(problem["detail"]), hint=str(problem["hint"]))
+        return error_from_code(str(problem["type"]).rpartition(":")[2], problem["detail"], hint=problem["hint"])
+
+
+def error_from_code(code: object, what: object, *, hint: object) -> NewtonError:
+    """Return the error with this code."""
+    return _error_types(NewtonError).get(str(code), NewtonError)(str(what), hint=str(hint))
 
 
 def _decode_json(response: httpx2.Response) -> Any:

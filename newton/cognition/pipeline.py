@@ -18,7 +18,7 @@ from newton.cognition.assembly.budget import (
     reserve_session_artifacts,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
-from newton.cognition.assembly.render import TextBlock, count_day_tokens, render_frame_section
+from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     ExtraSection,
     TaskSection,
@@ -26,6 +26,7 @@ from newton.cognition.assembly.sections import (
     fit_extra_lines,
     render_extra_lines,
 )
+from newton.cognition.assembly.working_context import rank_focus
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
@@ -49,10 +50,14 @@ from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 from newton.memory.representations import to_bullet
+from newton.memory.search_types import RetrievedMemory
 from newton.telemetry import span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
+
+
+FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
 
 
 @dataclass(slots=True)
@@ -291,7 +296,7 @@ class ContextBuilder:
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
             ),
             censors=plan.always_on.censors,
-            focus=session_state.focus,
+            focus=self.rank_focus(session_state.focus, frame=frame.name, max_tokens=layers["working"]),
             open_decisions=[found for found in session_state.open_decisions if found.memory_id not in found_ids],
             calibration_note=note and TextBlock(f"{note.text}\n", note.tokens),
             extra=plan.extra.blocks,
@@ -303,10 +308,18 @@ class ContextBuilder:
             artifact_selector=self._create_artifact_selector(gathered),
             time_ranges=candidate_set.time_ranges,
             empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
+            item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
         )
+
+    def rank_focus(
+        self, memories: Sequence[RetrievedMemory], *, frame: str, max_tokens: int
+    ) -> Sequence[RetrievedMemory]:
+        """Return the messages for Current Focus, best first, as the working memory ranks them in this frame."""
+        profile = select_profile(self.profiles, FOCUS_STRATEGY, frame=frame)
+        return rank_focus(memories, profile, now=self.clock.now(), max_tokens=max_tokens)
 
     def _create_bundle(
         self,

@@ -103,7 +103,8 @@ class ContextBuildRequest:
 
     `frame` and `profile` override the selection. `adaptive_budget` gives a simple input fewer tokens. `as_of` builds
     the context of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
-    `input_memory_id` is the memory of the input itself, which is excluded from the search.
+    `input_memory_id` is the memory of the input itself, which is excluded from the search. `item_ids` shows the id of
+    each memory in its line, for a caller that can call `expand`.
     """
 
     agent_id: UUID
@@ -118,6 +119,7 @@ class ContextBuildRequest:
     as_of: datetime | None = None
     filters: ContextFilters = NO_FILTERS
     additional: str | None = None
+    item_ids: bool = False
 
 
 TIMELESS_KINDS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", "censor"})

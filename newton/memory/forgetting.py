@@ -1,16 +1,38 @@
 """Deletion of memories: recorded first, and together with everything derived from them."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
+from newton.memory.lookup import MemoryDetail, read_memory
 from newton.memory.memory import WriteContext
 
 SQL = load("newton.memory", "forgetting.sql")
 
 MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
+
+
+class ForgetPlan(NamedTuple):
+    """What forgetting a memory would delete: the memory, and what was derived from it as (id, kind, short form)."""
+
+    memory: MemoryDetail
+    derived: Sequence[tuple[UUID, str, str]]
+
+    @property
+    def state_parts(self) -> tuple[str, ...]:
+        """Return texts that change whenever the memory or what was derived from it changes."""
+        memory = self.memory
+        return (memory.memory_id.hex, memory.state, memory.full_text, *(str(one) for one in self.derived))
+
+
+async def plan_forgetting(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> ForgetPlan:
+    """Return what forgetting a memory would delete. Raises NotFoundError."""
+    memory = await read_memory(tx, memory_id, agent_id=agent_id)
+    rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=[memory_id])
+    return ForgetPlan(memory, [(row["memory_id"], row["kind"], row["micro"]) for row in rows])
 
 
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:

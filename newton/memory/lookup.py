@@ -18,6 +18,8 @@ SQL = load("newton.memory", "lookup.sql")
 
 MIN_ID_DIGITS = 6  # of the end of an id, because ids of the same time begin alike
 SHORT_ID_DIGITS, FULL_ID_DIGITS = 8, 32
+ITEM_ID_DIGITS, ITEM_ID_HEX_DIGITS = 9, 7  # seven hex digits are below 10**9
+PAGE_CHARS, MAX_PAGE_CHARS = 6_000, 10_000
 LIST_COMMANDS: dict[Kind | None, str] = {
     "decision": "newton decisions",
     "censor": "newton censors",
@@ -66,12 +68,46 @@ def short_id(memory_id: UUID) -> str:
     return memory_id.hex[-SHORT_ID_DIGITS:]
 
 
+def item_id(memory_id: UUID) -> str:
+    """Return the id that a line of a context shows: the end of the memory id as nine decimal digits.
+
+    A token counter splits digits into groups of three, so every such id costs the same number of tokens.
+
+    >>> item_id(UUID("019a9f7c-0000-7000-8000-0000000000ff"))
+    '000000255'
+    """
+    return f"{int(memory_id.hex[-ITEM_ID_HEX_DIGITS:], 16):0{ITEM_ID_DIGITS}d}"
+
+
+class TextPage(NamedTuple):
+    """A part of a text, from the character `offset` on."""
+
+    text: str
+    offset: int
+    remaining_chars: int
+
+
+def cut_page(text: str, *, offset: int, limit: int) -> TextPage:
+    """Return at most `limit` characters of a text. Raises InputError for an offset behind its end."""
+    if offset > len(text):
+        raise InputError(f"The text has only {len(text):,} characters.", hint="Give a smaller offset.")
+    page = text[offset : offset + limit]
+    return TextPage(page, offset, len(text) - offset - len(page))
+
+
+def _to_id_digits(memory_ref: str) -> str:
+    """Return the hex digits of an id, of the end of an id, or of an id shown in a context."""
+    digits = memory_ref.strip().lower().removeprefix("#").replace("-", "")
+    is_item_id = len(digits) == ITEM_ID_DIGITS and digits.isascii() and digits.isdecimal()
+    return f"{int(digits):0{ITEM_ID_HEX_DIGITS}x}" if is_item_id else digits
+
+
 async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | None = None) -> UUID:
-    """Return the id of the memory (of `kind`, if given) from its id or at least six hex digits of its end.
+    """Return the id of the memory (of `kind`, if given) from its id, at least six hex digits of its end, or `item_id`.
 
     Raises InputError for another format, NotFoundError, and ConflictError if several ids match."""
+    digits = _to_id_digits(memory_ref)
     command = LIST_COMMANDS.get(kind, "newton recall")
-    digits = memory_ref.strip().lower().replace("-", "")
     if len(digits) < MIN_ID_DIGITS or not set(digits) <= set("0123456789abcdef"):
         hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} digits; `{command}` shows them."
         raise InputError(f"{memory_ref!r} is not the id of a {kind or 'memory'}.", hint=hint)

@@ -1,6 +1,6 @@
 """Generate docs/openapi.json and the pages of docs/reference. `scripts/make-reference` runs it; a test compares them.
 
-Sources: the command line application, the settings model, the API, the error classes and the event types.
+Sources: the command line application, the settings model, the API, the error classes, the event types and the verbs.
 """
 
 import json
@@ -14,6 +14,7 @@ from newton.agent.events import EVENT_TYPES
 from newton.runtime.api.app import build_openapi, create_app
 from newton.runtime.cli import build_app
 from newton.runtime.error_status import get_error_status
+from newton.runtime.verbs import AbsenceReason, load_verbs
 from newton.settings import SHARED_VARIABLES, Settings
 
 if TYPE_CHECKING:
@@ -111,6 +112,32 @@ def events() -> str:
     return f"# Events\n\n{NOTE}\n{intro}\n\n{table(('type', 'published when'), rows)}\n"
 
 
+def verbs() -> str:
+    """Return the table of verbs with their names in each interface."""
+    routes = {
+        operation["operationId"]: f"{method.upper()} {path}"
+        for path, operations in describe_api()["paths"].items()
+        for method, operation in operations.items()
+    }
+    prefixes = {"cli": "newton "}
+    rows: list[tuple[str, ...]] = []
+    for row in load_verbs():
+        cells = [f"**{row.name}**: {row.meaning}"]
+        for interface, cell in row.cells.items():
+            if isinstance(cell, AbsenceReason):
+                cells.append(f"— {cell.text}")
+                continue
+            shown = [routes[name] if interface == "http" else f"{prefixes.get(interface, '')}{name}" for name in cell]
+            cells.append(", ".join(f"`{name}`" for name in shown))
+        rows.append(tuple(cells))
+    intro = (
+        "What Newton can do, and its name in each interface. A dash says why an interface does not have a verb. HTTP"
+        " and MCP share the input models of `newton/agent/inputs.py`; slash commands of the chat call the MCP tools."
+    )
+    head = ("verb", "command line", "HTTP", "MCP tool", "Python client", "chat")
+    return f"# Verbs\n\n{NOTE}\n{intro}\n\n{table(head, rows)}\n"
+
+
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description; the routes need no agents for it."""
     return build_openapi(create_app(cast("AgentRegistry", None), operator_token=""))
@@ -125,6 +152,7 @@ def pages() -> dict[str, str]:
         "http.md": http(),
         "errors.md": error_codes(),
         "events.md": events(),
+        "verbs.md": verbs(),
     }
 
 

@@ -14,7 +14,9 @@ generate_pages = functools.cache(pages)
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("name", ["../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md"])
+@pytest.mark.parametrize(
+    "name", ["../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md", "verbs.md"]
+)
 def test_the_reference_is_current(name: str) -> None:
     generated = generate_pages()[name]
     assert generated == (REFERENCE / name).read_text(encoding="utf-8"), "run scripts/make-reference"

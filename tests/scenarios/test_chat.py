@@ -20,6 +20,7 @@ from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.talk.chat import ChatConversation, RedactingFileHistory
+from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.test_turn import log
@@ -206,3 +207,50 @@ async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
         await conversation(mind, there, "Which ferry?", "And the other?").run()
     out, err = capsys.readouterr()
     assert (out, err.count("was lost during the reply")) == ("It isIt is", 2)
+
+
+async def test_the_verbs_are_there_as_slash_commands(
+    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await mind.know("The ferry is called Artemis.")
+    said = (
+        '/add-censor "sell the boat" it is not ours',
+        "/censors",
+        "/task push Paint the hull",
+        "/done It is blue now",
+        "/task",
+        "/propose instruction Answer in Dutch",
+        "/identity",
+        "/recall What is the ferry called?",
+        "/metrics 9999999",
+        "/forget 000000",
+        "/nonsense",
+        "/help",
+    )
+    async with meet(None) as partner:
+        await partner.create_session("s1")
+        await conversation(mind, partner, *said, "/quit").run()
+    shown, notices = capsys.readouterr()
+    assert "trigger sell the boat" in shown and "reason it is not ours" in shown
+    assert "It is blue now" in shown and "status: complete" in shown
+    assert "Answer in Dutch" in shown and "Artemis" in shown
+    assert "days: Input should be less" in notices and "There is no memory 000000" in notices
+    assert "Unknown command /nonsense." in notices
+    assert all(name in shown for name in TOOL_COMMANDS)
+
+
+async def test_a_memory_is_forgotten_in_two_steps(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = await mind.verbs.remember(FactDraft(content="The ferry is called Artemis."))
+    short = stored.memory_id.hex[-8:]
+    async with meet(None) as partner:
+        await partner.create_session("s1")
+        await conversation(mind, partner, f"/forget {short}").run()
+        token = capsys.readouterr().out.partition("token: ")[2].split()[0]
+        assert await mind.verbs.recall("ferry"), "it is only shown"
+        mind.clock.advance(timedelta(minutes=30))
+        await conversation(mind, partner, f"/forget {short} {token}").run()
+        assert "expired" in capsys.readouterr().err
+        plan = await partner.call_tool("forget", {"memory_id": short})
+        await conversation(mind, partner, f"/forget {short} {plan['token']}", f"/expand {short}").run()
+    shown = capsys.readouterr()
+    assert short in shown.out and "was forgotten" in shown.err

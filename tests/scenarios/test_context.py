@@ -12,6 +12,7 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import SentMessages
 from newton.db.pool import Database
 from newton.errors import InputError, NotFoundError
+from newton.memory.lookup import item_id
 from newton.providers import token_counter
 from newton.providers.fakes import BrokenEmbedder
 from tests.scenarios.conftest import Mind
@@ -131,6 +132,46 @@ async def test_lines_in_view_stay_out_and_those_before_them_come_into_focus(mind
         f"- [2026-11-21] User: Step {n} of the plan is done." for n in range(6)
     ]
     assert all(f"Step {n} " not in bundle.text for n in range(6, 10))
+
+
+async def test_the_focus_of_a_plan_keeps_what_is_important_and_that_of_small_talk_what_is_latest(mind: Mind) -> None:
+    # S000-F1, S002-12
+    session_id = await mind.hear(
+        *(f"Remark {n} on the walls of the house, which are {n} metres long." for n in range(40))
+    )
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await tx.execute("update memory.memories set importance = 0.9 where position = 28 and kind = 'exchange'")
+        await tx.execute(
+            "insert into cognition.working_set (agent_id, session_id, memory_id, added_at, accessed_at)"
+            " select agent_id, $2, memory_id, $3, $3 from memory.memories where agent_id = $1 and position in (3, 28)",
+            mind.agent_id,
+            session_id,
+            mind.clock.now(),
+        )
+    view = SentMessages(session_id=session_id, first_position=40)
+    shown: dict[str, list[str]] = {}
+    for frame in ("planning", "conversation"):
+        bundle = await mind.context(
+            "What about the walls?", budget=900, frame=frame, session_id=session_id, sent_messages=view
+        )
+        shown[frame] = [line.split()[4] for line in in_focus(bundle) if line]
+        assert shown[frame] == sorted(shown[frame], key=int), "as they were said"
+    assert "28" in shown["planning"] and "28" not in shown["conversation"]
+    assert "39" in shown["conversation"]
+
+
+async def test_ids_in_lines_cost_what_is_counted_for_them(mind: Mind) -> None:
+    # S002-15
+    await mind.know(*(f"Boat {n} lies in harbour {n} and is painted in colour {n}." for n in range(30)))
+    await mind.hear("(Boat 3 leaves at nine.)", "5 boats are late.", name="Ana", session="yesterday")
+    for budget in (400, 900, 3_000):
+        bundle = await mind.context("Where does boat 3 lie, and when does it leave?", budget=budget, item_ids=True)
+        assert bundle.tokens == token_counter.count(bundle.text) <= budget
+        assert bundle.items and all(
+            f"- #{item_id(c.memory_id)} {c.context_line}\n" in bundle.text for c in bundle.items
+        )
+        bare = await mind.context("Where does boat 3 lie, and when does it leave?", budget=budget)
+        assert "- #" not in bare.text and bare.bundle_id != bundle.bundle_id
 
 
 def in_focus(bundle: Bundle) -> list[str]:

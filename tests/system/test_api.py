@@ -23,6 +23,8 @@ REDIS = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons":
 # a name is free in each agent
 BEGINS = {("POST", "/v1/sessions/{session}/messages"): 201, ("POST", "/v1/sessions/{session}/turns"): 200}
 BODIES = {
+    "/v1/decisions/{decision_id}/thoughts": {"text": "x"},
+    "/v1/procedures/{name}/outcomes": {"result": "success"},
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
     "/v1/conflicts/{memory_id}/settle": {"keep": "newer"},
     "/v1/memories/{memory_id}/outcome": {"outcome": "success"},
@@ -205,6 +207,9 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     made = {"memory_id": await remembered(ana), "session": "talk", "name": "nothing", "line_id": str(uuid4())}
     made["decision_id"] = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
     made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
+    made["other_id"] = made["bundle_id"]
+    await ana.post("/v1/censors", json={"trigger": "sell the boat", "reason": "it is not ours"})
+    made["censor_id"] = (await ana.get("/v1/censors")).json()["items"][0]["memory_id"]
     await ana.post("/v1/sessions/talk/messages", json={"messages": [{"role": "user", "content": "hi"}]})
     before = (await ana.get("/v1/export")).text
     paths = build_openapi(api.app)["paths"]

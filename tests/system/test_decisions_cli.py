@@ -29,6 +29,7 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     assert "[pending" not in ok(run(home, "decisions"))
     assert ok(run(home, "done", which)) == "Marked as done. Record the outcome with `newton review`.\n"
     assert ok(run(home, "review", which, "success", "--lesson", "warm it up")) == "Reviewed: success.\n"
+    assert "success  Use Redis for the session cache\n          lesson: warm it up\n" in ok(run(home, "outcomes"))
     again = run(home, "review", which, "failure")
     assert (again.returncode, "reviewed already: success" in again.stderr) == (2, True)
     shown = ok(run(home, "decisions", "show", which))

@@ -19,16 +19,13 @@ from mcp.types import CallToolRequestParams
 
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.mcp.server import answer_call
+from newton.runtime.tools.registry import TOOLS
 from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
 from tests.system.typed import create_agents, ok, typed
 
-VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"} | {
-    "conflicts",
-    "settle_conflict",
-    "note_exchange",
-    "set_outcome",
-}
+READING = {name for name, tool in TOOLS.items() if tool.effect == "nothing"}
+DESTROYING = {"forget", "retire_censor", "false_positive"}
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +59,11 @@ async def refused(client: Client, name: str, **arguments: object) -> dict[str, A
 async def lived(client: Client) -> None:
     """A small life: every verb once, and what goes wrong with some."""
     offered = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(offered) == VERBS
+    assert set(offered) == set(TOOLS)
     assert all(tool.description and len(tool.description) >= 60 for tool in offered.values())
     hints = {name: tool.annotations for name, tool in offered.items() if tool.annotations}
-    assert {name for name, hint in hints.items() if hint.read_only_hint} == {
-        "recall",
-        "context",
-        "expand",
-        "calibration",
-        "conflicts",
-    }
-    assert [name for name, hint in hints.items() if hint.destructive_hint] == ["forget"]
+    assert {name for name, hint in hints.items() if hint.read_only_hint} == READING
+    assert {name for name, hint in hints.items() if hint.destructive_hint} == DESTROYING
     kept = await told(client, "remember", content="The lighthouse is painted red.", subject="lighthouse")
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
@@ -87,7 +78,24 @@ async def lived(client: Client) -> None:
     assert "once" in (await refused(client, "review", decision_id=made["decision_id"], outcome="failure"))["hint"]
     assert "confidence" in (await refused(client, "decide", description="x", confidence=7))["error"]
     assert (await refused(client, "decide", description="x", confidence=0.5, trust="operator"))["hint"]
-    assert (await told(client, "forget", memory_id=kept["memory_id"], reason="it was a test"))["items"]
+    await forgotten(client, kept["memory_id"])
+
+
+async def forgotten(client: Client, memory_id: str) -> None:
+    """Nothing is deleted without the token of what it is now."""
+    plan = await told(client, "forget", memory_id=memory_id)
+    assert "lighthouse" in plan["text"] and plan["token"]
+    assert (await told(client, "expand", memory_id=memory_id))["text"] == "The lighthouse is painted red."
+    forged = f"{plan['token'][:-1]}{'0' if plan['token'][-1] != '0' else '1'}"
+    for token in (forged, "yes", ""):
+        assert (await refused(client, "forget", memory_id=memory_id, token=token))["code"] == "conflict"
+    other = await told(client, "remember", content="The lighthouse keeper is called Ole.")
+    assert (await refused(client, "forget", memory_id=other["memory_id"], token=plan["token"]))["code"] == "conflict"
+    await told(client, "retract", memory_id=memory_id)  # it is no longer what the token was made for
+    assert (await refused(client, "forget", memory_id=memory_id, token=plan["token"]))["code"] == "conflict"
+    plan = await told(client, "forget", memory_id=memory_id)
+    assert (await told(client, "forget", memory_id=memory_id, token=plan["token"], reason="it was a test"))["items"]
+    assert (await refused(client, "expand", memory_id=memory_id))["code"] == "not_found"
 
 
 async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
@@ -115,13 +123,7 @@ def reader(served: Daemon, house: Path) -> str:
 async def test_a_token_reaches_as_far_as_its_scope_and_to_its_own_agent(served: Daemon, reader: str) -> None:
     # S9
     async with speaking(served.url, reader) as client:
-        assert {tool.name for tool in (await client.list_tools()).tools} == {
-            "recall",
-            "context",
-            "expand",
-            "calibration",
-            "conflicts",
-        }
+        assert {tool.name for tool in (await client.list_tools()).tools} == READING
         assert "write" in (await refused(client, "remember", content="x"))["error"]
     async with speaking(served.url, served.token, **{"X-Newton-Agent": "bob"}) as client:
         kept = await told(client, "remember", content="The harbour is blue.")

@@ -23,7 +23,8 @@ from newton.cognition.metrics.metrics import (
 )
 from newton.content.profiles import Profile
 from newton.runtime.cli import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
-from newton.runtime.cli.judgement.metrics import ADVICE_BY_VERDICT, format_metrics, metrics_to_json
+from newton.runtime.cli.judgement.metrics import format_metrics
+from newton.runtime.reports.metrics import ADVICE_BY_VERDICT, metrics_to_json
 from newton.settings import Settings
 from tests.support import NOON
 

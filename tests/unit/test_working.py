@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.scoring.score import compute_contributions
-from newton.cognition.working_set.assembly import (
+from newton.cognition.assembly.working_context import (
     BLANK_LINE,
     SEPARATOR_TOKENS,
     EvictionItem,
@@ -19,6 +18,7 @@ from newton.cognition.working_set.assembly import (
     assemble_working_context,
     select_evictions,
 )
+from newton.cognition.scoring.score import compute_contributions
 from newton.content.profiles import OverflowMode, Profile, load_profiles
 from newton.heart.procedures import section_header
 from newton.ids import new_id

@@ -9,16 +9,18 @@ from datetime import datetime
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
-from newton.agent.loop.tools import MAX_RESULT_CHARS, AgentToolset, ToolResult
+from newton.agent.loop.tools import AgentToolset, ToolResult
 from newton.dialogue.messages import Message
 from newton.errors import ProviderError, TokenQuotaError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
+from newton.memory.lookup import PAGE_CHARS
 from newton.memory.memory import Trust, lowest_known_trust
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 
 MAX_ROUNDS = 8
 MAX_TOOL_TOKENS = 20_000  # of calls and results in one turn
+MAX_OUTPUT_CHARS = 2 * PAGE_CHARS  # characters of a result as JSON; the rest is omitted
 MAX_CALLS_PER_REPLY = 16  # further calls of a reply get an error
 OWN_CALL_PREFIX = "nwt_"  # of the ids of calls that Newton runs itself
 
@@ -107,7 +109,7 @@ class ToolLoop:
         for index, (call, blocked) in enumerate(calls.items()):
             result = TOO_MANY_CALLS if index >= MAX_CALLS_PER_REPLY else blocked or await self._run_call(call)
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
-            output = json.dumps(result.fields, ensure_ascii=False, default=str)[: 2 * MAX_RESULT_CHARS]
+            output = json.dumps(result.fields, ensure_ascii=False, default=str)[:MAX_OUTPUT_CHARS]
             await self.append_lines([to_tool_line(call, clean_model_text(output), said_at=clock.now())])
             messages.append(ChatMessage("tool", output, tool_call_id=call.id))
         return messages

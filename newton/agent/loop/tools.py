@@ -20,12 +20,13 @@ from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.services.tasks import TaskService
 from newton.errors import CensorError, DatabaseError, InputError, NewtonError, NotFoundError
-from newton.memory.lookup import short_id
+from newton.memory.lookup import cut_page, short_id
 from newton.memory.memory import Trust, lowest_known_trust, lowest_trust
 from newton.providers.chat import ToolDefinition
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
-MAX_RESULT_CHARS = 6_000  # characters of a memory in a result; the rest is omitted
+
+EXPAND_TOOL = "expand"
 
 F = TypeVar("F", bound="ToolInput")
 
@@ -129,15 +130,17 @@ async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
 
 async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
     memory, _, fact = await toolset.curation.get(args.memory_id)
+    page = cut_page(memory.full_text, offset=args.offset, limit=args.limit)
     fields = {
         "memory_id": short_id(memory.memory_id),
         "kind": memory.kind,
         "state": memory.state,
         "trust": memory.trust,
         "occurred_at": memory.occurred_at.isoformat(),
-        "text": memory.full_text[:MAX_RESULT_CHARS],
-        "omitted_chars": max(len(memory.full_text) - MAX_RESULT_CHARS, 0),
+        "remaining_chars": page.remaining_chars,
+        **({"next_offset": page.offset + len(page.text)} if page.remaining_chars else {}),
         **({"fact": fact} if fact else {}),
+        "text": page.text,
     }
     await toolset.memories.record_access([memory.memory_id])
     return ToolResult(fields, memory.trust if memory.quarantined else None)
@@ -145,7 +148,7 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
 
 async def decide(toolset: AgentToolset, args: inputs.DecisionInput) -> ToolResult:
     result = await toolset.decisions.decide(args.to_draft(toolset.memories.scope.now()))
-    fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **_preview_fields(result.preview)}
+    fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **preview_fields(result.preview)}
     return ToolResult(fields)
 
 
@@ -178,7 +181,7 @@ async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
 TOOLS: Mapping[str, ToolSpec] = {
     "remember": ToolSpec(inputs.RememberInput, remember),
     "recall": ToolSpec(inputs.RecallInput, recall, mutates=False),
-    "expand": ToolSpec(inputs.ExpandInput, expand, mutates=False),
+    EXPAND_TOOL: ToolSpec(inputs.ExpandInput, expand, mutates=False),
     "decide": ToolSpec(inputs.DecisionInput, decide),
     "review": ToolSpec(inputs.ReviewInput, review),
     "push_task": ToolSpec(inputs.PushTaskInput, push_task),
@@ -187,7 +190,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 }
 
 
-def _preview_fields(preview: DecisionPreview) -> dict[str, object]:
+def preview_fields(preview: DecisionPreview) -> dict[str, object]:
     """Return the similar decisions, the guardrail messages and the base rate of a preview, as JSON."""
     precedents = [
         {"decision_id": short_id(found.memory_id), "outcome": found.outcome, "text": found.summary}

@@ -19,7 +19,7 @@ from newton.agent.loop.prompt import (
 )
 from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
-from newton.agent.loop.tools import AgentToolset, list_tools
+from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import RecordedInput, ReplyRecord, TurnRecorder
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle import Bundle
@@ -241,7 +241,10 @@ class TurnRunner:
         sent = find_sent_messages(session_id, [*conversation, *after_input], end=end)
         sent = replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
         context = await SessionContextService(builder=self.contexts).get_for_turn(
-            self._context_request(turn, tokens=budget.context, sent=sent)
+            replace(
+                self._context_request(turn, tokens=budget.context, sent=sent),
+                item_ids=_offers_expand(prompt.options, turn.options.request_options),
+            )
         )
         prompt = replace(prompt, context=context.bundle.text, view=conversation)
         request = prompt.build(budget.usable, count_tokens=count_tokens)
@@ -322,6 +325,11 @@ class TurnRunner:
             session_id=turn.input.session_id,
             sent_messages=sent,
         )
+
+
+def _offers_expand(options: RequestOptions, callers: RequestOptions) -> bool:
+    """Return whether the model may call Newton's `expand`: not when the caller has a tool of this name."""
+    return EXPAND_TOOL in {tool.name for tool in options.tools} - {tool.name for tool in callers.tools}
 
 
 def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -> list[ViewMessage]:

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.agent.services.confirmation import create_token, verify_token
 from newton.brain.draft import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
@@ -15,7 +16,7 @@ from newton.heart.facts import attributes, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
-from newton.memory.forgetting import forget
+from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.lookup import MemoryDetail, read_memory, resolve_id, short_id
 from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
@@ -124,6 +125,27 @@ class CurationService:
             payload = {"memory_ids": [str(memory_id) for memory_id in memory_ids], "forgotten": len(deleted)}
             self.scope.publish("memory.forgotten", payload)
             return deleted
+
+    async def plan_forget(self, memory_ref: str) -> tuple[ForgetPlan, str]:
+        """Return what forgetting a memory would delete, and the token that confirms exactly this."""
+        async with self.scope.write() as (tx, ctx):
+            plan = await self._plan_forget(tx, memory_ref)
+            return plan, create_token(str(ctx.agent_id), *plan.state_parts, now=ctx.now)
+
+    async def forget_confirmed(self, memory_ref: str, *, token: str, include_derived: bool, reason: str) -> list[UUID]:
+        """Permanently delete a memory with a token of `plan_forget`; return the ids of all deleted memories.
+
+        Raises ConflictError for an invalid or expired token, and if the memory has changed since.
+        """
+        async with self.scope.write() as (tx, ctx):
+            plan = await self._plan_forget(tx, memory_ref)
+            verify_token(token, str(ctx.agent_id), *plan.state_parts, now=ctx.now)
+            joined = replace(self, scope=self.scope.within(tx))
+            return await joined.forget([plan.memory.memory_id.hex], include_derived=include_derived, reason=reason)
+
+    async def _plan_forget(self, tx: Tx, memory_ref: str) -> ForgetPlan:
+        memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
+        return await plan_forgetting(tx, memory_id, agent_id=self.scope.agent_id)
 
     @asynccontextmanager
     async def _memory(self, memory_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:

@@ -20,7 +20,7 @@ from newton.brain.decisions import DecisionAmendment, ManualLink
 from newton.brain.draft import DecisionDraft, ReviewedDecision, TrackRecord, Verdict
 from newton.brain.hash_chain import BrokenLink, ChainHead, JsonObject
 from newton.brain.quality import score_parts
-from newton.brain.queries import CategoryCount, DecisionDetail, DecisionFilter, DecisionSummary
+from newton.brain.queries import CategoryCount, DecisionDetail, DecisionFilter, DecisionOutcome, DecisionSummary
 from newton.db.pool import Tx, after_commit
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError
 from newton.heart.lifecycle.engine import LifecycleContext
@@ -190,6 +190,15 @@ class DecisionService:
     async def list_decisions(self, criteria: DecisionFilter) -> list[DecisionSummary]:
         async with self.scope.write() as (tx, ctx):
             return await queries.list_decisions(tx, criteria, agent_id=ctx.agent_id, now=ctx.now)
+
+    async def list_outcomes(
+        self, *, category: str | None = None, outcome: Verdict | None = None, limit: int = 20
+    ) -> list[DecisionOutcome]:
+        """List reviewed decisions with outcomes and lessons, latest review first."""
+        async with self.scope.transaction() as tx:
+            return await queries.list_outcomes(
+                tx, agent_id=self.scope.agent_id, category=category, outcome=outcome, limit=limit
+            )
 
     async def list_reviewed_decisions(self) -> list[ReviewedDecision]:
         """List all reviewed decisions, for calibration."""

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.content.skills import Skill
+from newton.errors import NotFoundError
 from newton.heart import activations, procedures
 from newton.heart.activations import ActivationResult
 from newton.heart.procedures import DISK_ORIGIN, ProcedureVersion, SyncReport
@@ -47,6 +48,16 @@ class ProcedureService:
             memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
             await activations.record_result(tx, "procedure", memory_id, result, ctx=ctx)
             self._publish("outcome_recorded", memory_id, result)
+
+    async def record_result(self, name: str, result: ActivationResult) -> None:
+        """Record the result of the latest use without one; if there is none, record a use with this result.
+
+        Raises NotFoundError for an unknown procedure.
+        """
+        try:
+            await self.record_outcome(name, result)
+        except NotFoundError:
+            await self.record_use(name, result)
 
     def _publish(self, event: str, memory_id: UUID, result: ActivationResult | None) -> None:
         self.scope.publish(f"procedure.{event}", {"memory_id": str(memory_id), "result": result})

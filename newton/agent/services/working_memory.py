@@ -9,9 +9,14 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.cognition.assembly.working_context import (
+    SEPARATOR_TOKENS,
+    WorkingContext,
+    WorkingSetSnapshot,
+    assemble_working_context,
+)
 from newton.cognition.sources import session_state
-from newton.cognition.working_set import assembly, working_set_store
-from newton.cognition.working_set.assembly import WorkingContext, WorkingSetSnapshot
+from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import ProfileStats
 from newton.content.frames import Frame
 from newton.content.profiles import Profile, select_profile
@@ -69,7 +74,7 @@ class WorkingMemory:
             profile = select_profile(self.profiles, strategy, frame=frame)
             profile = profile if decay_hours is None else profile.with_time_constant(decay_hours)
             snapshot = await self._snapshot(tx, profile, frame)
-            context = assembly.assemble_working_context(snapshot, profile, max_tokens=limit)
+            context = assemble_working_context(snapshot, profile, max_tokens=limit)
             await working_set_store.record_strategy_use(tx, context, strategy, agent_id=agent_id, now=snapshot.now)
         return context
 
@@ -80,7 +85,7 @@ class WorkingMemory:
         now = self.scope.now()
         return WorkingSetStats(
             items=len(items),
-            tokens=sum(item.summary_tokens + assembly.SEPARATOR_TOKENS for item in items),
+            tokens=sum(item.summary_tokens + SEPARATOR_TOKENS for item in items),
             capacity=self.capacity,
             hours_since_added=_quartiles([(now - item.created_at) / HOUR for item in items]),
             hours_since_accessed=_quartiles([(now - (item.accessed_at or now)) / HOUR for item in items]),

@@ -21,7 +21,7 @@ from newton.cognition.assembly.render import (
     DayTokens,
     TextBlock,
     render,
-    render_item,
+    render_memory,
 )
 from newton.cognition.assembly.scored_candidate import (
     LayerUsage,
@@ -30,6 +30,7 @@ from newton.cognition.assembly.scored_candidate import (
     reject_repeated_facts,
 )
 from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
+from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -59,10 +60,11 @@ class AssemblyInput:
     """Everything besides the candidates that determines a context. Stored with the bundle for replay.
 
     `min_evidence` is the minimum evidence of a derived memory. `is_adaptive` leaves out weak matches. `focus` are the
-    messages just out of view, latest first. `open_decisions` are pending decisions that are not candidates. `extra` are
-    the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
+    unsent messages of the session, best first. `open_decisions` are pending decisions that are not candidates. `extra`
+    are the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
     search, which need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that
-    memory has nothing from them. `relation_evidence` maps relations to the candidate facts that state them.
+    memory has nothing from them. `item_id_tokens` are the tokens of the id of a memory in its line, 0 without ids.
+    `relation_evidence` maps relations to the candidate facts that state them.
     """
 
     input: str
@@ -86,6 +88,7 @@ class AssemblyInput:
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
     empty_range_note: TextBlock | None = None
+    item_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
 
@@ -177,7 +180,12 @@ def compose(
 ) -> AssemblyResult:
     """Return the context of candidates that are already placed, best first."""
     candidates = label_candidates(candidates, assembly_input.fact_labels)
-    shown = build_candidate_sections(candidates, assembly_input.profile, assembly_input.day_tokens)
+    shown = build_candidate_sections(
+        candidates,
+        assembly_input.profile,
+        assembly_input.day_tokens,
+        show_ids=assembly_input.item_id_tokens > 0,
+    )
     sections = {**_build_fixed_sections(assembly_input, focus), **shown}
     return AssemblyResult(
         block=render(sections, header_tokens=assembly_input.header_tokens),
@@ -192,12 +200,13 @@ def _build_fixed_sections(
     assembly_input: AssemblyInput, focus: Sequence[RetrievedMemory]
 ) -> dict[str, Sequence[TextBlock]]:
     """Return the sections that do not depend on the candidates."""
+    ids = assembly_input.item_id_tokens
     return {
         "identity": assembly_input.identity.blocks,
         "censors": assembly_input.censors.blocks,
         "frame": [assembly_input.frame_section],
         **assembly_input.tasks.to_layers(),
-        "working": [render_item(found.summary, found.summary_tokens) for found in focus],
+        "working": [render_memory(f.memory_id, f.summary, f.summary_tokens + ids, show_id=bool(ids)) for f in focus],
         "additional": assembly_input.extra,
         "note": _build_notes(assembly_input),
     }
@@ -211,11 +220,14 @@ def _rank_score(scored: ScoredMemory) -> float:
 def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> FillCandidate:
     """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
     found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
+    ids = assembly_input.item_id_tokens
     if label := assembly_input.fact_labels.get(found.memory_id):
-        return FillCandidate(found.memory_id, layer, scored.score, label.summary_tokens, label.micro_tokens)
+        ids *= len(label.group) or 1  # an item of contradicting facts has one line for each
+        return FillCandidate(found.memory_id, layer, scored.score, label.summary_tokens + ids, label.micro_tokens + ids)
+    summary, micro = found.summary_tokens + ids, found.micro_tokens + ids
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
-        return FillCandidate(found.memory_id, layer, _rank_score(scored), found.summary_tokens, found.micro_tokens)
-    summary, micro = (tokens - day_tokens.prefix for tokens in (found.summary_tokens, found.micro_tokens))
+        return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
+    summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
     return FillCandidate(found.memory_id, layer, scored.score, summary, micro, day, day_tokens.heading)
 
 
@@ -273,12 +285,6 @@ class Deduplicator:
         return other_reason
 
 
-def find_state_reason(found: RetrievedMemory) -> str | None:
-    """Return why the state of the memory excludes it from every context, or None."""
-    quarantine = f"quarantined: it comes from a {found.trust}" if found.quarantined else None
-    return past_reason(found.kind, found.state) or quarantine
-
-
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None."""
     if reason := find_state_reason(found):
@@ -320,7 +326,7 @@ def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
-    """Return the lines of Current Focus that fit the layer: messages just out of view, oldest first, then decisions.
+    """Return the lines of Current Focus that fit the layer: the best messages, oldest first, then open decisions.
 
     `added_ids` are included even if they do not fit.
     """
@@ -328,11 +334,13 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
     shown: list[RetrievedMemory] = []
     is_full = False
     for found in (*reversed(assembly_input.open_decisions), *assembly_input.focus):
-        is_full = is_full or found.summary_tokens > free_tokens
+        tokens = found.summary_tokens + assembly_input.item_id_tokens
+        is_full = is_full or tokens > free_tokens
         if not is_full or found.memory_id in added_ids:
-            free_tokens -= found.summary_tokens
-            shown.insert(0, found)
-    return shown
+            free_tokens -= tokens
+            shown.append(found)
+    # messages by position, then decisions by time
+    return sorted(shown, key=lambda f: (f.kind == "decision", f.position or 0, f.occurred_at, f.memory_id))
 
 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:

@@ -10,42 +10,52 @@ from newton.cognition.assembly.render import (
     LAYERS_BY_DAY,
     DayTokens,
     TextBlock,
+    add_item_id,
     render_day_heading,
-    render_item,
+    render_memory,
 )
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.content.profiles import Profile
 from newton.heart.procedures import section_header
-from newton.memory.representations import date_prefix, to_bullet
+from newton.memory.representations import date_prefix
 
 
 def build_candidate_sections(
-    candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens
+    candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens, *, show_ids: bool
 ) -> dict[str, list[TextBlock]]:
-    """Return the selected items by layer, in the profile's order. Facts that contradict each other are one item."""
+    """Return the selected items by layer, in the profile's order. Facts that contradict each other are one item.
+
+    `show_ids` shows the id of each memory in its line.
+    """
     layers: dict[str, list[ScoredCandidate]] = {}
     for c in candidates:
         if c.detail and c.reason != SHOWN_TOGETHER:
             layers.setdefault(c.layer, []).append(c)
     members = {c.memory_id: c for c in candidates if c.label and c.label.group}
     return {
-        layer: _group_by_day(items, profile, day_tokens)
+        layer: _group_by_day(items, profile, day_tokens, show_ids=show_ids)
         if layer in LAYERS_BY_DAY
-        else [_render_item(c, members) for c in arrange(items, profile, sort_key=_date_key)]
+        else [_render_item(c, members, show_id=show_ids) for c in arrange(items, profile, sort_key=_date_key)]
         for layer, items in layers.items()
     }
 
 
-def _group_by_day(candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens) -> list[TextBlock]:
+def _group_by_day(
+    candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens, *, show_ids: bool
+) -> list[TextBlock]:
     """Return the undated items, then the days, in the profile's order of their best items; a day is chronological."""
     days: dict[str | None, list[ScoredCandidate]] = {}
     for c in candidates:
         days.setdefault(c.day, []).append(c)
-    blocks = [_render_item(c, {}) for c in arrange(days.pop(None, []), profile, sort_key=_date_key)]
+    undated = arrange(days.pop(None, []), profile, sort_key=_date_key)
+    blocks = [_render_item(c, {}, show_id=show_ids) for c in undated]
     for day, items in arrange(list(days.items()), profile, sort_key=lambda day: _date_key(day[1][0])):
         assert day is not None, "undated items are removed above"
         prefix = date_prefix(day)
-        lines = [render_item(c.text.removeprefix(prefix), c.tokens) for c in sorted(items, key=_chronological_key)]
+        lines = [
+            render_memory(c.memory_id, c.text.removeprefix(prefix), c.tokens, show_id=show_ids)
+            for c in sorted(items, key=_chronological_key)
+        ]
         blocks += [render_day_heading(day, day_tokens), *lines]
     return blocks
 
@@ -61,12 +71,14 @@ def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]
     return found.occurred_at, found.thread_id.int if found.thread_id else 0, position, found.memory_id
 
 
-def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate]) -> TextBlock:
+def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate], *, show_id: bool) -> TextBlock:
     """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
     if item.label and item.label.group:
-        lines = [members[memory_id].context_line for memory_id in item.label.group]
-        return TextBlock(render_contradiction(lines), item.tokens)
+        lines = [(memory_id, members[memory_id].context_line) for memory_id in item.label.group]
+        shown = [add_item_id(memory_id, line) if show_id else line for memory_id, line in lines]
+        return TextBlock(render_contradiction(shown), item.tokens)
     if item.kind != "procedure":
-        return render_item(item.context_line, item.tokens)
+        return render_memory(item.memory_id, item.context_line, item.tokens, show_id=show_id)
     name = item.scored.found.micro.partition(":")[0]
-    return TextBlock(section_header(name) + to_bullet(item.text), item.tokens)
+    line = render_memory(item.memory_id, item.text, item.tokens, show_id=show_id)
+    return TextBlock(section_header(name) + line.text, item.tokens)

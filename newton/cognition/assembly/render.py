@@ -7,7 +7,9 @@ total is the sum of the blocks and nothing is counted again.
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
+from newton.memory.lookup import ITEM_ID_DIGITS, item_id
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import date_prefix, to_bullet
 
@@ -81,6 +83,12 @@ def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
     )
 
 
+@functools.lru_cache(maxsize=4)
+def count_item_id_tokens(count_tokens: TokenCounter) -> int:
+    """Return the tokens that the id of a memory adds to its line, the same for every id and line."""
+    return count_tokens(to_bullet(f"#{'0' * ITEM_ID_DIGITS} a")) - count_tokens(to_bullet("a"))
+
+
 def render_day_heading(day: str, tokens: DayTokens) -> TextBlock:
     return TextBlock(_format_day_heading(day), tokens.heading)
 
@@ -110,6 +118,15 @@ def render_frame_section(
         if (tokens := count_tokens(text)) <= max_tokens:
             return TextBlock(text, tokens)
     return TextBlock("", 0)
+
+
+def render_memory(memory_id: UUID, line: str, tokens: int, *, show_id: bool) -> TextBlock:
+    """Render the line of a memory, with its id if `show_id`. `tokens` are those of the whole line."""
+    return render_item(add_item_id(memory_id, line) if show_id else line, tokens)
+
+
+def add_item_id(memory_id: UUID, line: str) -> str:
+    return f"#{item_id(memory_id)} {line}"
 
 
 def render_item(line: str, tokens: int) -> TextBlock:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.clock import monotonic_ms
 from newton.cognition.assembly.assembler import AssemblyInput
-from newton.cognition.assembly.fact_labels import LabelTokens, count_label_tokens, label_facts
+from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
 from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
@@ -202,8 +202,8 @@ class SessionContextService:
         decision_ms: float,
     ) -> SessionContext:
         started, previous = monotonic_ms(), cached.bundle
-        inputs = _update_assembly_input(cached, request, state, count_label_tokens(self.builder.count_tokens))
         frame = get_frame(self.builder.frames, previous.frame_choice.frame)
+        inputs = self._update_assembly_input(cached, request, state)
         score = create_scorer(frame=frame, profile=previous.profile, now=self.builder.clock.now())
         additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.additions])
         updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
@@ -237,19 +237,24 @@ class SessionContextService:
         self.builder.cache.set_current(replace(cached, bundle=bundle, sent_messages=request.sent_messages))
         return SessionContext(bundle=bundle, method=verdict.method, reason=verdict.reason, decision_ms=decision_ms)
 
-
-def _update_assembly_input(
-    cached: CachedContext, request: ContextBuildRequest, state: _CurrentState, label_tokens: LabelTokens
-) -> AssemblyInput:
-    new_labels = label_facts(state.new_matches.memories, now=state.now, tokens=label_tokens)
-    return replace(
-        cached.bundle.assembly_input,
-        fact_labels={**cached.bundle.assembly_input.fact_labels, **new_labels},
-        input=request.input,
-        focus=state.session_data.session_state.focus,
-        sent_messages=request.sent_messages,
-        budget=replace(cached.bundle.assembly_input.budget, total=min(cached.bundle.budget, request.tokens)),
-    )
+    def _update_assembly_input(
+        self, cached: CachedContext, request: ContextBuildRequest, state: _CurrentState
+    ) -> AssemblyInput:
+        previous, label_tokens = cached.bundle.assembly_input, count_label_tokens(self.builder.count_tokens)
+        new_labels = label_facts(state.new_matches.memories, now=state.now, tokens=label_tokens)
+        focus = self.builder.rank_focus(
+            state.session_data.session_state.focus,
+            frame=cached.bundle.frame_choice.frame,
+            max_tokens=previous.budget.layers["working"],
+        )
+        return replace(
+            previous,
+            fact_labels={**previous.fact_labels, **new_labels},
+            input=request.input,
+            focus=focus,
+            sent_messages=request.sent_messages,
+            budget=replace(previous.budget, total=min(cached.bundle.budget, request.tokens)),
+        )
 
 
 def _find_unsent_lines(

@@ -16,13 +16,14 @@ from newton.memory.search_types import RetrievedMemory
 SQL = load("newton.cognition.sources", "session_state.sql")
 
 MAX_FOCUS_LINES = 12
+MAX_WORKING_LINES = 24  # messages of the working memory, the last used first
 OPEN_DECISION_AGE = timedelta(days=3)  # an older open decision is no longer pending
 MAX_OPEN_DECISIONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """Last frame of the session, its messages just out of view (latest first), open decisions, calibration note."""
+    """Last frame of the session, its messages out of view (latest first), open decisions, calibration note."""
 
     frame: str | None = None
     focus: Sequence[RetrievedMemory] = ()
@@ -62,9 +63,18 @@ async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[Retrieve
     view = request.sent_messages
     if view is None:
         return ()
-    return await fetch_preceding(
-        tx, agent_id=request.agent_id, thread_id=view.session_id, position=view.first_position, limit=MAX_FOCUS_LINES
+    agent_id, thread_id, position = request.agent_id, view.session_id, view.first_position
+    preceding = await fetch_preceding(
+        tx, agent_id=agent_id, thread_id=thread_id, position=position, limit=MAX_FOCUS_LINES
     )
+    if request.as_of is not None:
+        return preceding
+    rows = await SQL["list_working_messages"].fetch_all(
+        tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=MAX_WORKING_LINES
+    )
+    working = {found.memory_id: found for found in (RetrievedMemory(*row) for row in rows)}
+    unused = [found for found in preceding if found.memory_id not in working]
+    return sorted((*unused, *working.values()), key=lambda found: -(found.position or 0))
 
 
 async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:

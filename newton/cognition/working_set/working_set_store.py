@@ -11,7 +11,7 @@ from uuid import UUID
 
 from asyncpg import Record
 
-from newton.cognition.working_set.assembly import SEPARATOR_TOKENS, EvictionItem, WorkingContext, select_evictions
+from newton.cognition.assembly.working_context import SEPARATOR_TOKENS, EvictionItem, WorkingContext, select_evictions
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import NotFoundError

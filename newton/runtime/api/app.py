@@ -18,30 +18,29 @@ from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
     bundles,
-    calibration,
     censors,
     conflicts,
     context,
     decisions,
     events,
-    exports,
-    frames,
     guardrails,
     health,
     identity,
-    imports,
     jobs,
     memories,
     openai,
+    procedures,
     recall,
+    reports,
     sessions,
     tasks,
+    transfer,
     turns,
 )
 
 ROUTE_MODULES = (
     *(health, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
-    *(conflicts, decisions, guardrails, censors, calibration, frames, imports, exports, jobs, events, openai),
+    *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events, openai),
 )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from newton.runtime.chat_backend.view_models import ViewModel
+from newton.runtime.tools.views import ViewModel
 
 Item = TypeVar("Item")
 

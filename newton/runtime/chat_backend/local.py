@@ -1,6 +1,6 @@
 """Chat backend for an agent in this process."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
@@ -10,9 +10,10 @@ from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, RememberResult
 from newton.agent.services.sessions import SessionService
+from newton.client.connection import error_from_code
 from newton.content.frames import get_frame
 from newton.dialogue.branches import SessionCheckpoint
-from newton.heart.facts.conflicts import FactPair, Settlement
+from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
 from newton.memory.transitions import AppliedTransition
@@ -28,6 +29,7 @@ from newton.runtime.chat_backend.view_models import (
     to_proposal_view,
     to_turn_view,
 )
+from newton.runtime.tools.registry import run_tool
 from newton.runtime.wiring import AgentServices
 
 
@@ -86,12 +88,6 @@ class LocalAgent:
         await self.process_pending()
         return result, await self.newton.curation(self.origin).list_changes(started_at)
 
-    async def list_conflicts(self) -> Sequence[ConflictView]:
-        return list(map(to_conflict_view, await self.newton.conflicts(self.origin).list_conflicts()))
-
-    async def settle_conflict(self, memory_ref: str, keep: Settlement) -> int:
-        return len(await self.newton.conflicts(self.origin).settle(memory_ref, keep))
-
     async def open_tasks(self, session: str) -> TaskCommands:
         return self.newton.tasks(self.origin).for_session(await self._sessions.begin(session))
 
@@ -112,6 +108,12 @@ class LocalAgent:
 
     async def reject_proposal(self, line_id: UUID) -> None:
         await self.newton.identity(self.origin).reject(str(line_id))
+
+    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        result = await run_tool(self.newton, name, arguments, origin=self.origin, trust="user")
+        if result.is_error:
+            raise error_from_code(result.fields["code"], result.fields["error"], hint=result.fields["hint"])
+        return result.fields
 
     @property
     def _sessions(self) -> SessionService:

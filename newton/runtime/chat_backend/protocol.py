@@ -1,15 +1,14 @@
 """The interface between a chat and an agent."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
 from newton.agent.services.memories import RememberResult
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
-from newton.heart.facts.conflicts import Settlement
 from newton.memory.transitions import AppliedTransition
-from newton.runtime.chat_backend.view_models import ConflictView, ExplanationView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 
 
 class TaskCommands(Protocol):
@@ -72,14 +71,6 @@ class ChatBackend(Protocol):
         """Store a fact; return the result and the transitions that it caused."""
         ...
 
-    async def list_conflicts(self) -> Sequence[ConflictView]:
-        """Return the open conflicts of facts, newest first."""
-        ...
-
-    async def settle_conflict(self, memory_ref: str, keep: Settlement) -> int:
-        """Settle the conflicts of a fact, which an id or an id suffix names; return their number."""
-        ...
-
     async def open_tasks(self, session: str) -> TaskCommands: ...
 
     async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]: ...
@@ -99,3 +90,7 @@ class ChatBackend(Protocol):
         ...
 
     async def reject_proposal(self, line_id: UUID) -> None: ...
+
+    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """Run a tool of `newton.runtime.tools` for a person and return its result."""
+        ...

@@ -1,10 +1,9 @@
 """View models of a turn, its context and its memories, for the terminal and for HTTP."""
 
 from datetime import datetime
-from typing import Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from newton.agent.loop.turn import TurnResult
 from newton.client.context import ContextResponse, FrameSelection, LayerTokens
@@ -16,20 +15,9 @@ from newton.cognition.bundles.explanation import BundleExplanation, CandidateExp
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, Tenet, format_tenet
 from newton.memory.memory import Trust
+from newton.runtime.tools.views import ViewModel
 
 MAX_NEAR_MISSES = 3
-
-
-class ViewModel(BaseModel):
-    """Base of the models of this module and of HTTP response bodies."""
-
-    model_config = ConfigDict(frozen=True)
-
-    @classmethod
-    def from_source(cls, source: object, **fields: object) -> Self:
-        """Return the model with `fields`. Every other field is copied from the attribute of `source` with its name."""
-        names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
-        return cls.model_validate({name: getattr(source, name) for name in names} | fields)
 
 
 class ItemView(ViewModel):

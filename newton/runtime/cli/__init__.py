@@ -44,7 +44,8 @@ TOP_LEVEL_COMMANDS = {
     ),
     "decide": ("decisions.decide:record_decision", "Record a decision with reasons and confidence."),
     "think": ("decisions.records:add_thought", "Add a thought to an open decision."),
-    "done": ("decisions.records:mark_done", "Mark a decision as done."),
+    "done": ("decisions.records:mark_done", "Finish the current task, or mark a decision as carried out."),
+    "outcomes": ("decisions.records:list_outcomes", "List the outcomes and lessons of decisions."),
     "review": ("decisions.records:review_decision", "Record the outcome of a decision."),
     "entities": ("memory.entities:show_entities", "List known entities and their relations."),
     "calibration": ("judgement.calibration:show_calibration", "Show how well calibrated stated confidence is."),
@@ -55,6 +56,7 @@ TOP_LEVEL_COMMANDS = {
     "reembed": ("operations.reembed:reembed_memories", "Switch to another embedding model."),
     "backup": ("operations.backup:create_backup", "Back up all agents to a folder."),
     "restore": ("operations.backup:restore_backup", "Restore a backup."),
+    "verbs": ("operations.verbs:show_verbs", "List what Newton can do, and its name in each interface."),
     "doctor": ("operations.doctor:run_doctor", "Check the installation and print remedies."),
 }
 PROCEDURE_COMMANDS = {
@@ -110,6 +112,7 @@ IDENTITY_COMMANDS = {
     "add": ("memory.identity:add_line", "Add a line."),
     "change": ("memory.identity:change_line", "Change a line."),
     "remove": ("memory.identity:remove_line", "Remove a line."),
+    "propose": ("memory.identity:propose_line", "Propose a line that waits for approval."),
     "history": ("memory.identity:show_versions", "Show all versions."),
     "rollback": ("memory.identity:roll_back", "Roll back to a version."),
     "proposals": ("memory.identity:list_proposals", "List proposals that wait for approval."),
@@ -201,10 +204,22 @@ HELP_GROUPS = {
         *("remember", "recall", "show", "history", "confirm", "supersede", "retract", "outcome", "forget", "entities"),
         *("conflicts", "attributes", "procedures", "identity", "ingest", "import", "export", "erase"),
     ),
-    "Decisions": ("decide", "think", "done", "review", "decisions", "guard", "calibration"),
+    "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "tasks", "working-memory"),
     "Judgement": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
-    "Operations": ("serve", "mcp", "tokens", "agents", "jobs", "doctor", "backup", "restore", "reembed", "bench"),
+    "Operations": (
+        "serve",
+        "mcp",
+        "tokens",
+        "agents",
+        "jobs",
+        "verbs",
+        "doctor",
+        "backup",
+        "restore",
+        "reembed",
+        "bench",
+    ),
 }
 _GROUPS = {title: Group(title, sort_key=position) for position, title in enumerate(HELP_GROUPS, 1)}
 GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.items() for command in commands}

@@ -1,5 +1,6 @@
 """Routes of agents and tokens."""
 
+from datetime import datetime
 from uuid import UUID
 
 from fastapi import APIRouter, Request
@@ -10,7 +11,8 @@ from newton.memory import hygiene
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, ReadAccess
-from newton.runtime.api.base_models import RequestModel, ResponseModel
+from newton.runtime.api.base_models import ItemList, RequestModel, ResponseModel
+from newton.runtime.jobs.claims import list_agent_queues
 
 router = APIRouter(prefix="/v1", tags=["agents"])
 
@@ -28,12 +30,29 @@ class AgentInfo(ResponseModel):
     name: str = Field(examples=["work"])
 
 
+class AgentQueueInfo(ResponseModel):
+    """An agent with the numbers of its queued and failed job runs."""
+
+    name: str
+    created_at: datetime
+    queued_runs: int
+    dead_runs: int
+
+
 class TokenInfo(ResponseModel):
     """The agent and the scope of the token, and the chat model. `model` is null when no chat model is configured."""
 
     agent: str
     scope: TokenScope
     model: str | None
+
+
+@router.get("/agents")
+async def list_agents(caller: AdminAccess) -> ItemList[AgentQueueInfo]:
+    """List the agents of the database with their job runs. Needs the operator's token."""
+    caller.require_operator("Only the operator lists agents.")
+    agents = await list_agent_queues(caller.newton.scope.db)
+    return ItemList(items=[AgentQueueInfo.from_source(one, queued_runs=one.live, dead_runs=one.dead) for one in agents])
 
 
 @router.post("/agents", status_code=201)

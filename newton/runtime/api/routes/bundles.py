@@ -10,21 +10,9 @@ from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import Cursor, CursorPage, Limit, ResponseModel
 from newton.runtime.chat_backend.view_models import ExplanationView, to_explanation_view
+from newton.runtime.tools.views import BundleInfo
 
 router = APIRouter(prefix="/v1/bundles", tags=["bundles"])
-
-
-class BundleInfo(ResponseModel):
-    """A bundle in a list."""
-
-    bundle_id: UUID
-    created_at: datetime
-    as_of: datetime | None
-    session: str | None
-    frame: str
-    tokens: int
-    budget: int
-    input: str
 
 
 class ReplayDifference(ResponseModel):
@@ -73,6 +61,12 @@ async def explain_bundle(
     """Explain why a memory is or is not in a context."""
     explanation = await caller.newton.bundles().explain(bundle_id.hex)
     return to_explanation_view(explanation, explanation.find_item(item))
+
+
+@router.get("/{bundle_id}/diff/{other_id}")
+async def diff_bundles(bundle_id: UUID, other_id: UUID, caller: ReadAccess) -> dict[str, Any]:
+    """Return the differences between two bundles."""
+    return (await caller.newton.bundles().diff(bundle_id.hex, other_id.hex)).as_json()
 
 
 @router.post("/{bundle_id}/replay")

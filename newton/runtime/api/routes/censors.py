@@ -1,93 +1,126 @@
-"""Routes of censors. Only a person adds or relaxes a censor, so these routes need the scope admin."""
+"""Routes of censors: prohibitions that warn or block. To retire one or to report a false positive needs admin."""
 
-from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.inputs import CleanText
-from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, MatchMode
-from newton.runtime.api.auth import ReadAccess
+from newton.agent.field_types import CleanText
+from newton.agent.inputs import AddCensorInput
+from newton.heart.censors import CensorRule, CensorStage
+from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel
-from newton.runtime.api.idempotency import AdminAction
+from newton.runtime.api.idempotency import AdminAction, WriteAction
+from newton.runtime.tools.views import CensorInfo, to_censor_info
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/censors", tags=["censors"])
 
 
-class CensorInfo(ResponseModel):
-    """A censor with its statistics. A quarantined censor waits for approval."""
+class AddCensorResponse(ResponseModel):
+    """`is_new` is false if the censor is in force already."""
 
-    memory_id: UUID
-    state: str
-    quarantined: bool
-    match_mode: MatchMode
-    trigger: str
-    action: CensorAction
-    reason: str
-    domain: str | None
-    threshold: int
-    activations: int
-    false_positives: int
+    is_new: bool
 
 
-class AddCensorRequest(RequestModel):
-    """A censor to add. `domain` is a domain of a frame."""
+class CensorChangeResponse(ResponseModel):
+    """The changed censor. `changed` is false if there was nothing to change."""
 
-    trigger: CleanText
-    reason: CleanText
-    match_mode: MatchMode = "phrase"
-    action: CensorAction = "warn"
-    domain: str | None = None
-    threshold: int = DEFAULT_THRESHOLD
+    censor_id: UUID
+    changed: bool = True
 
 
 class RelaxRequest(RequestModel):
-    reason: Annotated[CleanText, Field(description="Why the censor need not block; recorded.")]
+    reason: CleanText = Field(description="Why the censor need not block; recorded.")
 
 
-class CensorChange(ResponseModel):
-    """Whether the request changed anything."""
+class CensorCheckRequest(RequestModel):
+    text: CleanText = Field(examples=["push to main without review"])
+    stage: CensorStage = Field("action", description="The stage of a turn that the text belongs to.")
+    dry_run: bool = Field(default=False, description="Do not count the match.")
 
-    changed: bool
+
+class MatchedCensor(ResponseModel):
+    """A censor that matches the text."""
+
+    memory_id: UUID
+    blocks: bool
+    trigger: str
+    reason: str
+
+
+class CensorCheckResponse(ResponseModel):
+    """The matching censors. `unchecked` is the reason why censors that match by meaning were not checked."""
+
+    blocked: bool
+    matches: list[MatchedCensor]
+    unchecked: str | None
 
 
 @router.get("")
 async def list_censors(caller: ReadAccess) -> ItemList[CensorInfo]:
-    """List the censors and how often each matched."""
-    censors = await caller.newton.censors(ORIGIN).list_censors()
-    return ItemList(items=[CensorInfo.from_source(censor) for censor in censors])
+    """List the censors and how often each matched. Retired censors come last."""
+    return ItemList(items=[to_censor_info(one) for one in await caller.newton.censors(ORIGIN).list_censors()])
 
 
-@router.post("", response_model=CensorChange)
-async def add_censor(body: AddCensorRequest, act: AdminAction) -> Response:
-    """Add a censor. A warning is shown to the model; a block stops the turn."""
-    rule = CensorRule(**body.model_dump())
+@router.post("", status_code=201, response_model=AddCensorResponse)
+async def add_censor(body: AddCensorInput, act: WriteAction) -> Response:
+    """Add a censor, or change its action from warn to block."""
 
-    async def work(newton: AgentServices) -> CensorChange:
-        return CensorChange(changed=await newton.censors(ORIGIN).add(rule))
+    async def work(newton: AgentServices) -> AddCensorResponse:
+        return AddCensorResponse(is_new=await newton.censors(ORIGIN).add(CensorRule(**body.model_dump())))
 
     return await act.run_once(work)
 
 
-@router.post("/{memory_id}/relax", response_model=CensorChange)
-async def relax_censor(memory_id: UUID, body: RelaxRequest, act: AdminAction) -> Response:
+@router.post("/check")
+async def check_censors(body: CensorCheckRequest, caller: WriteAccess) -> CensorCheckResponse:
+    """Check a text against the censors, and count the matches."""
+    check = await caller.newton.action_gate(ORIGIN).check(body.text, body.stage, dry_run=body.dry_run)
+    matches = [MatchedCensor.from_source(one, blocks=one.is_blocking) for one in check.matches]
+    return CensorCheckResponse(blocked=check.blocks, matches=matches, unchecked=check.unchecked)
+
+
+@router.post("/{censor_id}/approve", response_model=CensorChangeResponse)
+async def approve_censor(censor_id: UUID, act: AdminAction) -> Response:
+    """Put a proposed censor in force."""
+
+    async def work(newton: AgentServices) -> CensorChangeResponse:
+        changed = await newton.censors(ORIGIN).approve(censor_id.hex)
+        return CensorChangeResponse(censor_id=censor_id, changed=changed)
+
+    return await act.run_once(work)
+
+
+@router.post("/{censor_id}/retire", response_model=CensorChangeResponse)
+async def retire_censor(censor_id: UUID, act: AdminAction) -> Response:
+    """Retire a censor permanently. It stays in the list."""
+
+    async def work(newton: AgentServices) -> CensorChangeResponse:
+        await newton.censors(ORIGIN).retire(censor_id.hex)
+        return CensorChangeResponse(censor_id=censor_id)
+
+    return await act.run_once(work)
+
+
+@router.post("/{censor_id}/false-positive", response_model=CensorChangeResponse)
+async def report_false_positive(censor_id: UUID, act: AdminAction) -> Response:
+    """Report the last match of a censor as a false positive. Too many of them retire the censor."""
+
+    async def work(newton: AgentServices) -> CensorChangeResponse:
+        await newton.censors(ORIGIN).report_false_positive(censor_id.hex)
+        return CensorChangeResponse(censor_id=censor_id)
+
+    return await act.run_once(work)
+
+
+@router.post("/{censor_id}/relax", response_model=CensorChangeResponse)
+async def relax_censor(censor_id: UUID, body: RelaxRequest, act: AdminAction) -> Response:
     """Make a blocking censor a warning. Its earlier matches no longer count towards its threshold."""
 
-    async def work(newton: AgentServices) -> CensorChange:
-        return CensorChange(changed=await newton.censors(ORIGIN).relax(memory_id.hex, body.reason))
-
-    return await act.run_once(work)
-
-
-@router.post("/{memory_id}/false-positive", response_model=CensorChange)
-async def report_false_positive(memory_id: UUID, act: AdminAction) -> Response:
-    """Report the last match of a censor as a false positive."""
-
-    async def work(newton: AgentServices) -> CensorChange:
-        await newton.censors(ORIGIN).report_false_positive(memory_id.hex)
-        return CensorChange(changed=True)
+    async def work(newton: AgentServices) -> CensorChangeResponse:
+        changed = await newton.censors(ORIGIN).relax(censor_id.hex, body.reason)
+        return CensorChangeResponse(censor_id=censor_id, changed=changed)
 
     return await act.run_once(work)

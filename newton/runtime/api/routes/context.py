@@ -1,14 +1,15 @@
-"""Route of contexts."""
+"""Routes of contexts and of the working memory of a session."""
 
 import json
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
-from newton.agent.inputs import ContextInput
+from newton.agent.inputs import ContextInput, WorkingMemoryInput
 from newton.client.context import ContextResponse
 from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.dialogue import sessions
@@ -16,6 +17,8 @@ from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, with_example
+from newton.runtime.tools.views import WorkingMemoryResponse
+from newton.runtime.tools.working_memory import build_working_context
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["context"])
@@ -36,6 +39,7 @@ class ContextRequest(ContextInput):
     entity_types: list[Name] = Field([])
     exclude: list[UUID] = Field([])
     additional: CleanText | None = Field(None, description="Text to include in the context.")
+    item_ids: bool = Field(default=False, description="Show the id of each memory in its line, for `expand`.")
 
 
 @router.post("/context", response_model=ContextResponse)
@@ -47,6 +51,14 @@ async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
         await newton.memories(ORIGIN).record_access([item.memory_id for item in bundle.items])
     # a plain response, because validating hundreds of candidates takes longer than ranking them
     return Response(json.dumps(bundle.as_json(), ensure_ascii=False), media_type="application/json")
+
+
+@router.get("/working-memory")
+async def get_working_memory(
+    caller: ReadAccess, query: Annotated[WorkingMemoryInput, Query()]
+) -> WorkingMemoryResponse:
+    """Build a context from the working memory of a session, without a search or a model."""
+    return await build_working_context(caller.newton, query)
 
 
 async def _to_context_query(newton: AgentServices, body: ContextRequest) -> ContextBuildRequest:
@@ -66,6 +78,7 @@ async def _to_context_query(newton: AgentServices, body: ContextRequest) -> Cont
         as_of=body.as_of,
         filters=ContextFilters(since=body.since, until=body.until, **sets),
         additional=body.additional,
+        item_ids=body.item_ids,
     )
 
 

@@ -1,7 +1,6 @@
 """Routes of decisions: preview, record, list and review."""
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,7 +9,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
-from newton.agent.inputs import DecisionInput, OutcomeInput
+from newton.agent.inputs import DecisionInput, OutcomeInput, ThoughtInput
 from newton.agent.services.decisions import DecisionPreview
 from newton.brain.draft import DecisionDraft, Stakes, Verdict
 from newton.brain.quality import total_score
@@ -18,8 +17,18 @@ from newton.brain.queries import DecisionFilter
 from newton.content.frames import get_frame
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, Limit, RequestModel, ResponseModel, with_example
+from newton.runtime.api.base_models import (
+    ORIGIN,
+    Cursor,
+    CursorPage,
+    ItemList,
+    Limit,
+    RequestModel,
+    ResponseModel,
+    with_example,
+)
 from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.tools.views import DecisionInfo, OutcomeInfo, to_decision_info
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/decisions", tags=["decisions"])
@@ -107,24 +116,6 @@ class RecordDecisionResponse(DecisionPreviewResponse):
     is_new: bool
 
 
-class DecisionInfo(ResponseModel):
-    """A decision in a list; `description` is null when its text was erased."""
-
-    decision_id: UUID
-    state: str
-    description: str | None
-    decided_at: datetime
-    confidence: float
-    category: str
-    stakes: Stakes
-    frame: str | None
-    look_again_at: datetime | None
-    is_overdue: bool
-    outcome: Verdict | None
-    reviewed_at: datetime | None
-    review_method: str | None
-
-
 class DecisionQuery(RequestModel):
     """Filters of decisions. `due` selects open decisions whose `look_again_at` has passed."""
 
@@ -147,6 +138,12 @@ class ReviewRequest(OutcomeInput):
 class ReviewResponse(ResponseModel):
     decision_id: UUID
     outcome: Verdict
+
+
+class DecisionChangeResponse(ResponseModel):
+    """The changed decision."""
+
+    decision_id: UUID
 
 
 @router.post("/preview")
@@ -176,11 +173,17 @@ async def list_decisions(caller: ReadAccess, query: Annotated[DecisionQuery, Que
     before = None if query.due else pagination.decode_id_cursor(query.cursor)
     max_rows = query.limit if query.due else query.limit + 1
     conditions = DecisionFilter(**query.model_dump(exclude={"limit", "cursor"}), before=before, limit=max_rows)
-    found = [
-        DecisionInfo.from_source(one, is_overdue=one.overdue, review_method=one.how)
-        for one in await caller.newton.decisions(ORIGIN).list_decisions(conditions)
-    ]
+    found = [to_decision_info(one) for one in await caller.newton.decisions(ORIGIN).list_decisions(conditions)]
     return pagination.build_page(found, query.limit, lambda one: one, lambda one: one.decision_id)
+
+
+@router.get("/outcomes")
+async def list_outcomes(
+    caller: ReadAccess, category: Name | None = None, outcome: Verdict | None = None, limit: Limit = 50
+) -> ItemList[OutcomeInfo]:
+    """List the reviewed decisions with their outcomes and lessons, latest review first."""
+    found = await caller.newton.decisions(ORIGIN).list_outcomes(category=category, outcome=outcome, limit=limit)
+    return ItemList(items=[OutcomeInfo.from_source(one) for one in found])
 
 
 @router.get("/{decision_id}")
@@ -198,6 +201,28 @@ async def review_decision(decision_id: UUID, body: ReviewRequest, act: WriteActi
             decision_id.hex, body.outcome, lesson=body.lesson, reviewed_at=body.reviewed_at, how="api"
         )
         return ReviewResponse(decision_id=decision_id, outcome=body.outcome)
+
+    return await act.run_once(work)
+
+
+@router.post("/{decision_id}/thoughts", status_code=201, response_model=DecisionChangeResponse)
+async def add_thought(decision_id: UUID, body: ThoughtInput, act: WriteAction) -> Response:
+    """Record a thought on an open decision."""
+
+    async def work(newton: AgentServices) -> DecisionChangeResponse:
+        await newton.decisions(ORIGIN).add_thought(decision_id.hex, body.text)
+        return DecisionChangeResponse(decision_id=decision_id)
+
+    return await act.run_once(work)
+
+
+@router.post("/{decision_id}/done", response_model=DecisionChangeResponse)
+async def mark_decision_done(decision_id: UUID, act: WriteAction) -> Response:
+    """Mark a decision as carried out. Its outcome is reviewed later."""
+
+    async def work(newton: AgentServices) -> DecisionChangeResponse:
+        await newton.decisions(ORIGIN).mark_done(decision_id.hex)
+        return DecisionChangeResponse(decision_id=decision_id)
 
     return await act.run_once(work)
 

@@ -6,20 +6,9 @@ from newton.brain.codec import validate_draft
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
 from newton.runtime.api.routes.decisions import DecisionRequest, GuardrailVerdict
+from newton.runtime.tools.views import GuardrailInfo
 
 router = APIRouter(prefix="/v1/guardrails", tags=["guardrails"])
-
-
-class GuardrailInfo(ResponseModel):
-    """A guardrail. Its CEL expression is true when a decision violates the rule."""
-
-    name: str
-    is_active: bool
-    severity: str
-    expression: str
-    message: str
-    description: str
-    source: str
 
 
 class GuardrailCheckResponse(ResponseModel):

@@ -12,6 +12,7 @@ from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import Verdict
+from newton.memory.lookup import cut_page
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
@@ -71,6 +72,7 @@ class MemoryResponse(ResponseModel):
     micro: str
     summary: str
     full_text: str
+    remaining_chars: int = Field(description="The number of characters of the text behind `full_text`.")
     confidence: float | None
     importance: float | None
     outcome: Outcome | None
@@ -172,12 +174,25 @@ async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> 
 
 
 @router.get("/{memory_id}")
-async def get_memory(memory_id: UUID, caller: ReadAccess) -> MemoryResponse:
-    """Return a memory with its full text."""
+async def get_memory(
+    memory_id: UUID,
+    caller: ReadAccess,
+    offset: Annotated[int, Query(ge=0, description="The first character of `full_text` to return.")] = 0,
+    limit: Annotated[int | None, Query(ge=1, description="Maximum characters of `full_text`. Default: all.")] = None,
+) -> MemoryResponse:
+    """Return a memory with its full text, or a page of it."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
     links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
     history = [StateChangeInfo.from_source(one, changed_at=one.at) for one in changes]
-    return MemoryResponse.from_source(detail, fact=fact, links=links, changes=history)
+    page = cut_page(detail.full_text, offset=offset, limit=limit or len(detail.full_text))
+    return MemoryResponse.from_source(
+        detail,
+        full_text=page.text,
+        remaining_chars=page.remaining_chars,
+        fact=fact,
+        links=links,
+        changes=history,
+    )
 
 
 @router.delete("/{memory_id}", response_model=ForgetResponse)

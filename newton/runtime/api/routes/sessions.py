@@ -13,7 +13,6 @@ from newton.agent.loop.prompt import to_chat_messages
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.dialogue.compaction.entry_store import EntryStatus
-from newton.dialogue.messages import Role, StoredMessage
 from newton.memory import hygiene
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
@@ -22,6 +21,7 @@ from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, ItemList,
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
+from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
 from newton.runtime.transfer.schema import MessageFields
 from newton.runtime.wiring import AgentServices
 
@@ -43,16 +43,6 @@ class CreateSessionResponse(ResponseModel):
     session_id: UUID
 
 
-class SessionInfo(ResponseModel):
-    """A session. For a branch, the parent fields name the session and the position where it began."""
-
-    session_id: UUID
-    session: str
-    created_at: datetime
-    parent_session: str | None
-    parent_position: int | None
-
-
 class MessageInput(RequestModel, MessageFields):
     """A message. `ref` is your own id: a message with a `ref` that the session already has is ignored."""
 
@@ -68,20 +58,6 @@ class AppendMessagesResponse(ResponseModel):
     """The positions of the new messages."""
 
     positions: list[int]
-
-
-class MessageInfo(ResponseModel):
-    """A stored message."""
-
-    position: int
-    role: Role
-    name: str | None
-    content: str
-    ref: str | None
-    at: datetime
-    tokens: int
-    calls: list[dict[str, str]]
-    answers: str | None
 
 
 class SessionViewResponse(ResponseModel):
@@ -162,10 +138,7 @@ async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = 
     branches = await caller.newton.sessions(ORIGIN).list_sessions()
     ids = [one.session_id for one in branches]
     start = ids.index(after) + 1 if after and after in ids else 0
-    found = [
-        SessionInfo.from_source(one, session=one.ref, parent_session=one.parent)
-        for one in branches[start : start + limit + 1]
-    ]
+    found = [to_session_info(one) for one in branches[start : start + limit + 1]]
     return pagination.build_page(found, limit, lambda one: one, lambda one: one.session_id)
 
 
@@ -199,7 +172,7 @@ async def list_messages(
     """List all messages of the session with their full text."""
     first = pagination.decode_number_cursor(cursor)
     stored = await caller.newton.sessions(ORIGIN).read_log(session, first=first, last=first + limit)
-    return pagination.build_page(stored, limit, _to_message_info, lambda one: one.position + 1)
+    return pagination.build_page(stored, limit, to_message_info, lambda one: one.position + 1)
 
 
 @router.get("/{session:path}/view")
@@ -278,18 +251,6 @@ async def create_branch(session: str, body: CreateBranchRequest, act: WriteActio
         return CreateSessionResponse(session_id=session_id)
 
     return await act.run_once(work)
-
-
-def _to_message_info(stored: StoredMessage) -> MessageInfo:
-    message = stored.message
-    return MessageInfo.from_source(
-        message,
-        position=stored.position,
-        at=message.said_at,
-        tokens=stored.tokens,
-        calls=[call._asdict() for call in message.calls],
-        answers=message.tool_call_id,
-    )
 
 
 def _to_compaction_info(status: EntryStatus) -> CompactionInfo:

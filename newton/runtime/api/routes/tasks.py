@@ -1,9 +1,7 @@
 """Routes of the task stack of a session."""
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
@@ -13,10 +11,11 @@ from newton.agent.field_types import CleanText, MessageContent, Ref
 from newton.agent.inputs import PopTaskInput, PushTaskInput
 from newton.agent.services.tasks import TaskService
 from newton.dialogue import sessions
-from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
+from newton.dialogue.task_tree import Task
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel
+from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel
 from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.tools.views import TaskChange, TaskInfo, to_task_change, to_task_infos
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -54,39 +53,10 @@ class ResumeTaskRequest(_SessionRequest):
     number: int = Field(ge=1, le=1_000_000_000)
 
 
-class TaskChange(ResponseModel):
-    """The changed task, and the number of the task that is now current."""
-
-    task_id: UUID
-    number: int
-    depth: int
-    status: TaskStatus
-    current_number: int | None
-
-
-class TaskInfo(ResponseModel):
-    """A task. `note` is the result of a finished task, or the reason why the task is blocked or failed."""
-
-    task_id: UUID
-    number: int
-    parent_id: UUID | None
-    replaces_task_id: UUID | None
-    depth: int
-    goal: str
-    status: TaskStatus
-    is_current: bool
-    note: str | None
-    first_position: int
-    last_position: int | None
-    pushed_at: datetime
-    changed_at: datetime
-
-
 @router.get("")
 async def list_tasks(caller: ReadAccess, session: SessionQuery = None) -> ItemList[TaskInfo]:
     """List all tasks of a session."""
-    tree = await (await _task_service(caller.newton, session)).tree()
-    return ItemList(items=[_to_task_info(task, tree) for task in tree.tasks])
+    return ItemList(items=to_task_infos(await (await _task_service(caller.newton, session)).tree()))
 
 
 @router.post("", status_code=201, response_model=TaskChange)
@@ -149,16 +119,4 @@ async def _task_service(newton: AgentServices, name: str | None) -> TaskService:
 
 
 async def _to_task_change(tasks: TaskService, task: Task) -> TaskChange:
-    current = (await tasks.tree()).current
-    return TaskChange.from_source(task, current_number=current and current.number)
-
-
-def _to_task_info(task: Task, tree: TaskTree) -> TaskInfo:
-    return TaskInfo.from_source(
-        task,
-        replaces_task_id=task.instead_of,
-        is_current=task == tree.current,
-        note=task.words,
-        first_position=task.first,
-        last_position=task.last,
-    )
+    return to_task_change(task, await tasks.tree())

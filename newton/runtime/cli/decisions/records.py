@@ -18,6 +18,7 @@ from newton.memory.lookup import short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.conversations.tasks import pop_task
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
@@ -29,6 +30,7 @@ from newton.runtime.cli.options import (
     require_yes,
 )
 from newton.runtime.cli.printing import say
+from newton.runtime.tools.views import OutcomeInfo
 
 MAX_LIMIT = 1_000_000
 
@@ -52,14 +54,56 @@ async def add_thought(
     say("Added.")
 
 
-async def mark_done(decision: DecisionArgument, *, agent: AgentOption = None) -> None:
-    """Mark a decision as carried out; its outcome is still open.
+async def mark_done(
+    decision: Annotated[str | None, Parameter(help="Id of a decision that was carried out.")] = None,
+    *,
+    result: Annotated[str | None, Parameter(help="Result of the current task.")] = None,
+    session: Annotated[str | None, Parameter(help="Session of the task (default: that of the last task).")] = None,
+    agent: AgentOption = None,
+) -> None:
+    """Mark a decision as carried out, its outcome still open; with --result, finish the current task instead.
 
     Example: newton done 3f9c2a71
+
+    Example: newton done --result "The cache was off; it takes 40 s now"
     """
+    if (decision is None) == (result is None):
+        raise InputError("Neither a decision nor --result is given, or both are.", hint="Give one of them.")
+    if result is not None:
+        await pop_task(result, session=session, agent=agent)
+        return
     async with open_newton(load_settings(agent)) as newton:
-        await newton.decisions("cli").mark_done(decision)
+        await newton.decisions("cli").mark_done(decision or "")
     say("Marked as done. Record the outcome with `newton review`.")
+
+
+async def list_outcomes(
+    *,
+    category: Annotated[str | None, Parameter(help="Only decisions of this category.")] = None,
+    outcome: Annotated[Verdict | None, Parameter(help="Only decisions with this outcome.")] = None,
+    limit: LimitOption = 20,
+    agent: AgentOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the reviewed decisions with their outcomes and lessons, latest review first.
+
+    Example: newton outcomes --category architecture
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+    async with open_newton(load_settings(agent)) as newton:
+        found = await newton.decisions("cli").list_outcomes(
+            category=_check_name(category, "category"), outcome=outcome, limit=limit
+        )
+    if json:
+        formatting.print_json([OutcomeInfo.from_source(one).model_dump(mode="json") for one in found])
+        return
+    for one in found:
+        lesson = f"\n{'':10}lesson: {one.lesson}" if one.lesson else ""
+        text = one.description or "(erased)"
+        say(f"{short_id(one.decision_id)}  {one.reviewed_at:%Y-%m-%d}  {one.outcome:<8} {text}{lesson}")
+    if not found:
+        say("No decision has been reviewed yet.")
 
 
 async def review_decision(

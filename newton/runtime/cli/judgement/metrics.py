@@ -1,6 +1,6 @@
 """`newton metrics`: quality of the contexts compared with targets."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,24 +10,7 @@ from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-
-# Advice by metric and by the side on which it misses its target.
-ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
-    ("context relevance", "low"): "A memory enters a context with a quarter of the best evidence (a message: half"
-    " of the best relevance), so that few answers are lost. A custom profile (NEWTON_PROFILES_DIR) with a higher"
-    " `floor` and `near` raises this metric, but loses some answers; a smaller budget does not help.",
-    ("budget utilisation", "low"): "The memory has too little to fill the budgets: lower NEWTON_CONTEXT_TOKENS,"
-    " or store more (`newton remember`, `newton ingest`).",
-    ("budget utilisation", "high"): "Contexts are full and omit memories: raise NEWTON_CONTEXT_TOKENS.",
-    ("refresh rate", "high"): "Contexts are rebuilt at most turns: keep one topic per conversation (`/frame NAME`"
-    " fixes the frame), and start another with `newton chat`.",
-    ("recall precision", "low"): "Replies use few of the items: forget or retract useless memories, or lower"
-    " NEWTON_CONTEXT_TOKENS.",
-    ("cold start, p95", "high"): "Contexts are built slowly: `newton bench context` measures each stage, `newton"
-    " doctor` finds problems; NEWTON_SOURCE_TIMEOUT_SECONDS is the timeout of each source.",
-    ("facts confirmed", "low"): "Few facts were confirmed: `newton confirm` confirms a fact, and `newton jobs run"
-    " lifecycle` merges facts of the same meaning.",
-}
+from newton.runtime.reports.metrics import find_advice, metrics_to_json
 
 
 async def show_metrics(
@@ -62,24 +45,9 @@ def format_metrics(report: QualityReport) -> Iterator[str]:
         )
     for grouping, groups in (("frame", report.frames), ("profile", report.profiles), ("day", report.days)):
         yield from _format_table(grouping, groups, report)
-    if advice := [f"- {metric.name}: {text}" for metric in report.metrics if (text := _find_advice(metric))]:
+    if advice := [f"- {metric.name}: {text}" for metric in report.metrics if (text := find_advice(metric))]:
         yield "\nAdvice"
         yield from advice
-
-
-def metrics_to_json(report: QualityReport) -> dict[str, object]:
-    """Return the report as JSON values."""
-    period = report.period
-    return {
-        "since": period.since.isoformat(),
-        "until": period.until.isoformat(),
-        "turns": len(period.turns),
-        "metrics": [_metric_to_json(metric) | {"advice": _find_advice(metric)} for metric in report.metrics],
-        "frames": [_group_to_json(group) for group in report.frames],
-        "profiles": [_group_to_json(group) for group in report.profiles],
-        "days": [_group_to_json(group) for group in report.days],
-        "memories": {str(day): dict(kinds) for day, kinds in period.memories_by_day.items()},
-    }
 
 
 def _format_table(grouping: str, groups: Sequence[MetricGroup], report: QualityReport) -> Iterator[str]:
@@ -125,24 +93,3 @@ def _format_target(metric: QualityMetric) -> str:
     if above and below:
         return f"{above}-{below}{unit}"
     return f"> {above}{unit}" if above else f"< {below}{unit}"
-
-
-def _find_advice(metric: QualityMetric) -> str | None:
-    return ADVICE_BY_VERDICT.get((metric.name, metric.verdict or ""))
-
-
-def _metric_to_json(metric: QualityMetric) -> dict[str, object]:
-    return {
-        "name": metric.name,
-        "value": None if metric.value is None else round(metric.value, 4),
-        "unit": metric.unit,
-        "target": metric.target._asdict() if metric.target else None,
-        "sample_size": metric.n,
-        "sample_unit": metric.sample_unit,
-        "verdict": metric.verdict,
-    }
-
-
-def _group_to_json(group: MetricGroup) -> dict[str, object]:
-    metrics = (group.relevance, group.utilisation, group.precision, group.refresh)
-    return {"name": group.name, "turns": group.turns, "metrics": list(map(_metric_to_json, metrics))}

@@ -74,6 +74,21 @@ async def add_line(
     say("Added." if is_new else "Already there; nothing changed.")
 
 
+async def propose_line(
+    section: Annotated[IdentityPart, Parameter(help="Section of the identity.")],
+    text: TextArgument,
+    *,
+    agent: AgentOption = None,
+) -> None:
+    """Propose a line of the identity, which waits until a person accepts or rejects it.
+
+    Example: newton identity propose instruction "Answer in metric units"
+    """
+    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+        is_new = await newton.identity("cli").propose(section, text, trust="user")
+    say("Proposed. `newton identity proposals` lists the proposals." if is_new else "Already there; nothing changed.")
+
+
 async def change_line(
     line: LineArgument,
     text: TextArgument,

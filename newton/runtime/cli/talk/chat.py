@@ -4,7 +4,7 @@ import asyncio
 import math
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
 from newton.errors import InputError, NewtonError
-from newton.heart.facts.conflicts import Settlement
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text, clean_ref
 from newton.runtime.chat_backend.protocol import ChatBackend
@@ -26,6 +25,7 @@ from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.options import AgentOption, FrameOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
 
@@ -155,35 +155,27 @@ class ChatConversation:
 
     async def _run_command(self, text: str) -> None:
         name, _, rest = text.partition(" ")
-        commands: dict[str, Callable[[str], Awaitable[None] | None]] = {
-            "/help": lambda _: say(HELP_TEXT),
-            "/context": self._print_context,
-            "/why": self._explain,
-            "/frame": self._set_frame,
-            "/remember": self._remember,
-            "/checkpoint": self._checkpoint,
-            "/branch": self._branch,
-            "/switch": self._switch,
-            "/task": self._run_task_command,
-            "/conflicts": self._print_conflicts,
-            "/settle": self._settle,
-            "/yes": self._accept,
-            "/no": self._reject,
-        }
-        if name not in commands:
+        if command := BUILTIN_COMMANDS.get(name):
+            if result := command(self, rest.strip()):
+                await result
+        elif tool_command := TOOL_COMMANDS.get(name):
+            arguments = parse_arguments(tool_command, rest.strip(), session=self.name)
+            say(format_result(await self.backend.call_tool(tool_command.tool, arguments)))
+        else:
             raise InputError(f"Unknown command {name}.", hint="/help lists the commands.")
-        if result := commands[name](rest.strip()):
-            await result
 
-    def _print_context(self, _: str) -> None:
+    def print_help(self, _: str) -> None:
+        say(f"{HELP_TEXT}\n\n{format_help()}")
+
+    def print_context(self, _: str) -> None:
         turn = self._require_last_turn()
         say(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
 
-    async def _explain(self, item: str) -> None:
+    async def explain(self, item: str) -> None:
         bundle_id = self._require_last_turn().context_summary.bundle_id
         say(formatting.format_candidate_explanation(await self.backend.explain_memory(bundle_id, item)))
 
-    async def _set_frame(self, name: str) -> None:
+    async def set_frame(self, name: str) -> None:
         if name:
             self.frame = None if name == AUTO_FRAME else await self.backend.resolve_frame(name)
         say(f"Frame: {self.frame or 'selected for each input'}.")
@@ -191,25 +183,14 @@ class ChatConversation:
             frame = self.last_turn.context_summary.frame
             say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
 
-    async def _remember(self, text: str) -> None:
+    async def remember(self, text: str) -> None:
         say(formatting.format_remember_result(*await self.backend.remember(text)))
 
-    async def _print_conflicts(self, _: str) -> None:
-        say(formatting.format_open_conflicts(await self.backend.list_conflicts(), settle_command="/settle"))
-
-    async def _settle(self, text: str) -> None:
-        memory_ref, _, word = text.partition(" ")
-        keep: Settlement | None = next((one for one in formatting.SETTLEMENT_TEXTS if one == word.strip()), None)
-        if keep is None:
-            hint = "Write /settle ID newer, or older, both, same; /conflicts lists the ids."
-            raise InputError(f"{word.strip()!r} does not settle a conflict.", hint=hint)
-        say(formatting.format_settlement(await self.backend.settle_conflict(memory_ref, keep), keep))
-
-    async def _run_task_command(self, text: str) -> None:
+    async def run_task_command(self, text: str) -> None:
         await self.backend.create_session(self.name)
         say(await run_task_command(await self.backend.open_tasks(self.name), text))
 
-    async def _checkpoint(self, name: str) -> None:
+    async def checkpoint(self, name: str) -> None:
         await self.backend.create_session(self.name)
         if name:
             checkpoints = [await self.backend.create_checkpoint(self.name, clean_ref(name, what="checkpoint"))]
@@ -217,13 +198,13 @@ class ChatConversation:
             checkpoints = list(await self.backend.list_checkpoints(self.name))
         say(format_checkpoints(checkpoints, self.name))
 
-    async def _branch(self, text: str) -> None:
+    async def branch(self, text: str) -> None:
         name, _, at = text.partition(" ")
         await self.backend.create_session(self.name)
         await self.backend.create_branch(self.name, clean_ref(name, what="session"), position=at.strip() or None)
-        await self._switch(name)
+        await self.switch(name)
 
-    async def _switch(self, name: str) -> None:
+    async def switch(self, name: str) -> None:
         """Close the current session, forget its last turn and continue in another session."""
         previous, exists = self.name, not name or await self.backend.has_session(clean_ref(name, what="session"))
         if name:
@@ -232,13 +213,13 @@ class ChatConversation:
         note = "" if exists else f" It is new; /switch {previous} returns to the previous one."
         say(f"Session {self.name}.{note}")
 
-    async def _accept(self, number: str) -> None:
+    async def accept(self, number: str) -> None:
         for proposal in await self._select_proposals(number):
             accepted = formatting.format_proposal(await self.backend.accept_proposal(proposal.line_id))
             self._drop_proposal(proposal)
             say(f"Added: {accepted} (`newton identity` shows it; `newton identity remove` removes it)")
 
-    async def _reject(self, number: str) -> None:
+    async def reject(self, number: str) -> None:
         for proposal in await self._select_proposals(number):
             await self.backend.reject_proposal(proposal.line_id)
             self._drop_proposal(proposal)
@@ -263,6 +244,21 @@ class ChatConversation:
         if self.last_turn is None:
             raise InputError("There is no context yet.", hint="Send a message first.")
         return self.last_turn
+
+
+BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None] | None]] = {
+    "/help": ChatConversation.print_help,
+    "/context": ChatConversation.print_context,
+    "/why": ChatConversation.explain,
+    "/frame": ChatConversation.set_frame,
+    "/remember": ChatConversation.remember,
+    "/checkpoint": ChatConversation.checkpoint,
+    "/branch": ChatConversation.branch,
+    "/switch": ChatConversation.switch,
+    "/task": ChatConversation.run_task_command,
+    "/yes": ChatConversation.accept,
+    "/no": ChatConversation.reject,
+}
 
 
 async def chat(

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from newton.cognition.assembly.assembler import find_state_reason
 from newton.cognition.assembly.fill import FITS_SHORT, NO_ROOM, Placement
 from newton.cognition.assembly.order import arrange, cluster
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.content.frames import Frame
 from newton.content.profiles import OverflowMode, Profile
+from newton.memory.memory import past_reason
 from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
 
@@ -60,6 +60,20 @@ class WorkingSetSnapshot:
     now: datetime
     frame: Frame | None = None
     vectors: "Mapping[UUID, Vector]" = field(default_factory=dict[UUID, "Vector"])
+
+
+def find_state_reason(found: RetrievedMemory) -> str | None:
+    """Return why the state of the memory excludes it from every context, or None."""
+    quarantine = f"quarantined: it comes from a {found.trust}" if found.quarantined else None
+    return past_reason(found.kind, found.state) or quarantine
+
+
+def rank_focus(
+    memories: Sequence[RetrievedMemory], profile: Profile, *, now: datetime, max_tokens: int
+) -> list[RetrievedMemory]:
+    """Return memories for Current Focus, best first: those of a working context, then those that do not fit."""
+    context = assemble_working_context(WorkingSetSnapshot(memories=memories, now=now), profile, max_tokens=max_tokens)
+    return [one.scored.found for one in (*context.items, *context.left_out)]
 
 
 def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, max_tokens: int) -> WorkingContext:

@@ -1,17 +1,21 @@
-"""Route of the calibration report."""
+"""Routes of reports: calibration, the quality of contexts, and growth."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from newton.agent.growth.rules import assess
+from newton.agent.inputs import GrowthInput, MetricsInput
 from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN
+from newton.runtime.reports.growth import report_to_json
+from newton.runtime.reports.metrics import metrics_to_json
 
-router = APIRouter(prefix="/v1", tags=["calibration"])
+router = APIRouter(prefix="/v1", tags=["reports"])
 
 
 @router.get("/calibration")
@@ -24,3 +28,16 @@ async def get_calibration(
     reviewed = await caller.newton.decisions(ORIGIN).list_reviewed_decisions()
     start = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     return to_json(build_calibration(filter_decisions(reviewed, category=category, since=start)))
+
+
+@router.get("/metrics")
+async def get_quality_metrics(caller: ReadAccess, query: Annotated[MetricsInput, Query()]) -> dict[str, Any]:
+    """Return the quality metrics of the contexts with their targets: relevance, budget, refreshes, use, speed."""
+    return metrics_to_json(await caller.newton.metrics().report(query.days))
+
+
+@router.get("/growth")
+async def get_growth(caller: ReadAccess, query: Annotated[GrowthInput, Query()]) -> dict[str, Any]:
+    """Return how the agent developed, compared with the period before."""
+    report = await caller.newton.growth().report_weeks(query.weeks)
+    return report_to_json(report, assess(report))

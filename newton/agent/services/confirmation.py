@@ -1,0 +1,42 @@
+"""Confirmation tokens of destructive actions: an HMAC over what is to be done, valid for a few minutes.
+
+The key is drawn when the process starts and is not stored, so a restart invalidates all tokens.
+"""
+
+import hmac
+import secrets
+from datetime import UTC, datetime, timedelta
+
+from newton.errors import ConflictError
+from newton.memory.memory import digest
+
+LIFETIME = timedelta(minutes=10)
+MAC_DIGITS = 16
+
+_KEY = secrets.token_bytes(32)
+
+
+def create_token(*parts: str, now: datetime) -> str:
+    """Return a token for an action that `parts` describe completely."""
+    expires_at = int((now + LIFETIME).timestamp())
+    return f"{expires_at:x}-{_sign(expires_at, parts)}"
+
+
+def verify_token(token: str, *parts: str, now: datetime) -> None:
+    """Raise ConflictError unless the token was created for the same parts and has not expired."""
+    time, _, mac = token.partition("-")
+    try:
+        expires_at = int(time, 16)
+        is_valid = hmac.compare_digest(mac.encode(), _sign(expires_at, parts).encode())
+        is_current = is_valid and now <= datetime.fromtimestamp(expires_at, UTC)
+    except (ValueError, OverflowError, OSError):
+        is_current = False
+    if not is_current:
+        raise ConflictError(
+            "The token is invalid, has expired, or the memory has changed since.",
+            hint="Call it again without a token, look at the answer, and pass the new token.",
+        )
+
+
+def _sign(expires_at: int, parts: tuple[str, ...]) -> str:
+    return hmac.new(_KEY, digest(str(expires_at), *parts), "sha256").hexdigest()[:MAC_DIGITS]

@@ -1,0 +1,161 @@
+"""Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
+
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from newton.client.connection import DaemonConnection
+
+IdLike = UUID | str
+JsonDict = dict[str, Any]
+
+
+class AgentOperations(DaemonConnection):
+    """The operations that answer plain JSON. `docs/reference/http.md` lists the fields of requests and responses."""
+
+    async def think(self, decision_id: IdLike, text: str) -> None:
+        """Record a thought on an open decision."""
+        await self.post(f"/v1/decisions/{decision_id}/thoughts", {"text": text})
+
+    async def done(
+        self, result: str | None = None, *, decision_id: IdLike | None = None, session: str | None = None
+    ) -> JsonDict:
+        """Finish the current task with its result; with `decision_id`, mark this decision as carried out."""
+        if decision_id is not None:
+            return await self.post(f"/v1/decisions/{decision_id}/done")
+        return await self.post("/v1/tasks/pop", {"result": result, "session": session})
+
+    async def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
+        """Check a decision without recording it."""
+        return await self.post(
+            "/v1/decisions/preview", {"description": description, "confidence": confidence, **fields}
+        )
+
+    async def decisions(self, **filters: str | int | bool) -> list[JsonDict]:
+        """List one page of decisions. `iter_pages` yields all of them."""
+        return await self._list("/v1/decisions", **filters)
+
+    async def decision(self, decision_id: IdLike) -> JsonDict:
+        """Return a decision in full."""
+        return await self.get(f"/v1/decisions/{decision_id}")
+
+    async def outcomes(self, **filters: str | int) -> list[JsonDict]:
+        """List the reviewed decisions with their outcomes and lessons, latest review first."""
+        return await self._list("/v1/decisions/outcomes", **filters)
+
+    async def guardrails(self) -> list[JsonDict]:
+        return await self._list("/v1/guardrails")
+
+    async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
+        """Check a decision against the guardrails only."""
+        return await self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
+
+    async def procedures(self) -> list[JsonDict]:
+        """List the procedures with their track records."""
+        return await self._list("/v1/procedures")
+
+    async def procedure(self, name: str) -> JsonDict:
+        """Return the goals, steps and details of a procedure."""
+        return await self.get(f"/v1/procedures/{_encode(name)}")
+
+    async def procedure_outcome(self, name: str, result: str) -> None:
+        """Record how the last use of a procedure ended: success, failure or neutral."""
+        await self.post(f"/v1/procedures/{_encode(name)}/outcomes", {"result": result})
+
+    async def censors(self) -> list[JsonDict]:
+        """List the censors and how often each matched."""
+        return await self._list("/v1/censors")
+
+    async def add_censor(self, trigger: str, *, reason: str, **fields: object) -> bool:
+        """Add a censor; return False if it is in force already."""
+        return (await self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields}))["is_new"]
+
+    async def check_censors(self, text: str, **fields: object) -> JsonDict:
+        """Check a text against the censors."""
+        return await self.post("/v1/censors/check", {"text": text, **fields})
+
+    async def approve_censor(self, censor_id: IdLike) -> bool:
+        """Put a proposed censor in force; return False if it was not waiting."""
+        return (await self.post(f"/v1/censors/{censor_id}/approve"))["changed"]
+
+    async def retire_censor(self, censor_id: IdLike) -> None:
+        await self.post(f"/v1/censors/{censor_id}/retire")
+
+    async def false_positive(self, censor_id: IdLike) -> None:
+        """Report the last match of a censor as a false positive."""
+        await self.post(f"/v1/censors/{censor_id}/false-positive")
+
+    async def relax_censor(self, censor_id: IdLike, reason: str) -> None:
+        """Make a blocking censor a warning; the reason is recorded."""
+        await self.post(f"/v1/censors/{censor_id}/relax", {"reason": reason})
+
+    async def identity(self) -> JsonDict:
+        """Return the version of the identity and its lines by priority."""
+        return await self.get("/v1/identity")
+
+    async def propose_identity(self, section: str, text: str) -> bool:
+        """Propose a line for the identity; return False if it is not new."""
+        return (await self.post("/v1/identity/proposals", {"section": section, "text": text}))["is_new"]
+
+    async def proposals(self) -> list[JsonDict]:
+        """List the identity proposals that wait for a person."""
+        return await self._list("/v1/identity/proposals")
+
+    async def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
+        """Build a context from the working memory of a session. `fields` are strategy and tokens."""
+        return await self.get("/v1/working-memory", {**fields, **({"session": session} if session else {})})
+
+    async def bundles(self, **fields: str | int) -> list[JsonDict]:
+        """List one page of the stored contexts, newest first."""
+        return await self._list("/v1/bundles", **fields)
+
+    async def bundle(self, bundle_id: IdLike) -> JsonDict:
+        """Return a stored context with all candidates."""
+        return await self.get(f"/v1/bundles/{bundle_id}")
+
+    async def replay(self, bundle_id: IdLike) -> JsonDict:
+        """Rebuild a stored context and compare it with the original."""
+        return await self.post(f"/v1/bundles/{bundle_id}/replay")
+
+    async def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
+        """Compare two stored contexts."""
+        return await self.get(f"/v1/bundles/{bundle_id}/diff/{other_id}")
+
+    async def metrics(self, *, days: int = 7) -> JsonDict:
+        """Return the quality metrics of the contexts."""
+        return await self.get("/v1/metrics", {"days": days})
+
+    async def growth(self, *, weeks: int = 1) -> JsonDict:
+        """Return the development of the agent, compared with the period before."""
+        return await self.get("/v1/growth", {"weeks": weeks})
+
+    async def entities(self, *, limit: int = 20) -> list[JsonDict]:
+        """List the people and things that are mentioned most."""
+        return await self._list("/v1/entities", limit=limit)
+
+    async def relations(self, name: str, *, depth: int = 1) -> list[JsonDict]:
+        """List the relations of an entity."""
+        return await self._list(f"/v1/entities/{_encode(name)}/relations", depth=depth)
+
+    async def sessions(self, **fields: str | int) -> list[JsonDict]:
+        """List one page of the sessions."""
+        return await self._list("/v1/sessions", **fields)
+
+    async def messages(self, session: str, **fields: str | int) -> list[JsonDict]:
+        """List one page of the messages of a session."""
+        return await self._list(f"/v1/sessions/{_encode(session)}/messages", **fields)
+
+    async def tasks(self, session: str | None = None) -> list[JsonDict]:
+        """List the tasks of a session."""
+        return await self._list("/v1/tasks", **({"session": session} if session else {}))
+
+    async def agents(self) -> list[JsonDict]:
+        """List the agents of the database. Needs the token of the operator."""
+        return await self._list("/v1/agents")
+
+    async def _list(self, path: str, **params: str | int | bool) -> list[JsonDict]:
+        return (await self.get(path, params))["items"]
+
+
+def _encode(name: str) -> str:
+    return quote(name, safe="")

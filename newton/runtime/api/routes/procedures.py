@@ -1,0 +1,52 @@
+"""Routes of frames and procedures: what ships with Newton or comes from your files."""
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from newton.agent.inputs import ProcedureResultInput
+from newton.content.frames import Frame
+from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
+from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.tools.views import ProcedureDetail, ProcedureInfo, to_procedure_detail, to_procedure_infos
+from newton.runtime.wiring import AgentServices
+
+router = APIRouter(prefix="/v1")
+
+
+class ProcedureOutcomeResponse(ResponseModel):
+    """The recorded result of the last use."""
+
+    name: str
+    result: str
+
+
+@router.get("/frames", tags=["frames"])
+async def list_frames(caller: ReadAccess) -> ItemList[Frame]:
+    """List the frames: their questions, priorities and token shares."""
+    return ItemList(items=list(caller.newton.frames.values()))
+
+
+@router.get("/procedures", tags=["procedures"])
+async def list_procedures(caller: ReadAccess) -> ItemList[ProcedureInfo]:
+    """List the procedures with their track records."""
+    return ItemList(items=to_procedure_infos(await caller.newton.procedures(ORIGIN).list_procedures()))
+
+
+@router.get("/procedures/{name}", tags=["procedures"])
+async def get_procedure(name: str, caller: ReadAccess) -> ProcedureDetail:
+    """Return the goals, steps and details of a procedure."""
+    return to_procedure_detail(await caller.newton.procedures(ORIGIN).get(name))
+
+
+@router.post(
+    "/procedures/{name}/outcomes", status_code=201, tags=["procedures"], response_model=ProcedureOutcomeResponse
+)
+async def record_procedure_outcome(name: str, body: ProcedureResultInput, act: WriteAction) -> Response:
+    """Record how the last use of a procedure ended. If no use is recorded, this is one."""
+
+    async def work(newton: AgentServices) -> ProcedureOutcomeResponse:
+        await newton.procedures(ORIGIN).record_result(name, body.result)
+        return ProcedureOutcomeResponse(name=name, result=body.result)
+
+    return await act.run_once(work)

@@ -1,0 +1,115 @@
+"""Slash commands of the chat that call one tool each, and the format of their results."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, cast
+
+HELP_COLUMN = 36
+LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
+
+
+_ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
+
+
+class SlashCommand(NamedTuple):
+    """A command: its tool, the names of its arguments, of which the last takes the rest of the line, and its help.
+
+    `uses_session` passes the session of the conversation.
+    """
+
+    tool: str
+    parameters: tuple[str, ...]
+    help_text: str
+    uses_session: bool = False
+
+
+TOOL_COMMANDS: Mapping[str, SlashCommand] = {
+    "/recall": SlashCommand("recall", ("query",), "search the memory"),
+    "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
+    "/confirm": SlashCommand("confirm", ("memory_id",), "confirm a fact"),
+    "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),
+    "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
+    "/forget": SlashCommand("forget", ("memory_id", "token"), "show what would be deleted; with the token, delete it"),
+    "/conflicts": SlashCommand("conflicts", (), "list facts that may exclude each other"),
+    "/settle": SlashCommand("settle_conflict", ("memory_id", "keep"), "settle a conflict: newer, older, both, same"),
+    "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set how an episode ended"),
+    "/entities": SlashCommand("entities", ("name",), "list known entities, or the relations of one"),
+    "/working-memory": SlashCommand("working_memory", ("strategy", "tokens"), "show the working memory", True),
+    "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision with its confidence"),
+    "/preview": SlashCommand("preview", ("confidence", "description"), "check a decision without recording it"),
+    "/think": SlashCommand("think", ("decision_id", "text"), "record a thought on a decision"),
+    "/review": SlashCommand("review", ("decision_id", "outcome", "lesson"), "record the outcome of a decision"),
+    "/decisions": SlashCommand("decisions", ("category",), "list the decisions"),
+    "/decision": SlashCommand("decision", ("decision_id",), "show a decision in full"),
+    "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons"),
+    "/calibration": SlashCommand("calibration", ("category",), "compare stated confidence with outcomes"),
+    "/guardrails": SlashCommand("guardrails", (), "list the guardrails"),
+    "/done": SlashCommand("done", ("result",), "finish the current task with its result", True),
+    "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
+    "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
+    "/procedure-outcome": SlashCommand("procedure_outcome", ("name", "result"), "record how a use ended"),
+    "/censors": SlashCommand("censors", (), "list the censors"),
+    "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor"),
+    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor"),
+    "/false-positive": SlashCommand("false_positive", ("censor_id",), "report the last match of a censor as wrong"),
+    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor a warning"),
+    "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
+    "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line of the identity"),
+    "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
+    "/metrics": SlashCommand("metrics", ("days",), "show the quality of the contexts"),
+    "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
+}
+
+
+def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
+    """Return the arguments of the tool by parameter: words, or text in double quotes; the last takes the rest.
+
+    >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
+    {'trigger': 'push to main', 'reason': 'it needs a review'}
+    """
+    arguments: dict[str, object] = {}
+    for parameter in command.parameters[:-1]:
+        if (match := _ARGUMENT.match(text)) is None:
+            break
+        arguments[parameter], text = match[1] if match[1] is not None else match[2], text[match.end() :]
+    if text.strip() and command.parameters:
+        arguments[command.parameters[-1]] = text.strip()
+    return arguments | ({"session": session} if command.uses_session else {})
+
+
+def format_help() -> str:
+    """Return one line of help for each command."""
+    lines = [(f"{name} {' '.join(command.parameters).upper()}", command) for name, command in TOOL_COMMANDS.items()]
+    return "\n".join(f"{usage.strip():<{HELP_COLUMN}}{command.help_text}" for usage, command in lines)
+
+
+def format_result(fields: Mapping[str, object]) -> str:
+    """Return the result of a tool as indented text. Empty fields are left out."""
+    return "\n".join(_format_fields(fields, "")) or "Nothing."
+
+
+def _format_fields(fields: Mapping[str, object], indent: str) -> Iterator[str]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping | list | tuple) and value:
+            yield f"{indent}{name}:"
+            yield from _format_value(cast("Mapping[str, object] | list[object]", value), f"{indent}  ")
+        elif value not in (None, "", [], {}, ()):
+            yield f"{indent}{name}: {value}"
+
+
+def _format_value(value: Mapping[str, object] | list[object], indent: str) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from _format_fields(value, indent)
+        return
+    for item in value:
+        yield f"{indent}- {_format_item(item)}"
+
+
+def _format_item(item: object) -> str:
+    """Return an item of a list on one line, its id or name first."""
+    if not isinstance(item, Mapping):
+        return str(item)
+    fields = cast("Mapping[str, object]", item)
+    ordered = sorted(fields.items(), key=lambda field: field[0] not in LABELS)
+    return " · ".join(f"{name} {value}" for name, value in ordered if value not in (None, "", [], {}))

@@ -1,0 +1,1 @@
+"""The tools that MCP and the chat share, and the JSON models that they share with HTTP."""

@@ -1,0 +1,84 @@
+"""Tools on procedures, censors, the identity, stored contexts and reports."""
+
+from newton.agent import inputs
+from newton.agent.growth.rules import assess
+from newton.agent.loop.tools import ToolResult
+from newton.agent.services.identity import IdentityService
+from newton.heart.censors import CensorRule
+from newton.runtime.reports.growth import report_to_json
+from newton.runtime.reports.metrics import metrics_to_json
+from newton.runtime.tools.tool_caller import ToolCaller
+from newton.runtime.tools.views import (
+    BundleInfo,
+    to_censor_info,
+    to_identity_response,
+    to_procedure_detail,
+    to_procedure_infos,
+)
+
+
+async def show_procedures(caller: ToolCaller, args: inputs.ProceduresInput) -> ToolResult:
+    if args.name is not None:
+        return ToolResult(to_procedure_detail(await caller.procedures.get(args.name)).model_dump(mode="json"))
+    found = to_procedure_infos(await caller.procedures.list_procedures())
+    return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
+
+
+async def record_procedure_outcome(caller: ToolCaller, args: inputs.ProcedureOutcomeInput) -> ToolResult:
+    await caller.procedures.record_result(args.name, args.result)
+    return ToolResult({"name": args.name, "result": args.result})
+
+
+async def list_censors(caller: ToolCaller, args: inputs.ListCensorsInput) -> ToolResult:
+    found = [to_censor_info(one) for one in await caller.censors.list_censors()]
+    return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
+
+
+async def add_censor(caller: ToolCaller, args: inputs.AddCensorInput) -> ToolResult:
+    return ToolResult({"is_new": await caller.censors.add(CensorRule(**args.model_dump()))})
+
+
+async def retire_censor(caller: ToolCaller, args: inputs.RetireCensorInput) -> ToolResult:
+    await caller.censors.retire(args.censor_id)
+    return ToolResult({"censor_id": args.censor_id, "state": "RETIRED"})
+
+
+async def report_false_positive(caller: ToolCaller, args: inputs.FalsePositiveInput) -> ToolResult:
+    await caller.censors.report_false_positive(args.censor_id)
+    return ToolResult({"censor_id": args.censor_id, "recorded": True})
+
+
+async def relax_censor(caller: ToolCaller, args: inputs.RelaxCensorInput) -> ToolResult:
+    changed = await caller.censors.relax(args.censor_id, args.reason)
+    return ToolResult({"censor_id": args.censor_id, "changed": changed})
+
+
+async def report_metrics(caller: ToolCaller, args: inputs.MetricsInput) -> ToolResult:
+    return ToolResult(metrics_to_json(await caller.newton.metrics().report(args.days)))
+
+
+async def report_growth(caller: ToolCaller, args: inputs.GrowthInput) -> ToolResult:
+    report = await caller.newton.growth().report_weeks(args.weeks)
+    return ToolResult(report_to_json(report, assess(report)))
+
+
+async def show_identity(caller: ToolCaller, args: inputs.IdentityInput) -> ToolResult:
+    service = caller.newton.identity(caller.origin)
+    identity, proposals = to_identity_response(await service.get()), await service.list_proposals()
+    waiting = [{"line_id": str(one.tenet_id), "section": one.part, "text": one.words} for one in proposals]
+    return ToolResult({**identity.model_dump(mode="json"), "proposals": waiting})
+
+
+async def propose_identity(caller: ToolCaller, args: inputs.ProposeIdentityInput) -> ToolResult:
+    service = IdentityService(scope=caller.scope)
+    return ToolResult({"is_new": await service.propose(args.section, args.text, trust=caller.trust)})
+
+
+async def list_bundles(caller: ToolCaller, args: inputs.ListBundlesInput) -> ToolResult:
+    found = [BundleInfo.from_source(one) for one in await caller.newton.bundles().list_recent(args.limit)]
+    return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
+
+
+async def explain_bundle(caller: ToolCaller, args: inputs.ExplainInput) -> ToolResult:
+    explanation = await caller.newton.bundles().explain(args.bundle)
+    return ToolResult((explanation if args.item is None else explanation.find_item(args.item)).as_json())

@@ -1,0 +1,107 @@
+"""Tools on memories: the context, deletion and curation of facts, entities, and the working memory."""
+
+from collections.abc import Sequence
+
+from newton.agent import inputs
+from newton.agent.loop.tools import ToolResult
+from newton.cognition.request import ContextBuildRequest
+from newton.content.frames import get_frame
+from newton.heart.facts.conflicts import FactPair
+from newton.memory.lookup import short_id
+from newton.memory.memory import PERSON_TIERS
+from newton.runtime.tools.tool_caller import ToolCaller
+from newton.runtime.tools.views import ForgetPlanResponse, to_entity_info, to_relation_info
+from newton.runtime.tools.working_memory import build_working_context
+
+
+async def build_context(caller: ToolCaller, args: inputs.ContextInput) -> ToolResult:
+    newton = caller.newton
+    if args.frame:
+        get_frame(newton.frames, args.frame)
+    request = ContextBuildRequest(
+        agent_id=newton.scope.agent_id,
+        input=args.input,
+        tokens=args.tokens or newton.settings.context_tokens,
+        adaptive_budget=args.tokens is None,
+        frame=args.frame,
+        item_ids=True,
+    )
+    bundle = await newton.context_builder.build(request)
+    fields = {"bundle_id": str(bundle.bundle_id), "frame": bundle.frame_choice.frame, "tokens": bundle.tokens}
+    missing = {"missing": dict(bundle.missing)} if bundle.missing else {}
+    return ToolResult({**fields, "text": bundle.text, **missing})
+
+
+async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:
+    """Return the plan and its token; with the token, delete the memory."""
+    if args.token is None:
+        plan, token = await caller.curation.plan_forget(args.memory_id)
+        response = ForgetPlanResponse(
+            memory_id=short_id(plan.memory.memory_id),
+            kind=plan.memory.kind,
+            text=plan.memory.summary,
+            derived=[f"{kind} {short_id(memory_id)}: {micro}" for memory_id, kind, micro in plan.derived],
+            token=token,
+            next_step="Nothing is deleted yet. Call `forget` again with this token to delete it permanently.",
+        )
+        return ToolResult(response.model_dump(mode="json"))
+    deleted = await caller.curation.forget_confirmed(
+        args.memory_id, token=args.token, include_derived=args.include_derived, reason=args.reason
+    )
+    return ToolResult({"items": [short_id(memory_id) for memory_id in deleted]})
+
+
+async def confirm(caller: ToolCaller, args: inputs.ConfirmInput) -> ToolResult:
+    counted = await caller.curation.confirm(args.memory_id)
+    return ToolResult({"memory_id": args.memory_id, "counted": counted})
+
+
+async def supersede(caller: ToolCaller, args: inputs.SupersedeInput) -> ToolResult:
+    new_id = await caller.curation.supersede(args.memory_id, args.content)
+    return ToolResult({"memory_id": args.memory_id, "superseded_by": short_id(new_id)})
+
+
+async def retract(caller: ToolCaller, args: inputs.RetractInput) -> ToolResult:
+    await caller.curation.retract(args.memory_id)
+    return ToolResult({"memory_id": args.memory_id, "state": "INACTIVE"})
+
+
+async def list_entities(caller: ToolCaller, args: inputs.EntitiesInput) -> ToolResult:
+    service = caller.newton.entities(caller.origin)
+    if args.name is None:
+        found = [to_entity_info(*pair) for pair in await service.list_entities(limit=args.limit)]
+    else:
+        related = await service.find_related_entities(args.name, depth=1)
+        found = [to_relation_info(one) for one in related[: args.limit]]
+    return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
+
+
+async def show_working_memory(caller: ToolCaller, args: inputs.WorkingMemoryInput) -> ToolResult:
+    context = await build_working_context(caller.newton, args)
+    return ToolResult(context.model_dump(mode="json", exclude={"items", "omitted"}))
+
+
+async def list_conflicts(caller: ToolCaller, args: inputs.ConflictsInput) -> ToolResult:
+    return _describe_conflicts(await caller.conflicts.list_conflicts())
+
+
+async def settle_conflict(caller: ToolCaller, args: inputs.SettleConflictInput) -> ToolResult:
+    by_person = caller.trust in PERSON_TIERS
+    return _describe_conflicts(await caller.conflicts.settle(args.memory_id, args.keep, by_person=by_person))
+
+
+def _describe_conflicts(pairs: Sequence[FactPair]) -> ToolResult:
+    sides = [{"newer": pair.newer, "older": pair.older} for pair in pairs]
+    items = [
+        {
+            side: {"memory_id": short_id(fact.memory_id), "since": fact.since.isoformat(), "text": fact.text}
+            for side, fact in facts.items()
+        }
+        for facts in sides
+    ]
+    return ToolResult({"items": items})
+
+
+async def set_outcome(caller: ToolCaller, args: inputs.EpisodeOutcomeInput) -> ToolResult:
+    memory_id = await caller.curation.set_outcome(args.memory_id, args.outcome)
+    return ToolResult({"memory_id": short_id(memory_id), "outcome": args.outcome})

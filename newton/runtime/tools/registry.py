@@ -1,0 +1,141 @@
+"""Tools of the MCP server and of the chat. A tool has an input model, a declared effect and a handler."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from newton.agent import inputs
+from newton.agent.inputs import ToolInput
+from newton.agent.loop.tools import ToolResult, parse_input
+from newton.errors import CensorError, DatabaseError, NewtonError, NotFoundError
+from newton.memory.memory import Trust
+from newton.runtime.access.tokens import TokenScope
+from newton.runtime.tools import decision_tools, judgement_tools, memory_tools, session_tools
+from newton.runtime.tools.tool_caller import ToolCaller
+from newton.runtime.wiring import AgentServices
+
+ORIGIN = "mcp"
+
+ToolEffect = Literal["nothing", "adds", "destroys"]
+EFFECT_SCOPES: Mapping[ToolEffect, TokenScope] = {"nothing": "read", "adds": "write", "destroys": "admin"}
+
+
+class McpTool(NamedTuple):
+    """A tool. Its description is the docstring of the input model."""
+
+    input_model: type[ToolInput]
+    effect: ToolEffect
+    run: Callable[[ToolCaller, Any], Awaitable[ToolResult]]
+    is_idempotent: bool = False
+
+    @property
+    def description(self) -> str:
+        return " ".join((self.input_model.__doc__ or "").split())
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {key: value for key, value in self.input_model.model_json_schema().items() if key != "description"}
+
+
+async def run_tool(
+    newton: AgentServices, name: str, arguments: Mapping[str, object], *, origin: str = ORIGIN, trust: Trust = "agent"
+) -> ToolResult:
+    """Run a tool call and return its result or its error. Raises only DatabaseError.
+
+    `origin` is the interface of the caller, and `trust` the highest trust of what the tool stores.
+    """
+    try:
+        tool = TOOLS.get(name)
+        if tool is None:
+            raise NotFoundError(f"There is no tool {name!r}.", hint=f"There are: {', '.join(TOOLS)}.")
+        caller = ToolCaller(newton=newton, origin=origin, trust=trust)
+        return await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
+    except DatabaseError:
+        raise
+    except NewtonError as error:
+        return to_error_result(error)
+
+
+def to_error_result(error: NewtonError) -> ToolResult:
+    return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
+
+
+def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolResult]]:
+    """Return the handler of a tool that a model of the agent may call too."""
+
+    async def run(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
+        return await caller.toolset.execute(name, tool_input.model_dump_json())
+
+    return run
+
+
+def _reader(input_model: type[ToolInput], run: Callable[[ToolCaller, Any], Awaitable[ToolResult]]) -> McpTool:
+    """Return a tool that changes nothing."""
+    return McpTool(input_model, "nothing", run, is_idempotent=True)
+
+
+def _writer(
+    input_model: type[ToolInput],
+    run: Callable[[ToolCaller, Any], Awaitable[ToolResult]],
+    *,
+    is_idempotent: bool = False,
+) -> McpTool:
+    """Return a tool that stores something, unless a censor blocks it."""
+
+    async def run_checked(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
+        check = await caller.newton.action_gate(caller.origin).check(tool_input.all_text(), "action")
+        if check.blocks:
+            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
+        result = await run(caller, tool_input)
+        return result._replace(fields={**result.fields, "warning": check.message}) if check.matches else result
+
+    return McpTool(input_model, "adds", run_checked, is_idempotent)
+
+
+TOOLS: Mapping[str, McpTool] = {
+    "remember": McpTool(inputs.RememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
+    "recall": _reader(inputs.RecallInput, _agent_tool("recall")),
+    "context": _reader(inputs.ContextInput, memory_tools.build_context),
+    "expand": _reader(inputs.ExpandInput, _agent_tool("expand")),
+    "confirm": _writer(inputs.ConfirmInput, memory_tools.confirm, is_idempotent=True),
+    "supersede": _writer(inputs.SupersedeInput, memory_tools.supersede),
+    "retract": _writer(inputs.RetractInput, memory_tools.retract),
+    "forget": McpTool(inputs.ForgetInput, "destroys", memory_tools.forget),
+    "conflicts": _reader(inputs.ConflictsInput, memory_tools.list_conflicts),
+    "settle_conflict": _writer(inputs.SettleConflictInput, memory_tools.settle_conflict),
+    "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
+    "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
+    "note_lesson": McpTool(inputs.LessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
+    "working_memory": _reader(inputs.WorkingMemoryInput, memory_tools.show_working_memory),
+    "decide": McpTool(inputs.DecisionInput, "adds", _agent_tool("decide")),
+    "preview": _reader(inputs.PreviewDecisionInput, decision_tools.preview),
+    "think": _writer(inputs.ThinkInput, decision_tools.think),
+    "review": McpTool(inputs.ReviewInput, "adds", _agent_tool("review")),
+    "decisions": _reader(inputs.ListDecisionsInput, decision_tools.list_decisions),
+    "decision": _reader(inputs.ShowDecisionInput, decision_tools.show_decision),
+    "outcomes": _reader(inputs.ListOutcomesInput, decision_tools.list_outcomes),
+    "calibration": _reader(inputs.CalibrationInput, decision_tools.compute_calibration),
+    "guardrails": _reader(inputs.ListGuardrailsInput, decision_tools.list_guardrails),
+    "tasks": _reader(inputs.ListTasksInput, session_tools.list_tasks),
+    "push_task": _writer(inputs.StartTaskInput, session_tools.push_task),
+    "block_task": _writer(inputs.BlockTaskInput, session_tools.block_task),
+    "fail_task": _writer(inputs.FailTaskInput, session_tools.fail_task),
+    "resume_task": _writer(inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
+    "done": _writer(inputs.DoneInput, session_tools.finish),
+    "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
+    "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
+    "note_exchange": _writer(inputs.NoteExchangeInput, session_tools.note_exchange),
+    "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
+    "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
+    "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),
+    "add_censor": _writer(inputs.AddCensorInput, judgement_tools.add_censor, is_idempotent=True),
+    "retire_censor": McpTool(inputs.RetireCensorInput, "destroys", judgement_tools.retire_censor),
+    "false_positive": McpTool(inputs.FalsePositiveInput, "destroys", judgement_tools.report_false_positive),
+    "relax_censor": McpTool(inputs.RelaxCensorInput, "destroys", judgement_tools.relax_censor),
+    "identity": _reader(inputs.IdentityInput, judgement_tools.show_identity),
+    "propose_identity": _writer(inputs.ProposeIdentityInput, judgement_tools.propose_identity),
+    "bundles": _reader(inputs.ListBundlesInput, judgement_tools.list_bundles),
+    "why": _reader(inputs.ExplainInput, judgement_tools.explain_bundle),
+    "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),
+    "growth": _reader(inputs.GrowthInput, judgement_tools.report_growth),
+}

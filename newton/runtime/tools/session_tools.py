@@ -1,0 +1,75 @@
+"""Tools on sessions and tasks."""
+
+from newton.agent import inputs
+from newton.agent.loop.tools import ToolResult
+from newton.agent.services.tasks import TaskService
+from newton.dialogue.messages import Message
+from newton.dialogue.task_tree import Task
+from newton.errors import InputError
+from newton.runtime.tools.tool_caller import ToolCaller
+from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
+
+
+async def list_sessions(caller: ToolCaller, args: inputs.ListSessionsInput) -> ToolResult:
+    branches = await caller.newton.sessions(caller.origin).list_sessions()
+    latest = list(reversed(branches))[: args.limit]
+    return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
+
+
+async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> ToolResult:
+    service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
+    stored = await service.read_log(args.session, first=args.first, last=last)
+    return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
+
+
+async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:
+    tree = await (await caller.tasks(args.session)).tree()
+    return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
+
+
+async def push_task(caller: ToolCaller, args: inputs.StartTaskInput) -> ToolResult:
+    if args.session is not None:
+        await caller.newton.sessions(caller.origin).begin(args.session)
+    tasks = await caller.tasks(args.session)
+    return await _answer(tasks, await tasks.push(args.goal))
+
+
+async def block_task(caller: ToolCaller, args: inputs.BlockTaskInput) -> ToolResult:
+    tasks = await caller.tasks(args.session)
+    return await _answer(tasks, await tasks.block(args.reason))
+
+
+async def fail_task(caller: ToolCaller, args: inputs.FailTaskInput) -> ToolResult:
+    tasks = await caller.tasks(args.session)
+    failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
+    return await _answer(tasks, failed)
+
+
+async def resume_task(caller: ToolCaller, args: inputs.ResumeTaskInput) -> ToolResult:
+    tasks = await caller.tasks(args.session)
+    return await _answer(tasks, await tasks.resume(str(args.number)))
+
+
+async def finish(caller: ToolCaller, args: inputs.DoneInput) -> ToolResult:
+    """Finish the current task, or mark a decision as carried out. Raises InputError unless one of both is given."""
+    if (args.result is None) == (args.decision_id is None):
+        raise InputError("Neither a result nor a decision is given, or both are.", hint="Give one of them.")
+    if args.decision_id is not None:
+        await caller.decisions.mark_done(args.decision_id)
+        return ToolResult({"decision_id": args.decision_id, "status": "done"})
+    tasks = await caller.tasks(args.session)
+    return await _answer(tasks, await tasks.pop(args.result or ""))
+
+
+async def _answer(tasks: TaskService, task: Task) -> ToolResult:
+    return ToolResult(to_task_change(task, await tasks.tree()).model_dump(mode="json"))
+
+
+async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
+    """Store the messages. The host reports what the user said, so the trust of the caller limits theirs."""
+    now = caller.newton.scope.now()
+    said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
+    reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
+    messages = [said, reply] if reply else [said]
+    stored = await caller.newton.sessions(caller.origin).append(args.session, messages)
+    return ToolResult({"session": args.session, "messages": len(stored)})

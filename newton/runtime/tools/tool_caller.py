@@ -1,0 +1,64 @@
+"""The caller of a tool: the services of its agent, with the origin and trust of what it writes."""
+
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from newton.agent.loop.tools import AgentToolset
+from newton.agent.scope import AgentScope
+from newton.agent.services.censors import CensorService
+from newton.agent.services.conflicts import ConflictService
+from newton.agent.services.curation import CurationService
+from newton.agent.services.decisions import DecisionService
+from newton.agent.services.procedures import ProcedureService
+from newton.agent.services.tasks import TaskService
+from newton.dialogue import sessions
+from newton.memory.memory import Trust
+from newton.runtime.wiring import AgentServices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCaller:
+    """The services that tools use. `trust` is the highest trust that the texts of the caller may get."""
+
+    newton: AgentServices
+    origin: str
+    trust: Trust = "agent"
+
+    @property
+    def scope(self) -> AgentScope:
+        return self.newton.scope.at(self.origin, self.trust)
+
+    @property
+    def toolset(self) -> AgentToolset:
+        """Return the tools that a model of the agent may call too."""
+        return replace(self.newton.toolset(self.origin), max_trust=self.trust).with_trust(())
+
+    @property
+    def decisions(self) -> DecisionService:
+        return self.toolset.decisions
+
+    @property
+    def curation(self) -> CurationService:
+        return CurationService(scope=self.scope)
+
+    @property
+    def censors(self) -> CensorService:
+        return replace(self.newton.censors(self.origin), scope=self.scope)
+
+    @property
+    def conflicts(self) -> ConflictService:
+        return ConflictService(scope=self.scope)
+
+    @property
+    def procedures(self) -> ProcedureService:
+        return ProcedureService(scope=self.scope)
+
+    async def find_session(self, name: str) -> UUID:
+        """Return the id of a session. Raises NotFoundError."""
+        async with self.newton.scope.transaction() as tx:
+            return await sessions.get_session_id(tx, agent_id=self.newton.scope.agent_id, ref=name)
+
+    async def tasks(self, session: str | None) -> TaskService:
+        """Return the task stack of a session, or of the session of the last pushed task. Raises NotFoundError."""
+        tasks = self.newton.tasks(self.origin)
+        return tasks if session is None else tasks.for_session(await self.find_session(session))

@@ -1,0 +1,318 @@
+"""The JSON models of lists and records, the same in HTTP responses and in the results of tools."""
+
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from newton.brain.draft import Stakes, Verdict
+from newton.brain.queries import DecisionSummary
+from newton.dialogue.branches import BranchSummary
+from newton.dialogue.messages import Role, StoredMessage
+from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
+from newton.heart.censors import CensorAction, CensorSummary, MatchMode
+from newton.heart.entities.entity_store import EntitySummary, ReachedRelation
+from newton.heart.identity.tenets import Identity, IdentityPart
+from newton.heart.procedures import ProcedureVersion
+
+
+class ViewModel(BaseModel):
+    """Base of the models of this module, of a chat, and of HTTP response bodies."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @classmethod
+    def from_source(cls, source: object, **fields: object) -> Self:
+        """Return the model with `fields`. Every other field is copied from the attribute of `source` with its name."""
+        names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
+        return cls.model_validate({name: getattr(source, name) for name in names} | fields)
+
+
+class DecisionInfo(ViewModel):
+    """A decision in a list; `description` is null when its text was erased."""
+
+    decision_id: UUID
+    state: str
+    description: str | None
+    decided_at: datetime
+    confidence: float
+    category: str
+    stakes: Stakes
+    frame: str | None
+    look_again_at: datetime | None
+    is_overdue: bool
+    outcome: Verdict | None
+    reviewed_at: datetime | None
+    review_method: str | None
+
+
+class OutcomeInfo(ViewModel):
+    """A reviewed decision. `description` and `lesson` are null when the text was erased."""
+
+    decision_id: UUID
+    description: str | None
+    category: str
+    confidence: float
+    outcome: Verdict
+    reviewed_at: datetime
+    review_method: str
+    lesson: str | None
+
+
+class BundleInfo(ViewModel):
+    """A bundle in a list."""
+
+    bundle_id: UUID
+    created_at: datetime
+    as_of: datetime | None
+    session: str | None
+    frame: str
+    tokens: int
+    budget: int
+    input: str
+
+
+class SessionInfo(ViewModel):
+    """A session. For a branch, the parent fields name the session and the position where it began."""
+
+    session_id: UUID
+    session: str
+    created_at: datetime
+    parent_session: str | None
+    parent_position: int | None
+
+
+class MessageInfo(ViewModel):
+    """A stored message."""
+
+    position: int
+    role: Role
+    name: str | None
+    content: str
+    ref: str | None
+    at: datetime
+    tokens: int
+    calls: list[dict[str, str]]
+    answers: str | None
+
+
+class TaskChange(ViewModel):
+    """The changed task, and the number of the task that is now current."""
+
+    task_id: UUID
+    number: int
+    depth: int
+    status: TaskStatus
+    current_number: int | None
+
+
+class TaskInfo(ViewModel):
+    """A task. `note` is the result of a finished task, or the reason why the task is blocked or failed."""
+
+    task_id: UUID
+    number: int
+    parent_id: UUID | None
+    replaces_task_id: UUID | None
+    depth: int
+    goal: str
+    status: TaskStatus
+    is_current: bool
+    note: str | None
+    first_position: int
+    last_position: int | None
+    pushed_at: datetime
+    changed_at: datetime
+
+
+class CensorInfo(ViewModel):
+    """A censor and how often it matched. A proposed censor has no effect until a person approves it."""
+
+    memory_id: UUID
+    state: str
+    is_proposed: bool
+    match_mode: MatchMode
+    trigger: str
+    action: CensorAction
+    reason: str
+    domain: str | None
+    threshold: int
+    activations: int
+    false_positives: int
+
+
+class ProcedureInfo(ViewModel):
+    """A procedure and its track record: the rate of successful uses, and its lower bound (Wilson score, 95 %)."""
+
+    memory_id: UUID
+    name: str
+    version: int
+    state: str
+    domain: str
+    description: str
+    activations: int
+    successes: int
+    failures: int
+    success_rate: float
+    success_rate_lower_bound: float
+
+
+class ProcedureDetail(ProcedureInfo):
+    """A procedure in full."""
+
+    triggers: list[str]
+    goals: list[str]
+    steps: list[str]
+    details: str
+
+
+class TenetInfo(ViewModel):
+    """A line of the identity."""
+
+    line_id: UUID
+    section: IdentityPart
+    text: str
+
+
+class IdentityResponse(ViewModel):
+    """The current version of the identity, and its lines by priority."""
+
+    version: int
+    lines: list[TenetInfo]
+
+
+class EntityInfo(ViewModel):
+    """A person or thing. `salience` is high for what is mentioned often and lately."""
+
+    memory_id: UUID
+    name: str
+    type: str
+    aliases: list[str]
+    mentions: int
+    salience: float
+
+
+class RelationInfo(ViewModel):
+    """A relation between two entities; `weight` in [0, 1) grows with the evidence, `depth` is the distance."""
+
+    source: str
+    type: str
+    target: str
+    weight: float
+    depth: int
+
+
+class GuardrailInfo(ViewModel):
+    """A guardrail. Its CEL expression is true when a decision violates the rule."""
+
+    name: str
+    is_active: bool
+    severity: str
+    expression: str
+    message: str
+    description: str
+    source: str
+
+
+class WorkingMemoryItem(ViewModel):
+    """A memory of the working memory. `detail` is null if it is left out; `reason` says why."""
+
+    memory_id: UUID
+    kind: str
+    detail: str | None
+    score: float
+    tokens: int
+    text: str
+    reason: str
+
+
+class WorkingMemoryResponse(ViewModel):
+    """A context from the working memory, with the memories in it and those left out."""
+
+    profile: str
+    text: str
+    tokens: int
+    limit: int
+    items: list[WorkingMemoryItem]
+    omitted: list[WorkingMemoryItem]
+
+
+class ForgetPlanResponse(ViewModel):
+    """What `forget` would delete, and the token that confirms it."""
+
+    memory_id: str
+    kind: str
+    text: str
+    derived: list[str] = Field(description="The memories derived from it, which `include_derived` deletes too.")
+    token: str
+    next_step: str
+
+
+def to_decision_info(decision: DecisionSummary) -> DecisionInfo:
+    return DecisionInfo.from_source(decision, is_overdue=decision.overdue, review_method=decision.how)
+
+
+def to_session_info(branch: BranchSummary) -> SessionInfo:
+    return SessionInfo.from_source(branch, session=branch.ref, parent_session=branch.parent)
+
+
+def to_message_info(stored: StoredMessage) -> MessageInfo:
+    message = stored.message
+    return MessageInfo.from_source(
+        message,
+        position=stored.position,
+        at=message.said_at,
+        tokens=stored.tokens,
+        calls=[call._asdict() for call in message.calls],
+        answers=message.tool_call_id,
+    )
+
+
+def to_task_change(task: Task, tree: TaskTree) -> TaskChange:
+    return TaskChange.from_source(task, current_number=tree.current and tree.current.number)
+
+
+def to_task_infos(tree: TaskTree) -> list[TaskInfo]:
+    return [
+        TaskInfo.from_source(
+            task,
+            replaces_task_id=task.instead_of,
+            is_current=task == tree.current,
+            note=task.words,
+            first_position=task.first,
+            last_position=task.last,
+        )
+        for task in tree.tasks
+    ]
+
+
+def to_censor_info(censor: CensorSummary) -> CensorInfo:
+    return CensorInfo.from_source(censor, is_proposed=censor.quarantined)
+
+
+def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float]:
+    return {"success_rate": procedure.effectiveness, "success_rate_lower_bound": procedure.lower_bound}
+
+
+def to_procedure_infos(versions: list[ProcedureVersion]) -> list[ProcedureInfo]:
+    """Return the latest version of each procedure."""
+    latest = {procedure.name: procedure for procedure in versions}
+    return [ProcedureInfo.from_source(one, **_procedure_fields(one)) for one in latest.values()]
+
+
+def to_procedure_detail(procedure: ProcedureVersion) -> ProcedureDetail:
+    lists = {"triggers": list(procedure.triggers), "goals": list(procedure.goals), "steps": list(procedure.core)}
+    return ProcedureDetail.from_source(procedure, **lists, **_procedure_fields(procedure))
+
+
+def to_identity_response(identity: Identity) -> IdentityResponse:
+    lines = [TenetInfo(line_id=one.tenet_id, section=one.part, text=one.text) for one in identity.by_priority]
+    return IdentityResponse(version=identity.version, lines=lines)
+
+
+def to_entity_info(entity: EntitySummary, salience: float) -> EntityInfo:
+    return EntityInfo.from_source(entity, aliases=list(entity.aliases), salience=round(salience, 3))
+
+
+def to_relation_info(reached: ReachedRelation) -> RelationInfo:
+    return RelationInfo.from_source(reached.relation, depth=reached.depth)

@@ -1,0 +1,190 @@
+"""The same verbs do the same by every interface: MCP, the client over HTTP, and the chat."""
+
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from newton.client import Client
+from newton.db.pool import Database
+from newton.errors import ConflictError, ForbiddenError, InputError, NotFoundError
+from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_result, parse_arguments
+from tests.system.served import OPERATOR, Api, served
+
+REASON = {"kind": "empirical", "text": "It held last winter."}
+LONG = " ".join(f"On day {n} the river rose by {n} centimetres." for n in range(400))
+
+
+@pytest_asyncio.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
+    async with served(db, tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def client(api: Api) -> AsyncGenerator[Client]:
+    async with api.client(await api.token("ana")) as one:
+        yield one
+
+
+async def tool(client: Client, name: str, **arguments: object) -> Any:
+    return await client.call_tool(name, arguments)
+
+
+async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Client) -> None:
+    made = await client.decide("Move the bridge works to May", confidence=0.7, reasons=[REASON])
+    await client.think(made["decision_id"], "The permit may be late.")
+    await tool(client, "think", decision_id=made["decision_id"][-8:], text="The crew is free in May.")
+    thoughts = (await client.decision(made["decision_id"]))["thoughts"]
+    assert [one["text"] for one in thoughts] == ["The permit may be late.", "The crew is free in May."]
+    await client.done(decision_id=made["decision_id"])
+    assert (await tool(client, "decision", decision_id=made["decision_id"]))["state"] == "PENDING"
+    assert [one["decision_id"] for one in (await tool(client, "decisions", open=True))["items"]] == [
+        made["decision_id"]
+    ]
+    await tool(client, "review", decision_id=made["decision_id"], outcome="partial", lesson="Ask for permits early.")
+    (outcome,) = await client.outcomes()
+    assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early.")
+    assert (await tool(client, "outcomes", outcome="success"))["items"] == []
+    with pytest.raises(InputError):
+        await tool(client, "done")
+    with pytest.raises(ConflictError):
+        await client.think(made["decision_id"], "Too late.")
+
+
+async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Client) -> None:
+    # procedures of the agent come from files, so it has none here
+    assert await client.procedures() == [] == (await tool(client, "procedures"))["items"]
+    with pytest.raises(NotFoundError):
+        await client.procedure_outcome("no such thing", "success")
+    assert (await tool(client, "add_censor", trigger="open the sluice", reason="villages lie below"))["is_new"]
+    (proposed,) = await client.censors()
+    assert proposed["is_proposed"], "a model proposes; a person approves"
+    assert not (await client.check_censors("open the sluice now"))["matches"]
+    assert await client.approve_censor(proposed["memory_id"])
+    (match,) = (await client.check_censors("open the sluice now"))["matches"]
+    assert match["reason"] == "villages lie below"
+    await client.false_positive(proposed["memory_id"])
+    (known,) = (await tool(client, "censors"))["items"]
+    assert (known["activations"], known["false_positives"]) == (1, 1)
+    await tool(client, "retire_censor", censor_id=proposed["memory_id"])
+    assert (await client.censors())[0]["state"] == "RETIRED"
+
+
+async def test_a_censor_blocks_what_any_tool_would_store(client: Client) -> None:
+    assert await client.add_censor("blue folder", reason="it is sealed", action="block")
+    fact = await client.remember("The archive is closed on Mondays.")
+    for name, arguments in (
+        ("supersede", {"memory_id": fact["memory_id"], "content": "The blue folder lies in the archive."}),
+        ("push_task", {"goal": "Read the blue folder", "session": "s"}),
+        ("propose_identity", {"section": "instruction", "text": "Always read the blue folder."}),
+    ):
+        with pytest.raises(Exception, match="censor forbids") as refused:
+            await client.call_tool(name, arguments)
+        assert getattr(refused.value, "code", "") == "censor_blocked", name
+
+
+async def test_facts_are_curated_by_mcp_with_the_trust_of_an_agent(client: Client) -> None:
+    fact = await client.remember("Lena works in Bern.", subject="Lena", attribute="works in")
+    assert (await tool(client, "confirm", memory_id=fact["memory_id"]))["counted"]
+    new = await tool(client, "supersede", memory_id=fact["memory_id"], content="Lena works in Basel.")
+    shown = await tool(client, "expand", memory_id=new["superseded_by"])
+    assert (shown["text"], shown["trust"]) == ("Lena works in Basel.", "agent")
+    await tool(client, "retract", memory_id=new["superseded_by"])
+    assert (await client.expand(fact["memory_id"]))["state"] != "SUPERSEDED"
+
+
+async def test_a_long_memory_is_read_in_pages_by_the_id_in_the_context(client: Client) -> None:
+    # S002-15
+    await client.append_messages("river", [{"role": "user", "content": LONG}])
+    shown = (await tool(client, "context", input="By how much did the river rise on day 3?"))["text"]
+    (line,) = [line for line in shown.splitlines() if "On day 0" in line]
+    number = line.split()[1]
+    assert number.startswith("#") and number[1:].isdigit() and len(number) == 10
+    assert "#" not in (await client.context("By how much did the river rise on day 4?"))["text"].replace("##", "")
+    whole, offset = "", 0
+    while True:
+        page = await tool(client, "expand", memory_id=number, offset=offset, limit=5_000)
+        whole += page["text"]
+        assert page["remaining_chars"] == len(LONG) - len(whole)
+        if not page["remaining_chars"]:
+            break
+        offset = page["next_offset"]
+    assert whole == LONG and "next_offset" not in page
+    with pytest.raises(InputError):
+        await tool(client, "expand", memory_id=number, offset=10**6)
+
+
+async def test_tasks_are_finished_with_a_result(client: Client) -> None:
+    await tool(client, "push_task", goal="Dry the cellar", session="house")
+    await tool(client, "push_task", goal="Find the pump", session="house")
+    assert (await tool(client, "block_task", reason="The shed is locked", session="house"))["status"] == "blocked"
+    await tool(client, "resume_task", number=2, session="house")
+    assert (await client.done("It was in the shed", session="house"))["current_number"] == 1
+    assert (await tool(client, "done", result="Dry again", session="house"))["current_number"] is None
+    notes = [one["note"] for one in await client.tasks("house")]
+    assert notes == ["Dry again", "It was in the shed"]
+
+
+async def test_reports_and_the_identity_are_read_everywhere(client: Client, api: Api) -> None:
+    assert (await client.metrics(days=3))["turns"] == (await tool(client, "metrics", days=3))["turns"] == 0
+    assert (await client.growth())["periods"].keys() == (await tool(client, "growth"))["periods"].keys()
+    assert await client.propose_identity("instruction", "Answer in metric units.")
+    await tool(client, "propose_identity", section="instruction", text="Answer in metric units.")
+    assert [one["text"] for one in (await tool(client, "identity"))["proposals"]] == ["Answer in metric units."]
+    (proposal,) = await client.proposals()
+    await client.accept_proposal(proposal["line_id"])
+    assert not await client.propose_identity("instruction", "Answer in metric units.")
+    assert [one["text"] for one in (await client.identity())["lines"]] == ["Answer in metric units."]
+    with pytest.raises(ForbiddenError):
+        await client.agents()
+    async with api.client(OPERATOR) as operator:
+        assert "ana" in [one["name"] for one in await operator.agents()]
+
+
+async def test_the_working_memory_of_a_session_is_a_context_everywhere(client: Client) -> None:
+    # S000-11
+    with pytest.raises(NotFoundError):
+        await client.working_memory("walk")
+    async for _ in client.run_turn("walk", "The path along the dyke is closed."):
+        pass
+    first = await client.working_memory("walk", strategy="recent")
+    assert "The path along the dyke is closed." in first["text"] and first["profile"] == "recent"
+    assert (await tool(client, "working_memory", session="walk", strategy="recent"))["text"] == first["text"]
+    with pytest.raises(NotFoundError):
+        await client.working_memory("walk", strategy="nonsense")
+    bundle = (await client.bundles())[0]
+    assert (await tool(client, "why", bundle=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"]
+    assert [one["session"] for one in (await tool(client, "sessions"))["items"]] == ["walk"]
+    said = [one["content"] for one in (await tool(client, "messages", session="walk"))["items"]]
+    assert said[0] == "The path along the dyke is closed." == (await client.messages("walk"))[0]["content"]
+
+
+READING: Mapping[str, str] = {
+    "/recall": "Who keeps the keys?",
+    "/entities": "",
+    "/decisions": "",
+    "/outcomes": "",
+    "/calibration": "",
+    "/guardrails": "",
+    "/sessions": "5",
+    "/procedures": "",
+    "/censors": "",
+    "/identity": "",
+    "/bundles": "",
+    "/metrics": "30",
+    "/growth": "2",
+    "/preview": "0.6 Hand the keys to the neighbour",
+}
+
+
+async def test_slash_commands_answer_in_words(client: Client) -> None:
+    await client.remember("Rosa keeps the keys of the mill.")
+    shown: dict[str, str] = {}
+    for name, text in READING.items():
+        command = TOOL_COMMANDS[name]
+        shown[name] = format_result(await client.call_tool(command.tool, parse_arguments(command, text, session="s")))
+    assert "Rosa keeps the keys of the mill." in shown["/recall"]
+    assert "{" not in shown["/recall"] and "blocked: " in shown["/preview"]

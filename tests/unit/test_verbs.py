@@ -1,0 +1,103 @@
+"""The table of verbs agrees with the interfaces: each has every verb, or the table says why not."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from cyclopts import App
+
+from newton.agent.loop.tools import TOOLS as MODEL_TOOLS
+from newton.client import Client
+from newton.runtime.cli import build_app
+from newton.runtime.cli.talk.chat import BUILTIN_COMMANDS
+from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS
+from newton.runtime.tools.registry import TOOLS
+from newton.runtime.verbs import INTERFACES, AbsenceReason, load_verbs
+from tests.docs.reference import describe_api
+
+VERBS = load_verbs()
+
+# methods of the client that any verb uses, and that are none themselves
+PLUMBING = {"get", "post", "request", "stream", "iter_pages", "call_tool", "unreachable_error"}
+
+
+def commands(app: App, before: tuple[str, ...] = ()) -> Iterator[str]:
+    for name in app:
+        if name.startswith("-"):
+            continue
+        inner = app[name]
+        if any(not one.startswith("-") for one in inner):
+            yield from commands(inner, (*before, name))
+        else:
+            yield " ".join((*before, name))
+
+
+def real_names(interface: str) -> set[str]:
+    match interface:
+        case "cli":
+            return set(commands(build_app()))
+        case "http":
+            operations = [one for path in describe_api()["paths"].values() for one in path.values()]
+            return {one["operationId"] for one in operations}
+        case "mcp":
+            return set(TOOLS)
+        case "client":
+            return {name for name in dir(Client) if not name.startswith("_")} - PLUMBING
+        case _:
+            return {*BUILTIN_COMMANDS, *TOOL_COMMANDS}
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_the_table_names_exactly_what_each_interface_has(interface: str) -> None:
+    listed = [name for row in VERBS for name in row.names(interface)]
+    assert sorted(listed) == sorted(set(listed)), "a name is in two rows"
+    real = real_names(interface)
+    assert real - set(listed) == set(), "add these to a row of newton/runtime/verbs.yaml"
+    assert set(listed) - real == set(), "these do not exist"
+
+
+def test_no_cell_is_empty_without_a_reason() -> None:
+    empty = [
+        row.name for row in VERBS for cell in row.cells.values() if not isinstance(cell, AbsenceReason) and not cell
+    ]
+    assert empty == []
+    reasons = [cell.text for row in VERBS for cell in row.cells.values() if isinstance(cell, AbsenceReason)]
+    assert all(text.endswith(".") and len(text.split()) >= 3 for text in reasons)
+    assert len({row.name for row in VERBS}) == len(VERBS)
+
+
+def test_what_every_interface_must_have() -> None:
+    wanted = {
+        *("remember", "recall", "expand", "forget", "supersede", "confirm", "retract", "context", "working_memory"),
+        *("decide", "think", "done", "review", "outcomes", "decisions", "calibration", "bundles", "why", "sessions"),
+        *("tasks", "procedures", "procedure_outcome", "censors", "add_censor", "retire_censor", "false_positive"),
+        *("metrics", "growth", "identity", "propose_identity"),
+    }
+    rows = {row.name: row for row in VERBS}
+    assert {
+        name for name in wanted if any(isinstance(cell, AbsenceReason) for cell in rows[name].cells.values())
+    } == set()
+
+
+def test_tools_describe_themselves_and_their_arguments() -> None:
+    assert {name for name, tool in TOOLS.items() if len(tool.description) < 60} == set()
+    assert {name for name, tool in TOOLS.items() if not tool.description.endswith(".")} == set()
+    fields = [
+        (name, field)
+        for name, tool in TOOLS.items()
+        for field, schema in cast("dict[str, Any]", tool.schema).get("properties", {}).items()
+        if "description" not in schema and "$ref" not in schema
+    ]
+    assert fields == []
+
+
+def test_a_slash_command_names_a_tool_and_its_arguments() -> None:
+    for name, command in TOOL_COMMANDS.items():
+        fields = set(TOOLS[command.tool].input_model.model_fields)
+        assert fields >= {*command.parameters, *(["session"] if command.uses_session else [])}, name
+
+
+def test_the_model_and_mcp_share_the_inputs_of_a_tool() -> None:
+    shared = set(MODEL_TOOLS) & set(TOOLS)
+    assert set(MODEL_TOOLS) - shared == {"pop_task"}  # `done` over MCP
+    assert all(issubclass(TOOLS[name].input_model, MODEL_TOOLS[name].input_model) for name in shared)
