@@ -117,12 +117,14 @@ class RecallQuery:
 class RecallResult:
     """The memories found, best first; `in_time_range` are those of the requested times.
 
-    `missing` maps each search that failed to the reason."""
+    `missing` maps each search that failed to the reason. `known_share` is the share of the input's words that memory
+    has, weighted by their rarity."""
 
     query: RecallQuery
     memories: Sequence[RetrievedMemory]
     missing: Mapping[str, str]
     in_time_range: Set[UUID] = frozenset()
+    known_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

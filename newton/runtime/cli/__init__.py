@@ -144,6 +144,7 @@ TOKEN_COMMANDS = {
 }
 BENCH_COMMANDS = {
     "recall": ("newton.bench.recall:run_benchmark", "Measure how much of the evidence reaches the context."),
+    "unknown": ("newton.bench.unknown:run_benchmark", "Measure what questions load that memory cannot answer."),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the daily lifecycle job."),
     "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),

@@ -80,10 +80,16 @@ async def _build_context(newton: AgentServices, tool_input: ContextInput) -> Too
         input=tool_input.input,
         tokens=tool_input.tokens or newton.settings.context_tokens,
         adaptive_budget=tool_input.tokens is None,
+        fill=tool_input.fill,
         frame=tool_input.frame,
     )
     bundle = await newton.context_builder.build(request)
-    fields = {"bundle_id": str(bundle.bundle_id), "frame": bundle.frame_choice.frame, "tokens": bundle.tokens}
+    fields = {
+        "bundle_id": str(bundle.bundle_id),
+        "frame": bundle.frame_choice.frame,
+        "tokens": bundle.tokens,
+        "nothing_relevant": bundle.has_nothing_relevant,
+    }
     missing = {"missing": dict(bundle.missing)} if bundle.missing else {}
     return ToolResult({**fields, "text": bundle.text, **missing})
 
