@@ -63,7 +63,9 @@ class ContextInput(ToolInput):
         description="Maximum tokens; if omitted, the size adapts to the input. Only relevant memories are included.",
     )
     frame: Name | None = Field(None, description="The frame, e.g. debug or planning; selected if omitted.")
-    fill: bool = Field(False, description="Use the whole budget: include less relevant memories as far as they fit.")
+    fill: bool = Field(
+        default=False, description="Use the whole budget: include less relevant memories as far as they fit."
+    )
 
 
 class ForgetInput(ToolInput):

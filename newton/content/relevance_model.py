@@ -12,14 +12,24 @@ from newton.errors import ConfigError
 RELEVANCE_FILE = "relevance.json"  # beside the profiles
 
 
-class RelevanceCoefficients(StrictModel):
-    """The coefficients of a logistic regression over the evidence of one memory and of its query."""
+class LogisticCoefficients(StrictModel):
+    """The coefficients of a logistic regression over the evidence of a search."""
 
-    intercept: float = 0.0
+    intercept: float
     cosine: float = Field(default=0.0, description="Of the cosine similarity.")
     words: float = Field(default=0.0, description="Of the BM25 score relative to the maximum of all words.")
-    relative: float = Field(default=0.0, description="Of the relevance relative to the best candidate.")
-    best: float = Field(default=0.0, description="Of the evidence of the best candidate.")
+    relative: float = Field(default=0.0, description="Of the relevance relative to the best memory.")
+    known_share: float = Field(default=0.0, description="Of the share of the input's words that memory has.")
+
+
+class RelevanceCoefficients(StrictModel):
+    """Two regressions: that memory has anything about an input, by the best evidence, and that a memory is part of it.
+
+    Without `query`, memory is taken to have something about every input.
+    """
+
+    query: LogisticCoefficients | None
+    memory: LogisticCoefficients
 
 
 class RelevanceModel(StrictModel):

@@ -1,64 +1,63 @@
 """The calibrated probability that a memory is relevant to an input. Pure: arithmetic over evidence of the search."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from newton.content.relevance_model import RelevanceCoefficients, RelevanceModel
+from newton.content.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.ids import derive_model_id
-from newton.memory.ranking import evidence_score
 from newton.memory.search_types import RecallResult, RetrievedMemory
 
-# Maximum of the best evidence: above it, a memory repeats the words of the input.
-MAX_BEST_EVIDENCE = 1.0
 
+class SearchEvidence(NamedTuple):
+    """The evidence of one memory, or the maximum of all: the fields of `LogisticCoefficients`.
 
-class QueryBackground(NamedTuple):
-    """The evidence that all candidates of a query have in common.
-
-    `known_share` is the share of the input's words that memory has. `best_evidence` counts words by their share of all
-    words of the input, so that it is low when memory lacks the rarest ones.
+    `words` is the BM25 score relative to the maximum of all words of the input, where those that memory does not have
+    count as the rarest.
     """
 
+    cosine: float
+    words: float
+    relative: float
     known_share: float
-    best_evidence: float
 
 
-def measure_background(memories: Sequence[RetrievedMemory], *, known_share: float) -> QueryBackground:
-    """Return the background of a query. Procedures do not count for it: they may be built-in."""
-    compared = [found for found in memories if found.kind != "procedure"]
-    best = max((_weigh_evidence(found, known_share) for found in compared), default=0.0)
-    return QueryBackground(known_share, min(best, MAX_BEST_EVIDENCE))
+def extract_evidence(found: RetrievedMemory, *, known_share: float) -> SearchEvidence:
+    return SearchEvidence(found.similarity, found.lexical * known_share, found.relevance, known_share)
 
 
-def compute_evidence(found: RetrievedMemory, background: QueryBackground) -> Mapping[str, float]:
-    """Return the features of the logistic regression, by coefficient."""
-    return {
-        "intercept": 1.0,
-        "cosine": found.similarity,
-        "words": found.lexical * background.known_share,
-        "relative": found.relevance,
-        "best": background.best_evidence,
-    }
+def extract_best_evidence(memories: Sequence[RetrievedMemory], *, known_share: float) -> SearchEvidence:
+    """Return the maximum of each evidence. Procedures do not count: they may be built-in."""
+    evidence = [extract_evidence(f, known_share=known_share) for f in memories if f.kind != "procedure"]
+    return SearchEvidence(*map(max, zip(*evidence, strict=True))) if evidence else SearchEvidence(0, 0, 0, known_share)
 
 
 def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[RetrievedMemory], float]:
-    """Return the function that maps a memory to its probability of being relevant to the query of the search."""
-    background = measure_background(result.memories, known_share=result.known_share)
-    weights: Mapping[str, float] = dict(_select_coefficients(model, result))
+    """Return the function that maps a memory to its probability of being relevant to the query of the search.
 
-    def estimate(found: RetrievedMemory) -> float:
-        evidence = compute_evidence(found, background)
-        return 1 / (1 + math.exp(-sum(weights[name] * value for name, value in evidence.items())))
+    It is the probability that memory has anything about the query, times that of the memory to be part of it.
+    """
+    chosen, known_share = select_coefficients(model, result), result.known_share
+    best = extract_best_evidence(result.memories, known_share=known_share)
+    query_probability = _compute_probability(chosen.query, best) if chosen.query else 1.0
+    return lambda found: (
+        query_probability * _compute_probability(chosen.memory, extract_evidence(found, known_share=known_share))
+    )
 
-    return estimate
 
-
-def _select_coefficients(model: RelevanceModel, result: RecallResult) -> RelevanceCoefficients:
+def select_coefficients(model: RelevanceModel, result: RecallResult) -> RelevanceCoefficients:
+    """Return the coefficients for the embedding model of the query, or for words only if nothing has a similarity."""
     if result.query.model_id is None or not any(found.similarity for found in result.memories):
         return model.words_only
     return model.fitted if result.query.model_id == derive_model_id(model.embedding_model) else model.other
 
 
-def _weigh_evidence(found: RetrievedMemory, known_share: float) -> float:
-    return evidence_score(found.similarity, found.lexical * known_share, found.word_count)
+def _compute_probability(weights: LogisticCoefficients, evidence: SearchEvidence) -> float:
+    exponent = (
+        weights.intercept
+        + weights.cosine * evidence.cosine
+        + weights.words * evidence.words
+        + weights.relative * evidence.relative
+        + weights.known_share * evidence.known_share
+    )
+    return 1 / (1 + math.exp(-exponent))
