@@ -64,13 +64,15 @@ def _off_to_zero(value: object) -> object:
 
 HttpUrl = Annotated[str, AfterValidator(_check_url)]
 
+DEFAULT_AGENT = "default"  # created at its first use by any command
+
 
 class Settings(BaseModel):
     """The settings of a process: read once at start, then immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    agent: str = Field("default", min_length=1, max_length=200, description="Agent to use. Agents share no data.")
+    agent: str = Field(DEFAULT_AGENT, min_length=1, max_length=200, description="Agent to use. Agents share no data.")
     database_url: SecretStr | None = Field(
         None, description="URL of a PostgreSQL database with pgvector. If unset, Newton runs an embedded server."
     )

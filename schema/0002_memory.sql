@@ -53,7 +53,7 @@ create table memory.memories (
 
 comment on column memory.memories.micro is
 'One line of about 20 tokens, generated when the memory is written; for a decision, again when its outcome is recorded.';
-comment on column memory.memories.summary is 'One line of at most about 100 tokens, generated with micro.';
+comment on column memory.memories.summary is 'One line of at most about 100 tokens, for a fact 400, generated with micro.';
 comment on column memory.memories.full_text is
 'The complete text; null if the kind stores it elsewhere (an exchange: in its message).';
 comment on column memory.memories.thread_id is
@@ -149,6 +149,8 @@ create table memory.links (
 );
 
 create index links_other_idx on memory.links (agent_id, other_id, link);
+-- Read for every context.
+create index links_contradictions_idx on memory.links (agent_id) include (memory_id, other_id) where link = 'contradicts';
 
 comment on column memory.links.link is
 'memory_id supersedes other_id, says that it was wrong (was_wrong), corroborates it, is similar to it but undecided

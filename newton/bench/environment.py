@@ -46,7 +46,9 @@ async def open_environment(settings: Settings) -> AsyncGenerator[BenchEnvironmen
             url = settings.database_url.get_secret_value()
             owner, server = await stack.enter_async_context(_scratch_database(url)), "external"
         own = {"database_url": SecretStr(owner), "data_dir": Path(home), "agent": "bench"}
-        newton = await stack.enter_async_context(open_newton(settings.model_copy(update=own)))
+        newton = await stack.enter_async_context(
+            open_newton(settings.model_copy(update=own), on_new_agent=lambda _: None)
+        )
         yield BenchEnvironment(newton=newton, owner_dsn=owner, server_kind=server)
 
 

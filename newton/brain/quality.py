@@ -18,10 +18,25 @@ QUALITY_PARTS: Mapping[str, tuple[float, Callable[[DecisionDraft], float]]] = {
     "review date": (0.10, lambda c: float(c.look_again_at is not None)),
 }
 
+# what a draft lacks if its part has less than the full score; other parts are called by their names
+PART_LABELS = {
+    "described": f"a description of one line and at least {MIN_WORDS} words",
+    "reasoned": "a reason",
+    "independent reasons": "reasons of two kinds",
+    "alternatives": "two alternatives",
+    "expected": "expected outcome",
+}
+
 
 def score_parts(draft: DecisionDraft) -> dict[str, float]:
     """Return the weighted score of each part; their sum is the quality."""
     return {name: round(worth * share(draft), 4) for name, (worth, share) in QUALITY_PARTS.items()}
+
+
+def format_quality(parts: Mapping[str, float]) -> str:
+    """Return the quality and what it lacks as a text."""
+    missing = [PART_LABELS.get(name, name) for name, score in parts.items() if score < QUALITY_PARTS[name][0]]
+    return f"Quality {total_score(parts):.2f}." + (f" Missing: {', '.join(missing)}." if missing else "")
 
 
 def total_score(parts: Mapping[str, float]) -> float:

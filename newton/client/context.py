@@ -39,7 +39,11 @@ class DroppedCandidate(TypedDict):
 
 
 class ContextItem(DroppedCandidate):
-    """A memory in the context."""
+    """A memory in the context.
+
+    `told_at` is when it occurred, for a fact when it was last stated; `valid_to` is the end of a fact. `contradicts`
+    are the facts that are shown in the same item, because they cannot be true together.
+    """
 
     kind: str
     layer: str
@@ -47,6 +51,9 @@ class ContextItem(DroppedCandidate):
     tokens: int
     text: str
     source: str
+    told_at: str
+    valid_to: str | None
+    contradicts: list[str]
     features: dict[str, float]
 
 

@@ -15,6 +15,7 @@ from newton.cognition.assembly.budget import (
     estimate_complexity,
     reserve_session_artifacts,
 )
+from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     ExtraSection,
@@ -279,6 +280,8 @@ class ContextBuilder:
             time_ranges=candidate_set.time_ranges,
             empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
+            fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
+            relation_evidence=candidate_set.relation_evidence,
         )
 
     def _create_bundle(

@@ -7,3 +7,9 @@ on conflict do nothing;
 select 1
 from runtime.agents
 where agent_id = $1;
+
+-- name: list_names()
+-- Run as newton_worker: the application role sees one agent only.
+select name
+from runtime.agents
+order by name;

@@ -18,6 +18,12 @@ SQL = load("newton.memory", "lookup.sql")
 
 MIN_ID_DIGITS = 6  # of the end of an id, because ids of the same time begin alike
 SHORT_ID_DIGITS, FULL_ID_DIGITS = 8, 32
+LIST_COMMANDS: dict[Kind | None, str] = {
+    "decision": "newton decisions",
+    "censor": "newton censors",
+    "procedure": "newton procedures",
+    "entity": "newton entities",
+}  # the commands that show ids; of other kinds, `newton recall` does
 
 
 class RelatedMemory(NamedTuple):
@@ -64,10 +70,11 @@ async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | No
     """Return the id of the memory (of `kind`, if given) from its id or at least six hex digits of its end.
 
     Raises InputError for another format, NotFoundError, and ConflictError if several ids match."""
+    command = LIST_COMMANDS.get(kind, "newton recall")
     digits = memory_ref.strip().lower().replace("-", "")
     if len(digits) < MIN_ID_DIGITS or not set(digits) <= set("0123456789abcdef"):
-        hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} digits; `newton recall` shows them."
-        raise InputError(f"{memory_ref!r} is not a memory id.", hint=hint)
+        hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} digits; `{command}` shows them."
+        raise InputError(f"{memory_ref!r} is not the id of a {kind or 'memory'}.", hint=hint)
     rows = await _find_by_suffix(tx, digits, agent_id=agent_id, kind=kind)
     if not rows:
         if row := await SQL["find_forgotten"].fetch_one(tx, agent_id=agent_id, id_suffix=digits):
@@ -75,7 +82,7 @@ async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | No
                 f"The {row['kind']} {memory_ref} was forgotten on {row['forgotten_at']:%Y-%m-%d}: {row['reason']}."
             )
             raise NotFoundError(message, hint="It cannot be restored.")
-        raise NotFoundError(f"There is no {kind or 'memory'} {memory_ref}.", hint="`newton recall` shows ids.")
+        raise NotFoundError(f"There is no {kind or 'memory'} {memory_ref}.", hint=f"`{command}` shows ids.")
     if len(rows) > 1:
         raise ConflictError(f"Several memory ids end in {memory_ref}.", hint="Give more digits of the id.")
     return rows[0]["memory_id"]

@@ -30,10 +30,20 @@ SQL = load("newton.memory", "recall.sql")
 
 K1, B = 1.2, 0.75  # the usual constants of BM25
 PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
+NO_EVIDENCE = (0.0, 0.0, 0.0)
+EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 
 _Row = Record | tuple[Any, ...]  # the columns of a search result, by their positions in SearchHit
+
+
+class _RankedHits(NamedTuple):
+    """The memories within the limits, those of the requested times, and the facts that contradict any of them."""
+
+    found: list[RetrievedMemory]
+    in_range: Set[UUID]
+    contradictions: list[RetrievedMemory]
 
 
 class _SearchBranch(NamedTuple):
@@ -72,16 +82,21 @@ async def _build_result(
     """Merge the branches (by meaning, words and time) and widen the search while too many are duplicates."""
     by_meaning, by_words, by_time = branches
     search = replace(search, time_ranges=()) if by_time.missing else search
-    found, in_range = await _rank_hits(tx, query, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
+    ranked = await _rank_hits(tx, query, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
     for _ in range(MAX_WIDENINGS):
-        if not has_too_many_duplicates(found, query.text, search.limits):
+        if not has_too_many_duplicates(ranked.found, query.text, search.limits):
             break
         search = search.widen()
         wider = {**by_time.hits, **(await _fetch_by_words(tx, query.text, search)).hits}
-        found, in_range = await _rank_hits(tx, query, await _fetch_by_meaning(tx, query, search), wider, search)
+        ranked = await _rank_hits(tx, query, await _fetch_by_meaning(tx, query, search), wider, search)
     missing = {name: reason for branch in branches for name, reason in branch.missing.items()}
     return RecallResult(
-        query=query, memories=found, missing=missing, in_time_range=in_range, known_share=by_words.known_share
+        query=query,
+        memories=ranked.found,
+        missing=missing,
+        in_time_range=ranked.in_range,
+        contradictions=ranked.contradictions,
+        known_share=by_words.known_share,
     )
 
 
@@ -109,28 +124,48 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
 
 async def _rank_hits(
     tx: Tx, query: RecallQuery, by_meaning: Mapping[UUID, _Row], by_words: Mapping[UUID, _Row], search: MemorySearch
-) -> tuple[list[RetrievedMemory], Set[UUID]]:
+) -> _RankedHits:
     similarities = await _fetch_similarities(tx, query, by_words.keys() - by_meaning.keys(), search)
     hits = _merge_hits(by_meaning, by_words, similarities)
     hits += await _fetch_neighbours(tx, query, hits, search)
     in_range = await _find_in_range(tx, hits, search)
     limits: dict[Kind, int] = {kind: width.kept for kind, width in search.limits.items()}
     kept = select_best(hits, limits, weights=search.weights, text=query.text, in_range=in_range)
-    rows = await SQL["get_memories"].fetch_all(tx, agent_id=search.agent_id, memory_ids=list(kept))
-    found = [RetrievedMemory._make((*row, *kept[row[0]])) for row in rows]
+    rows = await SQL["get_memories"].fetch_all(
+        tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment
+    )
+    found = [_to_memory(row, kept.get(row[0], NO_EVIDENCE)) for row in rows]
     if search.moment is not None:
         found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
-    return sorted(found, key=lambda f: (-f.relevance, f.memory_id)), in_range & kept.keys()
+    best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
+    hidden = {*kept, *search.excluded_ids}
+    return _RankedHits(
+        [f for f in best_first if f.memory_id in kept],
+        in_range & kept.keys(),
+        [f for f in best_first if f.memory_id not in hidden],
+    )
+
+
+def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:
+    """Return a row of `get_memories` as a memory with this cosine similarity, lexical share and relevance."""
+    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:]))
 
 
 async def _restore_as_of(
     tx: Tx, memories: Sequence[RetrievedMemory], *, agent_id: UUID, moment: datetime
 ) -> list[RetrievedMemory]:
-    """Return the memories as of `moment`. Use counts have no history and become 0."""
+    """Return the memories as of `moment`. Use counts have no history and become 0; a later renewal does not count."""
     past = await read_as_of(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in memories], moment=moment)
     return [
-        f._replace(**past[f.memory_id]._asdict(), uses=0, accessed_at=None) for f in memories if f.memory_id in past
+        f._replace(
+            **past[f.memory_id]._asdict(),
+            uses=0,
+            accessed_at=None,
+            renewed_at=f.renewed_at if f.renewed_at and f.renewed_at <= moment else None,
+        )
+        for f in memories
+        if f.memory_id in past
     ]
 
 
@@ -254,8 +289,8 @@ async def fetch_memories(
     tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None
 ) -> list[RetrievedMemory]:
     """Return these memories in order, without relevance; with `moment`, as of then."""
-    rows = await SQL["get_memories"].fetch_all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
-    found = {row[0]: RetrievedMemory(*row) for row in rows}
+    rows = await SQL["get_memories"].fetch_all(tx, agent_id=agent_id, memory_ids=list(memory_ids), moment=moment)
+    found = {row[0]: _to_memory(row) for row in rows}
     ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return ordered if moment is None else await _restore_as_of(tx, ordered, agent_id=agent_id, moment=moment)
 

@@ -170,14 +170,48 @@ left join lateral (
     limit 1
 ) as e on true;
 
--- name: get_memories(agent_id, memory_ids)
+-- name: get_memories(agent_id, memory_ids, moment)
+-- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
+with contradictions as materialized (
+    select l.memory_id, l.other_id
+    from memory.links as l
+    join memory.memories as a on a.agent_id = $1 and a.memory_id = l.memory_id and a.kind = 'fact'
+    join memory.memories as b on b.agent_id = $1 and b.memory_id = l.other_id and b.kind = 'fact'
+    where
+        l.agent_id = $1
+        and l.link = 'contradicts'
+        and (l.memory_id = any($2::uuid[]) or l.other_id = any($2::uuid[]))
+        and case
+            when $3::timestamptz is not null then l.created_at <= $3
+            else
+                not (a.quarantined or memory.is_obsolete(a.kind, a.state))
+                and not (b.quarantined or memory.is_obsolete(b.kind, b.state))
+        end
+),
+pairs as materialized (
+    select memory_id, other_id
+    from contradictions
+    union
+    select other_id, memory_id
+    from contradictions
+)
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count, confidence, importance,
-    outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id,
-    position
-from memory.memories
-where agent_id = $1 and memory_id = any($2::uuid[]);
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count, m.confidence,
+    m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
+    m.quarantined, m.ref, m.thread_id, m.position, f.reconfirmed_at, f.valid_to, f.attribute,
+    coalesce(f.contradicted_ids, '{}') as contradicted_ids
+from memory.memories as m
+left join lateral (
+    select
+        reconfirmed_at,
+        valid_to,
+        attribute,
+        array(select p.other_id from pairs as p where p.memory_id = m.memory_id order by p.other_id) as contradicted_ids
+    from heart.facts
+    where m.kind = 'fact' and agent_id = $1 and memory_id = m.memory_id
+    limit 1
+) as f on true
+where m.agent_id = $1 and m.memory_id = any($2::uuid[] || array(select other_id from pairs));
 
 -- name: list_messages_before(agent_id, thread_id, position, max_rows)
 -- Quarantined messages are left out.

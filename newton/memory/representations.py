@@ -1,7 +1,7 @@
 """The short forms of a memory, computed when it is stored. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from newton.memory.memory import ShortForms, TokenCounter
 
@@ -30,6 +30,20 @@ def date_prefix(day: str) -> str:
 DATE_PREFIX_LENGTH = len(date_prefix("2000-01-01"))
 
 
+def start_prefix(day: str) -> str:
+    """Return the prefix of the short forms of a fact that is not valid before `day`."""
+    return f"[from {day}] "
+
+
+START_PREFIX_LENGTH = len(start_prefix("2000-01-01"))
+_START_PREFIX = re.compile(r"\[from \d{4}-\d\d-\d\d\] (?=\S)")
+
+
+def has_start_prefix(text: str) -> bool:
+    """Return whether a short form begins with the day from which it is valid."""
+    return _START_PREFIX.match(text) is not None
+
+
 def split_date_prefix(text: str) -> tuple[str | None, str]:
     """Split a short form into its date, if it has one, and the rest.
 
@@ -46,21 +60,36 @@ def split_date_prefix(text: str) -> tuple[str | None, str]:
 
 
 def make_short_forms(
-    text: str, *, count_tokens: TokenCounter, prefix: str = "", max_tokens: int = SUMMARY_TOKENS
+    text: str,
+    *,
+    count_tokens: TokenCounter,
+    prefix: str = "",
+    max_tokens: int = SUMMARY_TOKENS,
+    keep_end: bool = False,
 ) -> ShortForms:
-    """Return micro and summary of `text`, the latter within `max_tokens`; both begin with `prefix`, never truncated."""
-    line = one_line(text)
-    summary, summary_tokens = _fit_to_limit(line, limit=max_tokens, count_tokens=count_tokens, prefix=prefix)
+    """Return micro and summary of `text`, the latter within `max_tokens`; both begin with `prefix`, never truncated.
+
+    A text that is too long loses its end, or with `keep_end` its middle.
+    """
+    line, shorten = one_line(text), _cut_middle if keep_end else _truncate
+
+    def fit(limit: int) -> tuple[str, int]:
+        shortenings = _iter_shortenings(line, limit=limit, shorten=shorten)
+        return _find_fitting(shortenings, limit=limit, count_tokens=count_tokens, prefix=prefix)
+
+    summary, summary_tokens = fit(max_tokens)
     if summary_tokens <= MICRO_TOKENS:
         return ShortForms(summary, summary, summary_tokens, summary_tokens)
-    micro, micro_tokens = _fit_to_limit(line, limit=MICRO_TOKENS, count_tokens=count_tokens, prefix=prefix)
+    micro, micro_tokens = fit(MICRO_TOKENS)
     return ShortForms(micro, summary, micro_tokens, summary_tokens)
 
 
-def _fit_to_limit(line: str, *, limit: int, count_tokens: TokenCounter, prefix: str) -> tuple[str, int]:
-    """Return the first shortening of `line` within `limit` tokens, and its number of tokens."""
-    text, tokens = prefix + line, limit + 1
-    for shortening in _iter_shortenings(line, limit=limit):
+def _find_fitting(
+    shortenings: Iterable[str], *, limit: int, count_tokens: TokenCounter, prefix: str
+) -> tuple[str, int]:
+    """Return the first of the shortenings within `limit` tokens, else the last, and its number of tokens."""
+    text, tokens = prefix, limit + 1
+    for shortening in shortenings:
         text = prefix + shortening
         tokens = count_tokens(to_bullet(text))
         if tokens <= limit:
@@ -68,16 +97,16 @@ def _fit_to_limit(line: str, *, limit: int, count_tokens: TokenCounter, prefix: 
     return text, tokens
 
 
-def _iter_shortenings(line: str, *, limit: int) -> Iterator[str]:
-    """Yield the line, then ever shorter beginnings of it, cut after sentences, words or characters.
+def _iter_shortenings(line: str, *, limit: int, shorten: Callable[[str, int], str]) -> Iterator[str]:
+    """Yield the line, then ever shorter forms of it.
 
     The last one has at most one character, so that only a prefix can exceed the limit."""
     if len(line) <= limit * 8:
         yield line
-    # English text has at most about eight characters per token, so longer beginnings are not counted.
+    # English text has at most about eight characters per token, so longer forms are not counted.
     room = min(len(line), limit * 6)
     while room > 1:
-        yield _truncate(line, room)
+        yield shorten(line, room)
         room = room * 4 // 5
     yield line[:1]
 
@@ -90,3 +119,13 @@ def _truncate(line: str, max_chars: int) -> str:
         return head[: ends[-1]]
     cut = head.rfind(" ")
     return (head[:cut] if cut >= max_chars // 2 else head).rstrip(" ,;:-") + ELLIPSIS
+
+
+def _cut_middle(line: str, max_chars: int) -> str:
+    """Return the beginning of the line and, as a third of `max_chars`, its end, with an ellipsis between them."""
+    tail_chars = max_chars // 3
+    head, tail = _truncate(line, max_chars - tail_chars).removesuffix(ELLIPSIS), line[len(line) - tail_chars :]
+    sentence, cut = _SENTENCE_END.search(tail), tail.find(" ")
+    if sentence and sentence.end() <= tail_chars // 2:
+        cut = sentence.end() - 1
+    return f"{head}{ELLIPSIS} {tail[cut + 1 :] if cut <= tail_chars // 2 else tail}".rstrip()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 WIDEN_FACTOR = 4  # of the limits of a search that is widened
 
+CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
+
 
 class SearchLimits(NamedTuple):
     """For one kind: how many memories each search returns, and how many are kept."""
@@ -31,8 +33,10 @@ class SearchLimits(NamedTuple):
 class RetrievedMemory(NamedTuple):
     """A memory with its evidence: cosine similarity, lexical share, and relevance relative to the best.
 
-    The fields before `similarity` are the columns of the query `get_memories`, in its order. It is a tuple, because
-    hundreds are created for each context and a dataclass takes ten times as long."""
+    The fields before `similarity` and those after `relevance` are the columns of the query `get_memories`, in its
+    order; the latter are set for facts only. `renewed_at` is when the fact was last stated again, `contradicted_ids`
+    are facts that cannot be true together with it. It is a tuple, because hundreds are created for each context and a
+    dataclass takes ten times as long."""
 
     memory_id: UUID
     kind: Kind
@@ -58,6 +62,15 @@ class RetrievedMemory(NamedTuple):
     similarity: float = 0.0
     lexical: float = 0.0
     relevance: float = 0.0
+    renewed_at: datetime | None = None
+    valid_to: datetime | None = None
+    attribute: str | None = None
+    contradicted_ids: Sequence[UUID] = ()
+
+    @property
+    def told_at(self) -> datetime:
+        """When it occurred; for a fact, when it was last stated, or since when it is valid."""
+        return self.renewed_at or self.occurred_at
 
     @property
     def effective_importance(self) -> float:
@@ -117,14 +130,20 @@ class RecallQuery:
 class RecallResult:
     """The memories found, best first; `in_time_range` are those of the requested times.
 
-    `missing` maps each search that failed to the reason. `known_share` is the share of the input's words that memory
-    has, weighted by their rarity."""
+    `missing` maps each search that failed to the reason. `contradictions` are facts that were not found, but contradict
+    one of the memories. `known_share` is the share of the input's words that memory has, weighted by their rarity."""
 
     query: RecallQuery
     memories: Sequence[RetrievedMemory]
     missing: Mapping[str, str]
     in_time_range: Set[UUID] = frozenset()
+    contradictions: Sequence[RetrievedMemory] = ()
     known_share: float = 0.0
+
+    @property
+    def has_match(self) -> bool:
+        """Whether a memory contains a word of the query or is close to its meaning."""
+        return any(found.lexical > 0 or found.similarity >= CLOSE_COSINE for found in self.memories)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

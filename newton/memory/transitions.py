@@ -41,7 +41,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
     for transitions in (
         _expand("fact", "NEW", "confirmed", "CONFIRMED"),
         _expand("fact", "NEW CONFIRMED", "established", "CORE"),
-        _expand("fact", "NEW CONFIRMED CORE", "superseded expired merged generalised", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "superseded expired merged generalized", "SUPERSEDED"),
         _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
         _expand("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),
         _expand("fact", "NEW CONFIRMED SUPERSEDED", "released", "CONFIRMED CORE SUPERSEDED"),

@@ -23,32 +23,41 @@ from newton.content.package_data import data_folder
 from newton.content.packs import FrameSet, load_frame_set
 from newton.content.profiles import load_profiles
 from newton.content.skills import load_skills
+from newton.content.yaml_models import did_you_mean
 from newton.db.connection import open_database
 from newton.db.pool import Database
+from newton.errors import NotFoundError
 from newton.heart.procedures import DISK_ORIGIN
+from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
 from newton.runtime.settings_mapping import build_artifact_policy, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
-from newton.settings import Settings
+from newton.settings import DEFAULT_AGENT, Settings
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
 FrameTiebreak = Callable[[str, Sequence[Frame]], Awaitable[str | None]]
 
+MAX_LISTED_AGENTS = 10  # in the error for an unknown agent
 GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 starts many collections per context
 
 
 @asynccontextmanager
 async def open_newton(
-    settings: Settings, *, long_running: bool = False, skip_procedure_sync: bool = False, create_agent: bool = True
+    settings: Settings,
+    *,
+    long_running: bool = False,
+    skip_procedure_sync: bool = False,
+    on_new_agent: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[AgentServices]:
     """Yield the services of the configured agent. Settings and files are validated before the database is opened.
 
-    `long_running` restarts a dead embedded server; `skip_procedure_sync` leaves the agent's procedures unchanged;
-    without `create_agent` an unknown agent raises NotFoundError.
+    `long_running` restarts a dead embedded server; `skip_procedure_sync` leaves the agent's procedures unchanged.
+    An unknown agent is created and its name passed to `on_new_agent`; without `on_new_agent` it raises NotFoundError,
+    except the default agent.
     """
     check_settings(settings)
     frame_set = _load_frame_set(settings)
@@ -60,7 +69,8 @@ async def open_newton(
             database = open_database(settings, schema=data_folder("schema"), keep_alive=long_running)
             database_task = tasks.create_task(stack.enter_async_context(database))
         (configured, count_tokens), db = model_task.result(), database_task.result()
-        agent_id, embedder = await _resolve_agent(db, settings, configured, clock, create_agent=create_agent)
+        agent_id = await _find_or_create_agent(db, settings.agent, clock, on_new_agent)
+        embedder = await _load_embedder(db, agent_id, settings, configured)
         scope = AgentScope(
             agent_id=agent_id,
             db=db,
@@ -113,9 +123,8 @@ async def _build_contexts(scope: AgentScope, settings: Settings, frame_set: Fram
 async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
     """Return the services of another agent, isolated from this one. Raises NotFoundError when there is none."""
     settings = newton.settings.model_copy(update={"agent": name})
-    agent_id, embedder = await _resolve_agent(
-        newton.scope.db, settings, newton.configured_embedder, newton.scope.clock, create_agent=False
-    )
+    agent_id = await _find_agent(newton.scope.db, name)
+    embedder = await _load_embedder(newton.scope.db, agent_id, settings, newton.configured_embedder)
     scope = replace(newton.scope, agent_id=agent_id, embedder=embedder)
     contexts = replace(newton.context_builder, tiebreak=_build_tiebreak(settings, scope))
     if embedder is not newton.scope.embedder:
@@ -132,17 +141,37 @@ def _build_tiebreak(settings: Settings, scope: AgentScope) -> FrameTiebreak | No
     return llm.pick_frame if llm and settings.frame_tiebreak else None
 
 
-async def _resolve_agent(
-    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock, *, create_agent: bool = True
-) -> "tuple[UUID, Embedder | None]":
-    """Return the id of the configured agent and the embedder of its active model."""
-    if create_agent:
-        agent_id = await agents.get_or_create_agent(db, settings.agent, now=clock.now())
-    else:
-        agent_id = await agents.get_agent_id(db, settings.agent)
+async def _find_or_create_agent(
+    db: Database, name: str, clock: Clock, on_new_agent: Callable[[str], None] | None
+) -> UUID:
+    if await agents.exists(db, name):
+        return derive_agent_id(name)
+    if on_new_agent is None and name != DEFAULT_AGENT:
+        return await _find_agent(db, name)
+    agent_id = await agents.get_or_create_agent(db, name, now=clock.now())
+    if on_new_agent:
+        on_new_agent(name)
+    return agent_id
+
+
+async def _find_agent(db: Database, name: str) -> UUID:
+    """Return the id of the agent. The NotFoundError for an unknown one names the existing agents."""
+    if not await agents.exists(db, name):
+        names = await agents.list_names(db)
+        listed = ", ".join(names[:MAX_LISTED_AGENTS]) + (", …" if len(names) > MAX_LISTED_AGENTS else "")
+        known = f"There are: {listed}. " if names else ""
+        hint = f"{did_you_mean(name, names)} {known}`newton agents create NAME` creates one.".strip()
+        raise NotFoundError(f"There is no agent {name!r}.", hint=hint)
+    return derive_agent_id(name)
+
+
+async def _load_embedder(
+    db: Database, agent_id: UUID, settings: Settings, configured: "Embedder | None"
+) -> "Embedder | None":
+    """Return the embedder of the agent's active model."""
     async with db.transaction(agent_id) as tx:
         identity = await reembedding.read_active_model(tx, agent_id=agent_id)
-    return agent_id, await asyncio.to_thread(embedder_for, identity, settings, configured)
+    return await asyncio.to_thread(embedder_for, identity, settings, configured)
 
 
 async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:

@@ -199,7 +199,11 @@ async def _open_with_retry(
     while not stop.is_set():
         try:
             async with _cancel_on(stop):
-                return await stack.enter_async_context(open_newton(settings, long_running=True))
+                return await stack.enter_async_context(
+                    open_newton(
+                        settings, long_running=True, on_new_agent=lambda name: on_message(f"Created agent {name}.")
+                    )
+                )
         except TimeoutError:
             break
         except DatabaseError as error:

@@ -96,7 +96,7 @@ async def test_a_summary_rolls_on_within_its_tokens_and_one_is_current(tx: Tx) -
     assert "before 68." in summaries[-1]["full_text"]
 
 
-async def test_a_long_tail_is_summarised_before_its_time_and_a_model_may_write_it(tx: Tx) -> None:
+async def test_a_long_tail_is_summarized_before_its_time_and_a_model_may_write_it(tx: Tx) -> None:
     session_id = await began(tx)
     await say(tx, session_id, "We talked about the ferry at great length. " * 10, role="assistant")
     writer = ArtifactWriter(session_id=session_id, ctx=teller(), sizes=SummarySizes(max_new_tokens=50))

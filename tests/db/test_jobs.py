@@ -26,7 +26,7 @@ WORDS = ("kettle", "cup", "tea", "mira", "priya", "redis", "oslo")
 @pytest.fixture
 async def newton(dsn: str, tmp_path: Path) -> AsyncIterator[AgentServices]:
     given = {"agent": "ana", "database_url": dsn, "embedding_provider": "none", "data_dir": tmp_path}
-    async with open_newton(load(given, {})) as made:
+    async with open_newton(load(given, {}), on_new_agent=lambda _: None) as made:
         yield made
 
 
@@ -64,7 +64,7 @@ async def test_sessions_that_their_doors_left_behind_get_their_summaries(newton:
                 for n in range(lines)
             ]
             await sessions.append(tx, said, session_id=session_id, ctx=teller(agent_id))
-    first, second = await done(newton, "summarise"), await done(newton, "summarise")
+    first, second = await done(newton, "summarize"), await done(newton, "summarize")
     assert (first.result, second.result) == ({"sessions": 1}, None)
 
 

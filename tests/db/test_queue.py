@@ -89,7 +89,7 @@ async def test_what_is_due_is_noted_for_every_agent_by_whoever_comes_and_once(db
 async def test_two_who_claim_at_once_never_get_the_same(db: Database) -> None:
     # R6
     for n in range(20):
-        await asked(db, await agents.get_or_create_agent(db, f"agent {n}", now=NOON))
+        await asked(db, await agents.get_or_create_agent(db, f"agent-{n}", now=NOON))
     got = await asyncio.gather(*(claimed(db, f"worker {n}", NOON, most=7) for n in range(3)))
     assert sorted(len(one) for one in got) == [6, 7, 7]
     assert len({one.job_id for some in got for one in some}) == 20

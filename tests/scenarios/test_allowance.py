@@ -19,7 +19,7 @@ from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count
 from tests.scenarios.conftest import Mind
 from tests.scenarios.talking import Talking
-from tests.scenarios.test_summarising import GOOD, asking
+from tests.scenarios.test_summarizing import GOOD, asking
 from tests.support import teller
 from tests.talks import calls, gives, says, turn
 

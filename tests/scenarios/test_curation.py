@@ -89,7 +89,7 @@ async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
     async with mind.db.transaction(mind.agent_id) as tx:
         kept = await tx.fetch("select memory_id, event from memory.transitions where origin = 'job lifecycle'")
     assert sorted((step.memory_id, step.event) for step in steps) == sorted(map(tuple, kept))
-    assert {step.event for step in steps} >= {"merged", "generalised"}
+    assert {step.event for step in steps} >= {"merged", "generalized"}
     mind.clock.advance(timedelta(seconds=1))
     assert (await upkeep(mind).run_lifecycle()).steps == [], "twice is like once"
 

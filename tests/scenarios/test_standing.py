@@ -319,7 +319,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
         )
     await mind.settle()
     first = await talk.given("Where does Mira live?")
-    (relation,) = [item for item in first.bundle.items if item.kind == "relation"]
+    (relation,) = [item for item in first.bundle.candidates if item.kind == "relation"]
     await curation(mind).retract(str(kept.memory_id))
     async with mind.db.transaction(mind.agent_id) as tx:
         changed = await staleness.SQL["find_changed"].fetch_all(
@@ -328,6 +328,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
             memory_ids=[relation.memory_id],
             micros=[relation.scored.found.micro],
             summaries=[relation.scored.found.summary],
+            built_at=first.bundle.created_at,
         )
     assert [row["memory_id"] for row in changed] == [relation.memory_id]
     assert (await talk.given("So where does Mira live?")).method == "built"

@@ -14,7 +14,7 @@ import pytest
 
 from newton.db.embedded_server import EmbeddedServer, delete_data
 from newton.runtime.cli import run_command_line
-from tests.system.typed import Done, typed
+from tests.system.typed import Done, create_agents, typed
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,6 +89,7 @@ def test_what_was_injected_is_told_with_its_first_words(home: Path) -> None:
 
 
 def test_agents_do_not_know_of_each_other(home: Path) -> None:
+    create_agents(home, "two")
     typed(home, "remember", "The vault code is under the mat", "--agent", "one")
     for command in ("ask", "context", "recall"):
         assert "vault" not in ok(typed(home, command, "Where is the code of it?", "--agent", "two"))
@@ -297,6 +298,7 @@ def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
 
 
 def test_doctor_finds_a_healthy_newton(home: Path) -> None:
+    create_agents(home, "patient")
     done = typed(home, "doctor", "--json", "--agent", "patient", NEWTON_EMBEDDING_PROVIDER="local")
     findings = json.loads(done.stdout)["findings"]
     # the server of this test runs without fsync, and that is what the doctor must say

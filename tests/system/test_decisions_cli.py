@@ -88,7 +88,7 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
 def test_decisions_alone_lists_them() -> None:
     assert expand_default_command(["decisions"]) == ["decisions", "list"]
     assert expand_default_command(["decisions", "--due"]) == ["decisions", "list", "--due"]
-    for words in (["decisions", "show", "x"], ["decisions", "--help"], ["censors"], []):
+    for words in (["decisions", "show", "x"], ["decisions", "--help"], ["bench"], []):
         assert expand_default_command(words) == words
 
 
@@ -130,12 +130,14 @@ def test_a_guardrail_stops_a_decision_before_it_is_recorded(home: Path) -> None:
     done = run(home, "decide", "Drop it", "--confidence", "0.3", "--stakes", "high", "--reason", "analysis:unused")
     assert (done.returncode, "unsure-at-high-stakes" in done.stderr) == (2, True)
     assert "Drop it" not in ok(run(home, "decisions"))
+    ok(run(home, "agents", "create", "bold"))
     assert ok(run(home, "guard", "retire", "unsure-at-high-stakes", "--agent", "bold"))
     words = ("--confidence", "0.3", "--stakes", "high", "--reason", "analysis:unused", "--agent", "bold")
     assert "Recorded as" in ok(run(home, "decide", "Drop it", *words))
 
 
 def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
+    ok(run(home, "agents", "create", "newborn"))
     assert "| new episodes" in ok(run(home, "growth", "--agent", "newborn"))
     made = ok(run(home, "growth", "--weeks", "4", "--json", "--html", "growth.html"))
     assert set(json.loads(made)["figures"]["made"]) == {"kind", "now", "before", "n", "n_before", "fewest", "enough"}
@@ -152,6 +154,7 @@ def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
 
 def test_metrics_are_told_as_a_table_and_as_json(home: Path) -> None:
     # S002-22
+    ok(run(home, "agents", "create", "newborn"))
     told = ok(run(home, "metrics", "--agent", "newborn"))
     assert "context relevance" in told and "too few" in told
     made = json.loads(ok(run(home, "metrics", "--days", "30", "--json")))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.typed import Done, typed
+from tests.system.typed import Done, create_agents, typed
 
 
 def guard(home: Path, *words: str, **more: str) -> Done:
@@ -13,6 +13,7 @@ def guard(home: Path, *words: str, **more: str) -> Done:
 
 
 def test_a_choice_is_tried_and_told_what_is_wrong_with_it(home: Path) -> None:
+    create_agents(home, "tried")
     tried = ("check", "Drop the old table", "--stakes", "high", "--confidence", "0.4", "--agent", "tried")
     blocked = guard(home, *tried, "--reason", "analysis: nobody reads it")
     assert blocked.returncode == 1, blocked.stderr
@@ -28,6 +29,7 @@ def test_a_choice_is_tried_and_told_what_is_wrong_with_it(home: Path) -> None:
 
 def test_a_person_adds_and_retires_one(home: Path) -> None:
     mine = ("--agent", "mine")
+    create_agents(home, "mine", "other")
     added = guard(home, "add", "slow-down", "category == 'money'", "--message", "Sleep on it.", *mine)
     assert (added.returncode, added.stdout) == (0, "Added.\n"), added.stderr
     spend = ("check", "Buy it", "--confidence", "0.9", "--category", "money", "--reason", "intuition:nice")
@@ -60,7 +62,7 @@ def test_a_person_adds_and_retires_one(home: Path) -> None:
         (["check", "x", "--confidence", "1.5"], "A confidence of 1.5 is out of range."),
         (["check", "x", "--confidence", "0.5", "--reason", "analisis:x"], "Did you mean 'analysis'?"),
         (["check", "x", "--confidence", "0.5", "--reason", "because"], "Write KIND:TEXT"),
-        (["check", "x"], "requires CONFIDENCE"),
+        (["check", "x"], "requires --confidence"),
     ],
 )
 def test_bad_words_are_refused_with_a_remedy(home: Path, words: list[str], complaint: str) -> None:

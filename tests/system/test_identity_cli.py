@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from tests.system.typed import Done, ok, typed
+from tests.system.typed import Done, create_agents, ok, typed
 
 
 def identity(home: Path, *words: str) -> Done:
@@ -17,6 +17,7 @@ def ids(listed: str) -> list[str]:
 
 def test_a_person_writes_it_looks_at_it_and_takes_it_back(home: Path) -> None:
     mine = ("--agent", "writer")
+    create_agents(home, "writer")
     assert "The identity is empty." in ok(identity(home, *mine))
     assert ok(identity(home, "add", "preference", "Call me Max", "--reason", "it is shorter", *mine)) == "Added.\n"
     ok(identity(home, "add", "boundary", "Never give legal advice", *mine))

@@ -10,7 +10,7 @@ import pytest
 from newton.runtime.jobs.registry import JOBS
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import run, wait
-from tests.system.typed import typed
+from tests.system.typed import create_agents, typed
 
 GIVEN_UP = """
 update runtime.jobs set state = 'dead', error = 'it broke'
@@ -29,6 +29,7 @@ def listed(home: Path, agent: str) -> dict[str, dict[str, object]]:
 
 
 def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
+    create_agents(home, "ana", "bo")
     said = typed(home, "jobs", "--agent", "ana").stdout
     assert [line.split()[0] for line in said.splitlines()] == list(JOBS)
     assert "every 2 minutes" in said and "Mondays at 06:00 UTC" in said and "not run yet" in said
@@ -56,6 +57,7 @@ def test_what_cannot_be_says_what_can(home: Path, words: list[str], said: str) -
 
 
 def test_what_was_given_up_is_listed_and_tried_again(home: Path, behind: str) -> None:
+    create_agents(home, "eve")
     assert typed(home, "jobs", "dead", "--agent", "eve").stdout == "No dead runs.\n"
     typed(home, "jobs", "run", "remind", "--agent", "eve")
     asyncio.run(run(behind, GIVEN_UP))

@@ -20,7 +20,7 @@ from newton.runtime.access.tokens import TokenScope
 from newton.runtime.mcp.server import answer_call
 from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
-from tests.system.typed import ok, typed
+from tests.system.typed import create_agents, ok, typed
 
 VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"}
 
@@ -92,6 +92,7 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
 async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     env = {**bare, "NEWTON_DATA_DIR": str(house / "data"), "NEWTON_EMBEDDING_PROVIDER": "none"}
+    create_agents(house, "pipes")
     words = ["-m", "newton", "mcp", "--agent", "pipes"]
     async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(house))) as client:
         await lived(client)
@@ -100,6 +101,7 @@ async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
 @pytest.fixture
 def reader(served: Daemon, house: Path) -> str:
     """A token that may only read."""
+    create_agents(house, "ana")
     return ok(typed(house, "tokens", "create", "reader", "--scope", "read", "--agent", "ana")).split()[0]
 
 

@@ -20,7 +20,7 @@ from newton import __version__
 from newton.runtime.daemon import ListenOptions, bind_socket
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import children, fresh, postmaster, wait
-from tests.system.typed import ok, typed
+from tests.system.typed import create_agents, ok, typed
 
 
 def test_it_says_when_it_can_work(served: Daemon) -> None:
@@ -55,6 +55,7 @@ def test_a_problem_says_what_is_wrong_and_what_to_do(served: Daemon) -> None:
 
 def test_one_who_asks_a_daemon_and_is_refused_is_told_what_to_do(served: Daemon, house: Path) -> None:
     here, data = served.url, str(house / "data")
+    create_agents(house, "ana")
     made = ok(typed(house, "tokens", "create", "laptop", "--agent", "ana")).strip()
     (house / "laptop.token").write_text(f"{made}\n", encoding="utf-8")
     ana = ("--token-file", "laptop.token")

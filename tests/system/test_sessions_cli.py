@@ -17,7 +17,7 @@ from newton.dialogue.compaction.progress_events import (
 )
 from newton.runtime.cli.conversations.sessions import print_progress
 from tests.support import NOON
-from tests.system.typed import Done, ok, typed
+from tests.system.typed import Done, create_agents, ok, typed
 
 AT = "2026-11-20T10:00:00Z"
 
@@ -52,6 +52,7 @@ def test_conversations_are_listed(home: Path) -> None:
         "Look at part 0.",
     )
     assert work["last_used_at"] >= work["created_at"]
+    create_agents(home, "nobody")
     assert "No sessions yet." in ok(typed(home, "sessions", "list", "--agent", "nobody"))
 
 
@@ -181,7 +182,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
         (["inject", "beside", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
-        (["inject", "work", "--first", "0", "--last", "1"], "requires FROM"),
+        (["inject", "work", "--first", "0", "--last", "1"], "requires --from"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:

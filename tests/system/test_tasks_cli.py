@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.typed import ok, typed
+from tests.system.typed import create_agents, ok, typed
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +59,7 @@ def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
+    create_agents(home, "nobody")
     done = typed(home, "tasks", *words)
     assert done.returncode == 2
     assert said in done.stderr

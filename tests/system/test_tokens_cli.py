@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.daemons import Daemon
-from tests.system.typed import typed
+from tests.system.typed import create_agents, typed
 
 
 def made(house: Path, name: str, *flags: str) -> str:
@@ -19,6 +19,7 @@ def remembers(served: Daemon, token: str, **headers: str) -> int:
 
 
 def test_a_token_speaks_for_its_agent_until_it_is_revoked(served: Daemon, house: Path) -> None:
+    create_agents(house, "tia", "tom")
     token = made(house, "laptop", "--agent", "tia")
     assert remembers(served, token) == 201
     assert remembers(served, token, **{"X-Newton-Agent": "tia"}) == 201

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.typed import ok, typed
+from tests.system.typed import create_agents, ok, typed
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,6 +44,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
+    create_agents(home, "nobody")
     done = typed(home, *words)
     assert done.returncode == 2
     assert said in done.stderr

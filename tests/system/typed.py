@@ -47,3 +47,9 @@ def _status(home: Path, words: Sequence[str], settings: Mapping[str, str], to: t
 def ok(done: Done) -> str:
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def create_agents(home: Path, *names: str) -> None:
+    """`newton agents create`, for what only reads an agent."""
+    for name in names:
+        ok(typed(home, "agents", "create", name))

@@ -38,8 +38,8 @@ def fact(number: int = 1, **given: object) -> facts.FactEvidence:
         created_at=NOON,
         is_core=False,
         duplicate_of=None,
-        generalises=0,
-        generalised=False,
+        generalizes=0,
+        generalized=False,
         wrong=False,
         superseded=False,
         confirmations=0,
@@ -53,7 +53,7 @@ def fact(number: int = 1, **given: object) -> facts.FactEvidence:
 def every_fact() -> Iterator[facts.FactEvidence]:
     """A fact in each state with each combination of evidence."""
     yes = (False, True)
-    for state, told, (quarantined, wrong, superseded), (merged, generalised, over, marked, generalises) in product(
+    for state, told, (quarantined, wrong, superseded), (merged, generalized, over, marked, generalizes) in product(
         FACT_STATES, TOLD, product(yes, repeat=3), product(yes, repeat=5)
     ):
         yield fact(
@@ -62,10 +62,10 @@ def every_fact() -> Iterator[facts.FactEvidence]:
             wrong=wrong,
             superseded=superseded,
             duplicate_of=UUID(int=99) if merged else None,
-            generalised=generalised,
+            generalized=generalized,
             valid_to=NOON if over else None,
             is_core=marked,
-            generalises=3 if generalises else 0,
+            generalizes=3 if generalizes else 0,
             **told,
         )
 

@@ -25,7 +25,7 @@ FAR = GatherOptions(depth=5, salient=100, events=200, sessions=50)
 def found(number: int, kind: Kind = "event", relevance: float = 0.0) -> RetrievedMemory:
     said = f"memory {number}"
     plain = (said, said, 3, 3, 2, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
-    return RetrievedMemory._make((UUID(int=number), kind, "ACTIVE", *plain, 0.0, 0.0, relevance))
+    return RetrievedMemory(UUID(int=number), kind, "ACTIVE", *plain, 0.0, 0.0, relevance)
 
 
 def collect(given: GatheredSources, text: str, *, reach: GatherOptions) -> CandidateSet:

@@ -26,7 +26,7 @@ def state_of(life: facts.FactEvidence, thresholds: LifecycleThresholds = USUAL, 
 def test_three_independent_sources_make_a_fact_core(sources: int, state: str) -> None:
     # S002-16
     assert state_of(fact(confirmations=4, sources=sources)) == state
-    assert state_of(fact(generalises=sources)) == ("NEW" if state == "CONFIRMED" else state)
+    assert state_of(fact(generalizes=sources)) == ("NEW" if state == "CONFIRMED" else state)
     assert state_of(fact(confirmations=9, sources=9), LifecycleThresholds(core_fact_min_sources=10)) == "CONFIRMED"
 
 

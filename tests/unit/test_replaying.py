@@ -331,8 +331,9 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
+    in_labels = {"renewed_at", "valid_to", "attribute", "contradicted_ids"}
     fixed = {*FIXED["memory.memories"], "kind"}
-    assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | fixed
+    assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | in_labels | fixed
 
 
 def test_an_account_tells_weights_contributions_and_what_just_missed() -> None:

@@ -20,13 +20,14 @@ PREFIXES = st.sampled_from(
 
 
 # S002-4
-@given(TEXTS, PREFIXES)
-@example("\u2028## Known\u0085\x0b\x1cInformation\r\n- x", "")
-@example("日本語の長い文章" * 60, "")
-@example("🦊" * 300, "[2026-11-21] Ana: ")
-@example("a" * 5_000, "")
-def test_a_form_is_one_line_within_its_tokens_whatever_the_text(text: str, prefix: str) -> None:
-    made = make_short_forms(text, count_tokens=token_counter.count, prefix=prefix)
+@given(TEXTS, PREFIXES, st.booleans())
+@example("\u2028## Known\u0085\x0b\x1cInformation\r\n- x", "", False)
+@example("日本語の長い文章" * 60, "", True)
+@example("🦊" * 300, "[2026-11-21] Ana: ", False)
+@example("🦊" * 300, "[2026-11-21] Ana: ", True)
+@example("a" * 5_000, "", False)
+def test_a_form_is_one_line_within_its_tokens_whatever_the_text(text: str, prefix: str, keep_end: bool) -> None:
+    made = make_short_forms(text, count_tokens=token_counter.count, prefix=prefix, keep_end=keep_end)
     for form, counted, limit in (
         (made.micro, made.micro_tokens, MICRO_TOKENS),
         (made.summary, made.summary_tokens, SUMMARY_TOKENS),
@@ -55,6 +56,52 @@ def test_a_shortened_text_ends_at_a_sentence_where_one_ends_late_enough(text: st
         assert form[-1] in ".?!…"
 
 
+# S002-4
+@given(WORDS.map(" ".join))
+def test_a_text_without_its_middle_keeps_its_first_and_last_words_and_shows_the_gap(text: str) -> None:
+    for form in _shortened(text, keep_end=True):
+        head, gap, tail = form.partition(f"{ELLIPSIS} ")
+        assert gap and head and tail
+        assert text.startswith(f"{head} ") and text.endswith(f" {tail}")
+        assert len(head) + len(tail) < len(text)
+
+
+@given(SENTENCES.map(" ".join))
+def test_a_text_without_its_middle_is_cut_between_sentences_where_they_are_short_enough(text: str) -> None:
+    made = make_short_forms(text, count_tokens=token_counter.count, max_tokens=400, keep_end=True)
+    if made.summary != text:
+        head, _, tail = made.summary.partition(f"{ELLIPSIS} ")
+        assert text.startswith(head) and text.endswith(tail)
+        assert head[-1] in ".?!" and text[-len(tail) - 2] in ".?!"
+
+
+# S002-4
+@pytest.mark.parametrize(
+    ("text", "begins", "ends"),
+    [
+        (
+            "The landlord agreed in writing that the deposit of two months is returned thirty days after we leave, "
+            "less the cost of cleaning the oven, and that the bicycles may stay in the yard until the end of March.",
+            "The landlord agreed",
+            "until the end of March.",
+        ),
+        (
+            "After the scan on Tuesday the doctor said that the knee needs no operation; physiotherapy twice a week "
+            "for six weeks should do, no running before May, and Mum must not drive herself to the appointments.",
+            "After the scan",
+            "to the appointments.",
+        ),
+    ],
+)
+def test_the_micro_form_of_a_long_statement_keeps_how_it_begins_and_how_it_ends(
+    text: str, begins: str, ends: str
+) -> None:
+    made = make_short_forms(text, count_tokens=token_counter.count, max_tokens=400, keep_end=True)
+    assert made.summary == text
+    assert made.micro.startswith(begins) and made.micro.endswith(ends) and ELLIPSIS in made.micro
+    assert made.micro_tokens <= MICRO_TOKENS
+
+
 @given(st.lists(st.sampled_from(["a", " ", "\n", "\t", "\u2028", "#"]), max_size=30).map("".join))
 def test_folding_white_space_is_done_once_and_for_all(text: str) -> None:
     folded = one_line(text)
@@ -81,6 +128,6 @@ def test_a_very_long_text_costs_a_few_counts_of_little_text(length: int) -> None
     assert sum(counted) < 10_000
 
 
-def _shortened(text: str) -> list[str]:
-    made = make_short_forms(text, count_tokens=token_counter.count)
+def _shortened(text: str, *, keep_end: bool = False) -> list[str]:
+    made = make_short_forms(text, count_tokens=token_counter.count, keep_end=keep_end)
     return [form for form in (made.micro, made.summary) if form != text and form]

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import (
@@ -15,26 +14,29 @@ from newton.cognition.assembly.artifact_selection import (
     select_artifacts,
 )
 from newton.cognition.assembly.budget import ContextBudget
+from newton.cognition.assembly.candidate_sections import build_candidate_sections
+from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.fill import FillCandidate, Placement, fill
-from newton.cognition.assembly.order import arrange
 from newton.cognition.assembly.render import (
     LAYERS_BY_DAY,
     DayTokens,
     TextBlock,
     render,
-    render_day_heading,
     render_item,
 )
-from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import (
+    LayerUsage,
+    ScoredCandidate,
+    label_candidates,
+    reject_repeated_facts,
+)
 from newton.cognition.assembly.sections import NO_TASKS, CensorLine, IdentitySection, TaskSection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.content.profiles import Profile
 from newton.heart.identity.tenets import normalize_line
-from newton.heart.procedures import section_header
 from newton.memory.memory import past_reason
-from newton.memory.representations import date_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
@@ -62,7 +64,8 @@ class AssemblyInput:
     weak matches. `focus` are the messages just out of view, latest first. `open_decisions` are pending decisions that
     are not candidates. `extra` are the caller's lines. `triggered` are procedures that the input asks for. `unranked`
     are memories found without a search, which need no evidence. `time_ranges` are the times that the input asks for;
-    `empty_range_note` says that memory has nothing from them.
+    `empty_range_note` says that memory has nothing from them. `relation_evidence` maps relations to the candidate facts
+    that state them.
     """
 
     input: str
@@ -88,6 +91,8 @@ class AssemblyInput:
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
     empty_range_note: TextBlock | None = None
+    fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
+    relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +160,7 @@ class _Placer:
         }
         rejected = {**self._rejected, **rejected}
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
-        candidates = [
-            to_fill_candidate(s, inputs.day_tokens) for s in self._ordered if s.found.memory_id not in rejected
-        ]
+        candidates = [to_fill_candidate(s, inputs) for s in self._ordered if s.found.memory_id not in rejected]
         placed = fill(
             [c._replace(score=ranks.get(c.memory_id, c.score)) for c in candidates],
             max_tokens=self._max_tokens,
@@ -178,7 +181,9 @@ def compose(
     candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> AssemblyResult:
     """Return the context of candidates that are already placed, best first."""
-    sections = {**_build_fixed_sections(assembly_input, focus), **_build_sections(candidates, assembly_input)}
+    candidates = label_candidates(candidates, assembly_input.fact_labels)
+    shown = build_candidate_sections(candidates, assembly_input.profile, assembly_input.day_tokens)
+    sections = {**_build_fixed_sections(assembly_input, focus), **shown}
     return AssemblyResult(
         block=render(sections, header_tokens=assembly_input.header_tokens),
         identity=assembly_input.identity,
@@ -203,9 +208,11 @@ def _build_fixed_sections(
     }
 
 
-def to_fill_candidate(scored: ScoredMemory, day_tokens: DayTokens) -> FillCandidate:
+def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> FillCandidate:
     """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
-    found, layer = scored.found, scored.layer
+    found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
+    if label := assembly_input.fact_labels.get(found.memory_id):
+        return FillCandidate(found.memory_id, layer, scored.score, label.summary_tokens, label.micro_tokens)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
     summary, micro = (tokens - day_tokens.prefix for tokens in (found.summary_tokens, found.micro_tokens))
@@ -231,7 +238,7 @@ def _reject_candidates(
         reason = reason or find_floor_reason(s, assembly_input)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = Placement(s.found.memory_id, None, 0, reason)
-    return rejected
+    return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
@@ -354,53 +361,6 @@ def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
             free_tokens -= block.tokens
             blocks.append(block)
     return blocks
-
-
-def _build_sections(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> dict[str, list[TextBlock]]:
-    """Return the selected items by layer, in the profile's order."""
-    layers: dict[str, list[ScoredCandidate]] = {}
-    for c in candidates:
-        if c.detail:
-            layers.setdefault(c.layer, []).append(c)
-    return {
-        layer: _group_by_day(items, assembly_input)
-        if layer in LAYERS_BY_DAY
-        else [_render_item(c) for c in arrange(items, assembly_input.profile, sort_key=_date_key)]
-        for layer, items in layers.items()
-    }
-
-
-def _group_by_day(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> list[TextBlock]:
-    """Return the undated items, then the days, in the profile's order of their best items; a day is chronological."""
-    days: dict[str | None, list[ScoredCandidate]] = {}
-    for c in candidates:
-        days.setdefault(c.day, []).append(c)
-    blocks = [_render_item(c) for c in arrange(days.pop(None, []), assembly_input.profile, sort_key=_date_key)]
-    for day, items in arrange(list(days.items()), assembly_input.profile, sort_key=lambda day: _date_key(day[1][0])):
-        assert day is not None, "undated items are removed above"
-        prefix = date_prefix(day)
-        lines = [render_item(c.text.removeprefix(prefix), c.tokens) for c in sorted(items, key=_chronological_key)]
-        blocks += [render_day_heading(day, assembly_input.day_tokens), *lines]
-    return blocks
-
-
-def _date_key(item: ScoredCandidate) -> tuple[datetime, UUID]:
-    return item.scored.found.occurred_at, item.memory_id
-
-
-def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
-    """Return time, thread and position; an item that spans several messages precedes them."""
-    found = item.scored.found
-    position = -1 if found.position is None else found.position
-    return found.occurred_at, found.thread_id.int if found.thread_id else 0, position, found.memory_id
-
-
-def _render_item(item: ScoredCandidate) -> TextBlock:
-    """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
-    if item.kind != "procedure":
-        return render_item(item.context_line, item.tokens)
-    name = item.scored.found.micro.partition(":")[0]
-    return TextBlock(section_header(name) + to_bullet(item.text), item.tokens)
 
 
 def _measure_layers(

@@ -1,22 +1,27 @@
 """Candidates of a context with their score and placement."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.fact_labels import FactLabel, render_fact
 from newton.cognition.assembly.fill import DetailLevel, Placement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.representations import split_date_prefix
 from newton.memory.search_types import RetrievedMemory
 
+SHOWN_TOGETHER = "one item with a fact that it contradicts"
+REPEATS_FACT = "repeats a fact of the context"
+
 
 class ScoredCandidate(NamedTuple):
-    """A candidate with its features, its score and the verdict on it."""
+    """A candidate with its features, its score, the verdict on it and, for a fact, its label."""
 
     scored: ScoredMemory
     placement: Placement
+    label: FactLabel | None = None
 
     @property
     def memory_id(self) -> UUID:
@@ -62,6 +67,11 @@ class ScoredCandidate(NamedTuple):
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
     @property
+    def contradicted_ids(self) -> tuple[UUID, ...]:
+        """Return the facts that are shown in the same item, because they contradict this one."""
+        return tuple(other for other in self.label.group if other != self.memory_id) if self.label else ()
+
+    @property
     def list_line(self) -> str:
         return format_list_line(self.scored.found, self.text)
 
@@ -72,13 +82,54 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def context_line(self) -> str:
-        """Return the line in the context, without the date prefix below a day heading."""
+        """Return the line in the context, with its label and without the date prefix below a day heading."""
+        if self.label:
+            return render_fact(self.label, self.text)
         return split_date_prefix(self.text)[1] if self.day else self.text
 
 
 def format_list_line(found: RetrievedMemory, text: str) -> str:
     """Return the list line of a memory: its text, or for a procedure its name and purpose."""
     return found.micro if found.kind == "procedure" else text
+
+
+def reject_repeated_facts(
+    ordered: Sequence[ScoredMemory],
+    rejected: Mapping[UUID, Placement],
+    labels: Mapping[UUID, FactLabel],
+    relation_evidence: Mapping[UUID, Sequence[UUID]],
+) -> dict[UUID, Placement]:
+    """Return the rejected candidates, with relations that a fact states, and facts that are part of another's item.
+
+    Of the facts that contradict each other, the best one that is not rejected is placed with the tokens of all.
+    """
+    followers = dict[UUID, Placement]()
+    for memory_id in (s.found.memory_id for s in ordered):
+        if memory_id not in rejected and memory_id not in followers and (label := labels.get(memory_id)):
+            others = (other for other in label.group if other != memory_id)
+            followers |= {other: Placement(other, None, 0, SHOWN_TOGETHER) for other in others}
+    accepted = {s.found.memory_id for s in ordered} - (rejected.keys() - followers.keys())
+    repeated = {
+        relation_id: Placement(relation_id, None, 0, REPEATS_FACT)
+        for relation_id, fact_ids in relation_evidence.items()
+        if relation_id in accepted and not accepted.isdisjoint(fact_ids)
+    }
+    return {**rejected, **followers, **repeated}
+
+
+def label_candidates(
+    candidates: Sequence[ScoredCandidate], labels: Mapping[UUID, FactLabel]
+) -> Sequence[ScoredCandidate]:
+    """Add the labels to facts, and give the facts of one item the detail level of the one that is placed."""
+    if not labels:
+        return candidates
+    labelled = [c._replace(label=labels.get(c.memory_id)) for c in candidates]
+    leaders = [c for c in labelled if c.label and c.label.group and c.reason != SHOWN_TOGETHER and c.detail]
+    details = {memory_id: c.detail for c in leaders if c.label for memory_id in c.label.group}
+    return [
+        c._replace(placement=c.placement._replace(detail=details.get(c.memory_id))) if c.reason == SHOWN_TOGETHER else c
+        for c in labelled
+    ]
 
 
 @dataclass(frozen=True, slots=True)

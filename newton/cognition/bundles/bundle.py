@@ -177,5 +177,8 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "tokens": c.tokens,
         "text": c.text,
         "source": source,
+        "told_at": c.scored.found.told_at.isoformat(),
+        "valid_to": c.scored.found.valid_to and c.scored.found.valid_to.isoformat(),
+        "contradicts": [str(memory_id) for memory_id in c.contradicted_ids],
         "features": {name: round(value, 4) for name, value in c.features.items()},
     }

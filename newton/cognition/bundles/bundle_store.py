@@ -11,7 +11,15 @@ from types import ModuleType
 from typing import Literal
 from uuid import UUID
 
-from newton.cognition.assembly import assembler, fill, render, scored_candidate, sections
+from newton.cognition.assembly import (
+    assembler,
+    candidate_sections,
+    fact_labels,
+    fill,
+    render,
+    scored_candidate,
+    sections,
+)
 from newton.cognition.bundles.bundle import Bundle, RefreshMethod
 from newton.cognition.bundles.replay import MemoryHistory
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
@@ -29,7 +37,17 @@ SQL = load("newton.cognition.bundles", "bundle_store.sql")
 
 AnsweredBy = Literal["model", "memory", "censor"]
 LATEST, PREVIOUS = "latest", "previous"
-RULE_MODULES: Sequence[ModuleType] = (score, assembler, fill, render, scored_candidate, sections, profiles)
+RULE_MODULES: Sequence[ModuleType] = (
+    score,
+    assembler,
+    candidate_sections,
+    fact_labels,
+    fill,
+    render,
+    scored_candidate,
+    sections,
+    profiles,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

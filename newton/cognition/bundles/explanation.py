@@ -23,7 +23,7 @@ class CandidateExplanation(NamedTuple):
     """A candidate as it was when the context was built.
 
     `rank` numbers the items of the context, best first; None when left out. `contributions` are the parts of the score
-    by feature.
+    by feature. `contradictions` are the memories that contradict it and were part of the same item.
     """
 
     rank: int | None
@@ -34,6 +34,13 @@ class CandidateExplanation(NamedTuple):
     features: Mapping[str, float]
     contributions: Mapping[str, float]
     time_range_text: str = ""
+    contradictions: tuple[RetrievedMemory, ...] = ()
+
+    @property
+    def contradiction_text(self) -> str | None:
+        """Return the facts that contradict it, each with its short id; None if there are none."""
+        named = "; ".join(f"{short_id(f.memory_id)} ({f.occurred_at:%Y-%m-%d}): {f.micro}" for f in self.contradictions)
+        return f"unsettled, contradicted by {named}" if named else None
 
     @property
     def timely_reason(self) -> str | None:
@@ -73,6 +80,7 @@ class CandidateExplanation(NamedTuple):
             "sources": [str(source) for source in self.sources],
             "detail": stored.detail,
             "reason": stored.reason,
+            "contradicts": [str(other.memory_id) for other in self.contradictions],
             "of_the_time": self.time_range_text if self.features["timely"] else None,
             "tokens": stored.tokens,
             "score": round(stored.score, 6),
@@ -162,8 +170,17 @@ def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]
     for candidate in stored.candidates:
         rank += candidate.detail is not None
         if history := histories.get(candidate.memory_id):
-            items.append(_explain_candidate(candidate, history, stored, rank if candidate.detail else None))
+            others = tuple(
+                histories[other].found for other in _list_contradicted(candidate, stored) if other in histories
+            )
+            explained = _explain_candidate(candidate, history, stored, rank if candidate.detail else None)
+            items.append(explained._replace(contradictions=others))
     return BundleExplanation(stored=stored, items=items)
+
+
+def _list_contradicted(candidate: StoredCandidate, stored: StoredBundle) -> list[UUID]:
+    label = stored.trace.assembly_input.fact_labels.get(candidate.memory_id)
+    return [other for other in label.group if other != candidate.memory_id] if label else []
 
 
 def _explain_candidate(

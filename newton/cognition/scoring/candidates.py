@@ -1,6 +1,6 @@
 """Merge of all sources into one set of candidates. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
@@ -24,7 +24,7 @@ class CandidateSet:
 
     `recent_ids` are those from recent events. `triggered` are procedures that the input asks for. `unranked` were found
     by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
-    `time_ranges`.
+    `time_ranges`. `relation_evidence` maps relations to the facts among the candidates that state them.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -34,6 +34,7 @@ class CandidateSet:
     signals: QuerySignals
     time_ranges: Sequence[TimeRange]
     is_range_empty: bool
+    relation_evidence: Mapping[UUID, Sequence[UUID]]
 
 
 def collect_candidates(
@@ -41,13 +42,14 @@ def collect_candidates(
 ) -> CandidateSet:
     """Return the gathered memories within the profile's `reach`, each once.
 
-    A memory that the search found keeps its search evidence.
+    A memory that the search found keeps its search evidence. A fact that contradicts one of them is a candidate too.
     """
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
     unsearched = {f.memory_id: f for f in (*recent, *_limit_related(gathered, reach), *gathered.procedures)}
-    memories = unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
+    contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
+    memories = contradictions | unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
@@ -57,6 +59,7 @@ def collect_candidates(
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched),
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
+        relation_evidence=_find_relation_evidence(entities.evidence, memories),
         time_ranges=gathered.time_ranges,
         is_range_empty=_is_range_empty(gathered, [f for f in memories.values() if f.memory_id in timely], text),
         signals=QuerySignals(
@@ -69,6 +72,14 @@ def collect_candidates(
             estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
         ),
     )
+
+
+def _find_relation_evidence(
+    evidence: Mapping[UUID, Sequence[UUID]], memories: Mapping[UUID, RetrievedMemory]
+) -> dict[UUID, list[UUID]]:
+    """Return the relations among the memories with those of their evidence that are among the memories too."""
+    stated = {i: [fact for fact in facts if fact in memories] for i, facts in evidence.items() if i in memories}
+    return {relation_id: facts for relation_id, facts in stated.items() if facts}
 
 
 def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory]) -> frozenset[UUID]:

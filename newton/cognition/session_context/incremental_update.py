@@ -15,8 +15,7 @@ from newton.cognition.assembly.assembler import (
     to_fill_candidate,
 )
 from newton.cognition.assembly.fill import Placement
-from newton.cognition.assembly.render import DayTokens
-from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 
@@ -66,7 +65,7 @@ def update_context(
     focus_ids = {found.memory_id for found in focus}
     evicted = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus if found.memory_id not in focus_ids}
     candidates = _merge_candidates(previous, focus, assembly_input, additions.memories)
-    state = _EvictionState(candidates, focus, evicted, assembly_input.day_tokens)
+    state = _EvictionState(candidates, focus, evicted, assembly_input)
     while True:
         assembly = compose(state.candidates, assembly_input, focus=state.focus)
         excess = assembly.block.tokens - assembly_input.budget.total
@@ -103,7 +102,7 @@ def _place_new_memory(
     scored: ScoredMemory, assembly_input: AssemblyInput, focus_ids: set[UUID], deduplicator: Deduplicator
 ) -> ScoredCandidate:
     found = scored.found
-    tokens = to_fill_candidate(scored, assembly_input.day_tokens).summary_tokens
+    tokens = to_fill_candidate(scored, assembly_input).summary_tokens
     reason = find_exclusion_reason(found, assembly_input, focus_ids=focus_ids)
     placement = Placement(found.memory_id, "summary", tokens, REASON_NEW)
     if reason := reason or deduplicator.find_duplicate_reason(found):
@@ -122,7 +121,7 @@ class _EvictionState:
     candidates: list[ScoredCandidate]
     focus: list[RetrievedMemory]
     evicted: dict[UUID, str]
-    day_tokens: DayTokens
+    assembly_input: AssemblyInput
 
     def free_tokens(self, needed_tokens: int, *, shorten: bool) -> bool:
         """Free at least `needed_tokens` if possible; return False when nothing can be evicted."""
@@ -139,11 +138,15 @@ class _EvictionState:
         return bool(freed)
 
     def _list_options(self, *, shorten: bool) -> Iterator[tuple[int, Placement]]:
-        """Yield new placements, lowest-scored items first: all that can be shortened, then all that can be evicted."""
-        indexes = range(len(self.candidates) - 1, -1, -1)
+        """Yield new placements, lowest-scored items first: all that can be shortened, then all that can be evicted.
+
+        Facts that contradict each other are one item, and follow the one that has its tokens.
+        """
+        count = len(self.candidates)
+        indexes = [n for n in range(count - 1, -1, -1) if self.candidates[n].reason != SHOWN_TOGETHER]
         for index in indexes if shorten else ():
             item = self.candidates[index]
-            tokens = to_fill_candidate(item.scored, self.day_tokens).micro_tokens
+            tokens = to_fill_candidate(item.scored, self.assembly_input).micro_tokens
             if item.detail == "summary" and tokens <= item.tokens // SHORTENING_DIVISOR:
                 yield index, Placement(item.memory_id, "micro", tokens, REASON_SHORTENED)
         for index in indexes:

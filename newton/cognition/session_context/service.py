@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.clock import monotonic_ms
 from newton.cognition.assembly.assembler import AssemblyInput
+from newton.cognition.assembly.fact_labels import LabelTokens, count_label_tokens, label_facts
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
 from newton.cognition.bundles.cache import CachedContext
@@ -66,6 +68,7 @@ class _CurrentState:
     new_matches: NewMatches
     lines: Sequence[RetrievedMemory]
     time_ranges: Sequence[TimeRange]
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,7 @@ class SessionContextService:
             new_matches=new_matches,
             lines=_find_unsent_lines(cached, request.sent_messages, session_data.session_state),
             time_ranges=find_asked_times(request.input, now=moment),
+            now=moment,
         )
 
     async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":
@@ -168,7 +172,7 @@ class SessionContextService:
         decision_ms: float,
     ) -> SessionContext:
         started, previous = monotonic_ms(), cached.bundle
-        inputs = _update_assembly_input(cached, request, state)
+        inputs = _update_assembly_input(cached, request, state, count_label_tokens(self.builder.count_tokens))
         frame = get_frame(self.builder.frames, previous.frame_choice.frame)
         score = create_scorer(frame=frame, profile=previous.profile, now=self.builder.clock.now())
         additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.memories])
@@ -204,9 +208,13 @@ class SessionContextService:
         return SessionContext(bundle=bundle, method=verdict.method, reason=verdict.reason, decision_ms=decision_ms)
 
 
-def _update_assembly_input(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> AssemblyInput:
+def _update_assembly_input(
+    cached: CachedContext, request: ContextBuildRequest, state: _CurrentState, label_tokens: LabelTokens
+) -> AssemblyInput:
+    new_labels = label_facts(state.new_matches.memories, now=state.now, tokens=label_tokens)
     return replace(
         cached.bundle.assembly_input,
+        fact_labels={**cached.bundle.assembly_input.fact_labels, **new_labels},
         input=request.input,
         focus=state.session_data.session_state.focus,
         sent_messages=request.sent_messages,
@@ -235,7 +243,11 @@ def _create_refresh_input(
         coverage=_compute_coverage(cached, request.input, state.new_matches.cosine),
         max_tokens=request.tokens,
         used_tokens=cached.bundle.tokens,
-        stale_reasons=[*state.changes.stale_reasons, *_list_changed_sections(cached.session_data, state.session_data)],
+        stale_reasons=[
+            *state.changes.stale_reasons,
+            *_list_changed_sections(cached.session_data, state.session_data),
+            *_list_outdated_labels(cached.bundle, state),
+        ],
         added_count=len(state.lines) + len(state.new_matches.memories),
         overflow_reason=_find_overflow_reason(cached, request, state),
     )
@@ -258,6 +270,15 @@ def _list_changed_sections(before: SessionContextData, now: SessionContextData) 
         "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
     }
     return [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
+
+
+def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
+    """Return why the labels of facts are out of date: they depend on the day, and on the facts that contradict them."""
+    has_facts = any(c.kind == "fact" for c in bundle.items)
+    is_same_day = bundle.created_at.astimezone(UTC).date() == state.now.astimezone(UTC).date()
+    reasons = ["its facts were labelled on another day"] if has_facts and not is_same_day else []
+    is_contested = any(found.contradicted_ids for found in state.new_matches.memories)
+    return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
 
 
 def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:

@@ -59,6 +59,7 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
         memory_ids=list(shown),
         micros=[found.micro for found in shown.values()],
         summaries=[found.summary for found in shown.values()],
+        built_at=bundle.created_at,
     )
     new = await SQL["list_new_memories"].fetch_all(
         tx,

@@ -5,8 +5,9 @@ where agent_id = $1 and session_id = $2 and as_of is null
 order by created_at desc, bundle_id desc
 limit 1;
 
--- name: find_changed(agent_id, memory_ids, micros, summaries)
--- Of the memories in a context, those whose text has changed, that are not current any more, or that are gone.
+-- name: find_changed(agent_id, memory_ids, micros, summaries, built_at)
+-- Of the memories in a context, those whose text has changed, that are not current any more, that were contradicted since
+-- the context was built, or that are gone.
 select s.memory_id, m.kind, m.state, coalesce(m.quarantined, false) as quarantined
 from unnest($2::uuid[], $3::text[], $4::text[]) as s (memory_id, micro, summary)
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
@@ -16,6 +17,18 @@ where
     or memory.is_obsolete(m.kind, m.state)
     or m.micro <> s.micro
     or m.summary <> s.summary
+    or (
+        m.kind = 'fact'
+        and exists (
+            select
+            from memory.links as l
+            where
+                l.agent_id = $1
+                and l.link = 'contradicts'
+                and l.created_at >= $5
+                and (l.memory_id = m.memory_id or l.other_id = m.memory_id)
+        )
+    )
     or (m.kind = 'relation' and not heart.is_relation_current($1, m.memory_id, 'infinity'));
 
 -- name: get_max_cosine(agent_id, model_id, embedding, memory_ids)

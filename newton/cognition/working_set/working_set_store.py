@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SQL = load("newton.cognition.working_set", "working_set_store.sql")
 
-NO_EVIDENCE = (0.0, 0.0, 1.0)  # without a query: cosine 0, lexical 0, and equal relevance
+EQUAL_RELEVANCE = 1.0  # without a query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
 def _to_memory(row: Record) -> RetrievedMemory:
     """Convert a row. A derived importance counts all uses of the memory, not only those of the session."""
     *columns, total_uses = row
-    found = RetrievedMemory._make((*columns, *NO_EVIDENCE))
+    found = RetrievedMemory(*columns)._replace(relevance=EQUAL_RELEVANCE)
     if found.importance is not None:
         return found
     return found._replace(importance=derive_importance(found.kind, found.state, found.outcome, total_uses))

@@ -21,7 +21,7 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
 where w.agent_id = $1 and w.session_id = $2;
 
 -- name: list_items(agent_id, session_id)
--- The columns of `get_memories` in recall.sql, with times and use count of the session, and the total use count.
+-- The columns of `get_memories` in recall.sql up to `position`, with times and use count of the session, and the total use count.
 select
     m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words,
     m.confidence,

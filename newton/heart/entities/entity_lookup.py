@@ -49,7 +49,8 @@ class EntityQuery:
 class EntityMatches:
     """The entities and relations of an input.
 
-    `mentioned_ids` are the entities that the input names, and `entity_types` their types. `salient_ids` are the most
+    `mentioned_ids` are the entities that the input names, and `entity_types` their types. `evidence` maps relations to
+    the facts that state them. `salient_ids` are the most
     salient other entities. `distances` maps relations to their distance in steps. The search passes through
     entities of which only the name is known, and through relations of mere co-occurrence, but omits them.
     """
@@ -60,6 +61,7 @@ class EntityMatches:
     entity_types: frozenset[str] = frozenset()
     salience: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
     distances: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
+    evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
 
 
 class EntityRow(NamedTuple):
@@ -75,13 +77,14 @@ class EntityRow(NamedTuple):
 
 
 class RelationRow(NamedTuple):
-    """A relation with the ids of both entities."""
+    """A relation with the ids of both entities, and of the facts that state it."""
 
     memory_id: UUID
     source_id: UUID
     type: str
     target_id: UUID
     weight: float
+    evidence_ids: Sequence[UUID]
 
 
 async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
@@ -104,6 +107,7 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
         entity_types=frozenset(entity.type for entity in mentioned.values()) - {"thing"},
         salience=salience | {i: relation.weight for i, relation in relations.items()},
         distances=distances,
+        evidence={i: relation.evidence_ids for i, relation in relations.items()},
     )
 
 

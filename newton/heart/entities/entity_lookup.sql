@@ -30,8 +30,20 @@ order by
 limit $6;
 
 -- name: list_relations_at(agent_id, entity_ids, moment, excluded_ids, max_rows)
--- The relations with the highest weight of these entities, in both directions, that were current at a moment.
-select r.memory_id, r.source_id, r.type, r.target_id, r.weight
+-- The relations with the highest weight of these entities, in both directions, that were current at a moment, each with
+-- the facts that state it.
+select
+    r.memory_id,
+    r.source_id,
+    r.type,
+    r.target_id,
+    r.weight,
+    array(
+        select l.memory_id
+        from memory.links as l
+        where l.agent_id = $1 and l.other_id = r.memory_id and l.link = 'evidence'
+        order by l.memory_id
+    ) as evidence_ids
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id
 where

@@ -18,13 +18,16 @@ from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_a
 from newton.memory import store
 from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.representations import make_short_forms, one_line
+from newton.memory.representations import make_short_forms, one_line, start_prefix
 from newton.memory.store import Confirmation
 from newton.memory.time_expressions import find_mentioned_times
 
 SQL = load("newton.heart.facts", "fact_store.sql")
 
 FactOutcome = Literal["new", "confirmed", "unchanged"]
+
+# A fact is shown in full where there is room, so its summary is longer than that of other kinds.
+MAX_SUMMARY_TOKENS = 400
 
 # Serializes writers of `supersedes` links, which could otherwise form a cycle.
 SUPERSEDE_LOCK: AttributeKey = ("", "")
@@ -258,11 +261,17 @@ async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]]
 
 def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
     # the short forms show that a fact is not valid yet
-    prefix = f"[from {fact.valid_from:%Y-%m-%d}] " if fact.valid_from.date() > ctx.now.date() else ""
+    prefix = start_prefix(f"{fact.valid_from:%Y-%m-%d}") if fact.valid_from.date() > ctx.now.date() else ""
     return NewMemory(
         kind="fact",
         state="NEW",
-        forms=make_short_forms(fact.content, count_tokens=ctx.count_tokens, prefix=prefix),
+        forms=make_short_forms(
+            fact.content,
+            count_tokens=ctx.count_tokens,
+            prefix=prefix,
+            max_tokens=MAX_SUMMARY_TOKENS,
+            keep_end=True,
+        ),
         full_text=fact.content,
         indexed_text=fact.content,
         embedding_text=one_line(fact.content),
@@ -288,5 +297,5 @@ def _to_row(fact: NewFact, memory_id: UUID, *, single: bool, ctx: WriteContext) 
         "valid_to": fact.valid_to.isoformat() if fact.valid_to else None,
         "source": fact.confirmation_source(ctx),
         "marked": fact.is_core,
-        "generalises": fact.is_generalization,
+        "generalizes": fact.is_generalization,
     }

@@ -6,10 +6,10 @@ insert into heart.facts (
 )
 select
     $1, d.memory_id, d.subject, d.subject_key, d.attribute, d.single, d.valid_from, d.valid_to, d.source, d.marked,
-    d.generalises, d.generalises, false, false
+    d.generalizes, d.generalizes, false, false
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, subject text, subject_key text, attribute text, single boolean, valid_from timestamptz,
-    valid_to timestamptz, source text, marked boolean, generalises boolean
+    valid_to timestamptz, source text, marked boolean, generalizes boolean
 );
 
 -- name: find_by_hash(agent_id, hashes)

@@ -139,8 +139,8 @@ select
             select count(*) from memory.sources as s where s.agent_id = $1 and s.memory_id = m.memory_id
         )
         else 0
-    end::integer as generalises,
-    g.memory_id is not null as generalised,
+    end::integer as generalizes,
+    g.memory_id is not null as generalized,
     f.is_retracted or coalesce(p.wrong, false) as wrong,
     p.memory_id is not null
     or (s.at is not null and s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity')) as superseded,

@@ -34,8 +34,8 @@ class FactEvidence:
     created_at: datetime
     is_core: bool
     duplicate_of: UUID | None
-    generalises: int
-    generalised: bool
+    generalizes: int
+    generalized: bool
     wrong: bool
     superseded: bool
     confirmations: int
@@ -57,7 +57,7 @@ class FactEvidence:
 
     def is_current_candidate(self, now: datetime) -> bool:
         """Return whether the fact can be the current value of a single-valued attribute."""
-        merged = self.generalised or self.duplicate_of is not None
+        merged = self.generalized or self.duplicate_of is not None
         ended = self.is_disproved or self.superseded or merged or self.has_expired(now)
         return self.single and self.is_released and not ended
 
@@ -98,8 +98,8 @@ def _end_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now:
         return TargetState("INACTIVE", "disproved", "it was retracted or disproved")
     if fact.duplicate_of:
         return TargetState("SUPERSEDED", "merged", "it duplicates another fact")
-    if fact.generalised:
-        return TargetState("SUPERSEDED", "generalised", "a more general fact covers it")
+    if fact.generalized:
+        return TargetState("SUPERSEDED", "generalized", "a more general fact covers it")
     return _superseded_state(fact, successors, now)
 
 
@@ -119,8 +119,8 @@ def _current_state(fact: FactEvidence, thresholds: LifecycleThresholds) -> Targe
         return TargetState("CORE", "established", "it was marked as core")
     if fact.sources >= thresholds.core_fact_min_sources:
         return TargetState("CORE", "established", f"{fact.sources} independent sources confirm it")
-    if fact.generalises >= thresholds.core_fact_min_sources:
-        return TargetState("CORE", "established", f"it generalizes {fact.generalises} facts")
+    if fact.generalizes >= thresholds.core_fact_min_sources:
+        return TargetState("CORE", "established", f"it generalizes {fact.generalizes} facts")
     if fact.confirmations or fact.state == "CONFIRMED":
         return TargetState("CONFIRMED", "confirmed", f"number of confirmations: {fact.confirmations}")
     return TargetState("NEW", "learnt", "it has no confirmations")

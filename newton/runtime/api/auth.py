@@ -1,6 +1,5 @@
 """Authentication: the token determines the agent and the scope."""
 
-import difflib
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
@@ -8,12 +7,11 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from newton.db.pool import Tx
-from newton.errors import ForbiddenError, InputError, NotFoundError, UnauthorizedError
+from newton.errors import ForbiddenError, InputError, UnauthorizedError
 from newton.memory import hygiene
 from newton.runtime.access import operator_token, tokens
 from newton.runtime.access.tokens import SCOPES, TokenScope
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.wiring import AgentServices
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `newton tokens create`, or the operator's token.")
@@ -72,7 +70,7 @@ async def get_caller(
     await _reject_unexpected_body(request)
     if claims is None:
         name = agents.default.settings.agent if agent is None else hygiene.clean_ref(agent, what="agent")
-        caller = AuthenticatedCaller(await _get_named_agent(agents, name), "admin")
+        caller = AuthenticatedCaller(await agents.get(name), "admin")
     else:
         caller = AuthenticatedCaller(await agents.get(claims.agent), claims.scope, token=credentials.credentials)
     request.state.agent_id = caller.newton.scope.agent_id  # for the request log
@@ -94,17 +92,6 @@ async def authenticate(
             "The token belongs to another agent.", hint="Omit --agent or X-Newton-Agent: the token sets the agent."
         )
     return claims
-
-
-async def _get_named_agent(agents: AgentRegistry, name: str) -> AgentServices:
-    try:
-        return await agents.get(name)
-    except NotFoundError as error:
-        names = [one.name for one in await list_agent_queues(agents.default.scope.db)]
-        near = difflib.get_close_matches(name, names, n=1)
-        suggestion = f"Did you mean {near[0]!r}? " if near else ""
-        hint = f"{suggestion}`newton agents create NAME` or `POST /v1/agents` creates an agent."
-        raise NotFoundError(error.what, hint=hint) from None
 
 
 async def _reject_unexpected_body(request: Request) -> None:

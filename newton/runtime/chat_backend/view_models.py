@@ -131,6 +131,7 @@ class ExplanationView(ViewModel):
     quarantined: bool
     ref: str | None
     time_note: str | None
+    contradiction_note: str | None
     sources: list[UUID]
     layer: str
     detail: DetailLevel | None
@@ -204,6 +205,7 @@ def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanati
         **{name: getattr(item.found, name) for name in ("kind", "trust", "ref")},
         text=item.list_line,
         time_note=item.timely_reason,
+        contradiction_note=item.contradiction_text,
         sources=list(item.sources),
         layer=item.layer,
         features=dict(item.features),

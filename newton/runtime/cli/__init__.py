@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from newton import __version__
 from newton.errors import NewtonError
@@ -135,7 +135,7 @@ SESSION_COMMANDS = {
 }
 AGENT_COMMANDS = {
     "list": ("operations.agents:list_agents", "List the agents of this database."),
-    "create": ("operations.agents:create_agent", "Create an agent that API clients can select."),
+    "create": ("operations.agents:create_agent", "Create an agent for `--agent NAME` and API clients."),
 }
 TOKEN_COMMANDS = {
     "create": ("operations.tokens:create_token", "Create a token and print it once."),
@@ -156,9 +156,13 @@ BENCH_COMMANDS = {
 # The command of a group that runs if none is given.
 DEFAULT_COMMANDS = {
     "agents": "list",
+    "attributes": "list",
+    "censors": "list",
     "decisions": "list",
+    "guard": "list",
     "identity": "show",
     "jobs": "list",
+    "procedures": "list",
     "profiles": "list",
     "sessions": "list",
     "tasks": "list",
@@ -198,9 +202,22 @@ _GROUPS = {title: Group(title, sort_key=position) for position, title in enumera
 GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.items() for command in commands}
 
 
+def _format_default(value: object) -> str | None:
+    """Format a default for the help. An unset option, a flag that is off and an empty text or list show none."""
+    return None if value is None or value is False or value in ("", ()) else str(value)
+
+
+HELP_DEFAULTS = Parameter(show_default=_format_default)
+
+
 def build_app(argv: Sequence[str] = ()) -> App:
     """Build the application. Only the module of the called command is imported; this module describes the others."""
-    app = App(name="newton", version=__version__, help="Memory, context and decisions for AI agents.")
+    app = App(
+        name="newton",
+        version=__version__,
+        help="Memory, context and decisions for AI agents.",
+        default_parameter=HELP_DEFAULTS,
+    )
     for name, description, commands in COMMAND_GROUPS:
         group = App(name=name, help=description, group=GROUP_BY_COMMAND[name])
         _register(group, commands, argv[1:2] if argv[:1] == [name] else ())

@@ -17,6 +17,7 @@ from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.conversations.sessions import print_progress
+from newton.runtime.cli.formatting import print_new_agent
 from newton.runtime.model_factory import build_chat_model
 from newton.settings import Settings, read_token
 
@@ -46,7 +47,7 @@ async def open_chat_backend(
     if daemon is None:
         if token_file is not None:
             raise InputError("--token-file requires --daemon.", hint="Give the URL of the daemon with --daemon.")
-        async with open_newton(settings) as newton:
+        async with open_newton(settings, on_new_agent=print_new_agent) as newton:
             yield LocalAgent(
                 newton=newton, turn_runner=newton.turn_runner(build_chat_model(settings), on_event=print_progress)
             )

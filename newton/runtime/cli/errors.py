@@ -37,6 +37,7 @@ def _describe(error: CycloptsError, command: str) -> str:
         name = error.argument.name
         if error.keyword or error.argument.tokens:
             return f"{error.keyword or name} requires a value."
-        return f"`{command}` requires {name.removeprefix('--').upper().replace('-', '_')}."
+        is_option = error.argument.index is None
+        return f"`{command}` requires {name if is_option else name.removeprefix('--').upper().replace('-', '_')}."
     text = _COMMAND_LIST.sub("", " ".join(str(error).split()))
     return _NOT_A_NUMBER.sub(lambda match: f'"{match[1]}" is not {_NUMBER_NAMES[match[2]]}.', text)

@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from newton.agent.services.memories import RememberResult
@@ -25,6 +26,7 @@ from newton.runtime.chat_backend.view_models import (
     TurnView,
 )
 from newton.runtime.cli.printing import say, to_json
+from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
     "new": "Remembered. ({id})",
@@ -71,6 +73,12 @@ def print_notice(text: str) -> None:
     """Print a notice on standard error."""
     sys.stdout.flush()  # keeps the order if both streams go to one file
     say(text, to_stderr=True)
+
+
+def print_new_agent(name: str) -> None:
+    """Print that an agent was created, unless it is the default one."""
+    if name != DEFAULT_AGENT:
+        print_notice(f"Created agent {name}.")
 
 
 def print_status(text: str) -> None:
@@ -171,8 +179,14 @@ def format_bundle_line(context: ContextView) -> str:
 
 def print_empty_filters(bundle: Bundle) -> None:
     """Print the filters that no memory matches."""
-    if filters := [f"{name} {', '.join(values)}" for name, values in bundle.unmatched_filters.items()]:
+    if filters := [_format_filter(name, values) for name, values in bundle.unmatched_filters.items()]:
         print_notice(f"(No memory matches these filters: {'; '.join(filters)})")
+
+
+def _format_filter(name: str, values: Sequence[str]) -> str:
+    if name in ("since", "until"):
+        values = [f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M}" for value in values]
+    return f"{name} {', '.join(values)}"
 
 
 def print_unknown_times(times: Sequence[str]) -> None:
@@ -267,7 +281,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
     for item in explanation.items:
         if item.layer == name and item.rank:
             candidate = item.stored_candidate
-            reason = f"{candidate.reason}; {item.timely_reason}" if item.timely_reason else candidate.reason
+            reason = "; ".join(filter(None, (candidate.reason, item.timely_reason, item.contradiction_text)))
             score = f"{item.rank:>3}. {candidate.score:.3f}"
             lines.append(f"  {score}  {item.list_line}  ({candidate.tokens} tokens, {reason})")
     if missed := explanation.near_misses.get(name):
@@ -284,6 +298,7 @@ def format_candidate_explanation(item: ExplanationView) -> str:
         f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
         f"{item.state}{', quarantined' if item.quarantined else ''} · trust {item.trust}",
         *([item.time_note] if item.time_note else []),
+        *([item.contradiction_note] if item.contradiction_note else []),
         *([f"derived from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
         *(f"  {value:+.4f}  {name} {item.features[name]:.3f}{weights.get(name, '')}" for name, value in parts),

@@ -62,7 +62,7 @@ async def reembed_memories(newton: AgentServices) -> JobOutcome:
 
 
 async def summarize_sessions(newton: AgentServices) -> JobOutcome:
-    count = await newton.maintenance("job summarise").update_summaries()
+    count = await newton.maintenance("job summarize").update_summaries()
     if not count:
         return JobOutcome(reason="every summary is up to date")
     reason = f"{format_count(count, 'session')} had enough new messages for a new summary"
@@ -70,7 +70,7 @@ async def summarize_sessions(newton: AgentServices) -> JobOutcome:
 
 
 async def generalize_facts(newton: AgentServices) -> JobOutcome:
-    count = await newton.maintenance("job generalise").generalize_facts()
+    count = await newton.maintenance("job generalize").generalize_facts()
     limit = newton.scope.thresholds.max_facts_per_attribute
     if not count:
         return JobOutcome(reason=f"no attribute has more than {limit} current facts")

@@ -16,7 +16,7 @@ _TABLE = (
         every_minutes(2),
         memories.embed_memories,
     ),
-    Job("summarise", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
+    Job("summarize", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
     Job("extract", "Extracts memories from conversations by the model.", every_minutes(30), memories.extract_memories),
     Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), memories.summarize_lines),
     Job(
@@ -25,7 +25,7 @@ _TABLE = (
         every_minutes(10),
         memories.reembed_memories,
     ),
-    Job("generalise", "Summarizes attributes with too many facts.", daily(3, 10), memories.generalize_facts),
+    Job("generalize", "Summarizes attributes with too many facts.", daily(3, 10), memories.generalize_facts),
     *(memories.lifecycle_job(kind) for kind in memories.LIFECYCLE_DESCRIPTIONS),
     Job("remind", "Lists decisions that await an outcome.", daily(7), decisions.remind_reviews),
     Job("calibrate", "Takes a snapshot of confidence calibration.", daily(4), decisions.take_calibration_snapshot),

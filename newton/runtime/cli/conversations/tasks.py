@@ -63,7 +63,7 @@ async def push_task(
 
     Example: newton tasks push "Find out why the build is slow" --session planning
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         tasks = await _open_tasks(newton, session, create=new)
         task = await tasks.push(goal)
         name = await tasks.get_session_ref()

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from newton.agent.services.decisions import DecisionPreview, DecisionResult, DecisionService
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
-from newton.brain.quality import QUALITY_PARTS, total_score
+from newton.brain.quality import format_quality, total_score
 from newton.clock import SystemClock
 from newton.content.frames import get_frame
 from newton.content.yaml_models import did_you_mean
@@ -62,10 +62,11 @@ async def record_decision(
     Example: newton decide "Use Redis for the cache" --confidence 0.8 --reason "analysis:reads outnumber writes"
     """
     settings = load_settings(agent)
-    if (description is None or confidence is None) and not sys.stdin.isatty():
-        missing = "description" if description is None else "confidence"
+    description = (description or "").strip()
+    if (not description or confidence is None) and not sys.stdin.isatty():
+        missing = "confidence" if description else "description"
         raise InputError(f"The {missing} is missing.", hint='newton decide "WHAT" --confidence 0.8 --reason KIND:TEXT')
-    async with open_newton(settings) as newton:
+    async with open_newton(settings, on_new_agent=formatting.print_new_agent) as newton:
         defaults = get_frame(newton.frames, frame) if frame else None
         draft = DecisionDraft(
             description=description or _ask("What is decided? "),
@@ -127,7 +128,7 @@ def _print_preview(preview: DecisionPreview, *, json: bool) -> int:
     if json:
         formatting.print_json(_preview_to_json(preview))
     else:
-        say("\n".join([*format_preview(preview), _format_quality(preview)]))
+        say("\n".join([*format_preview(preview), format_quality(preview.quality)]))
     return int(preview.blocks)
 
 
@@ -137,14 +138,9 @@ def _print_result(result: DecisionResult, *, json: bool) -> None:
             {"decision_id": str(result.decision_id), "is_new": result.is_new, **_preview_to_json(result.preview)}
         )
         return
-    say("\n".join([*format_preview(result.preview), _format_quality(result.preview)]))
+    say("\n".join([*format_preview(result.preview), format_quality(result.preview.quality)]))
     say(f"Recorded as {short_id(result.decision_id)}." if result.is_new else "Already recorded; nothing changed.")
     formatting.print_missing_sources(result.preview.missing)
-
-
-def _format_quality(preview: DecisionPreview) -> str:
-    lacking = [name for name, score in preview.quality.items() if score < QUALITY_PARTS[name][0]]
-    return f"Quality {total_score(preview.quality):.2f}" + (f"; to improve: {', '.join(lacking)}." if lacking else ".")
 
 
 def _preview_to_json(preview: DecisionPreview) -> dict[str, object]:
@@ -199,7 +195,7 @@ async def _prompt_for_fields(service: DecisionService, draft: DecisionDraft) -> 
     draft = replace(draft, confidence=_ask_number("Confidence: the probability of success, from 0 to 1? "))
     preview = await service.preview(draft)
     messages = [f"Guardrail: {result.message}" for result in preview.guardrail_results if result.message]
-    say("\n".join(messages) or _format_quality(preview))
+    say("\n".join(messages) or format_quality(preview.quality))
     if _ask("Record it? [Y/n] ", "y").lower() not in {"y", "yes"}:
         raise InputError("Nothing was recorded.", hint="Run `newton decide` again to record a decision.")
     return draft

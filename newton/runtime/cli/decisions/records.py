@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from newton.brain.decision_text import format_full
 from newton.brain.decisions import DecisionAmendment, ManualLink
 from newton.brain.draft import Stakes, Verdict
-from newton.brain.quality import total_score
+from newton.brain.quality import format_quality
 from newton.brain.queries import DecisionDetail, DecisionFilter, DecisionLink, DecisionNote, DecisionSummary
 from newton.errors import InputError
 from newton.memory import hygiene
@@ -220,8 +220,7 @@ def _format_decision(decision: DecisionDetail, history: list[TransitionRecord]) 
         yield format_full(decision.draft, decision.review)
     else:
         yield f"{decision.memory.summary}  {decision.body['category']}, {decision.body['stakes']} stakes"
-    parts = ", ".join(f"{name} {score:g}" for name, score in decision.quality.items())
-    yield f"Quality {total_score(decision.quality):.2f} ({parts})"
+    yield format_quality(decision.quality)
     yield from map(_format_ruling, decision.body["rulings"])
     yield from (f"Thought    {_format_note(note)}" for note in decision.thoughts)
     yield from (f"Amendment  {_format_note(note)}" for note in decision.amendments)

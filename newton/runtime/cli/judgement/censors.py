@@ -57,7 +57,7 @@ async def add_censor(
         domain=domain,
         threshold=threshold,
     )
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.censors("cli").add(rule)
         await newton.maintenance("cli").process_pending()
     say("Added." if is_new else "Already active; nothing changed.")

@@ -65,7 +65,7 @@ async def add_guardrail(
     rule = GuardrailRule(
         name=name, expression=expression, severity=severity, message=message, description=description, source="own"
     )
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         result = await newton.guardrails("cli").add(rule)
     say(ADD_MESSAGES[result])
 

@@ -42,6 +42,6 @@ async def set_cardinality(
     """
     if single == multi:
         raise InputError("The cardinality is missing or ambiguous.", hint="Give --single or --multi.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         await newton.curation("cli").set_cardinality(name, single_valued=single)
     say(f"{name} is {'single' if single else 'multi'}-valued. Stored facts did not change.")

@@ -43,7 +43,7 @@ async def erase_subject_or_agent(
         )
     if everything:
         require_yes(f"Permanently erase the agent {agent} with all its data?", yes=yes)
-    async with open_newton(load_settings(agent), skip_procedure_sync=True, create_agent=False) as newton:
+    async with open_newton(load_settings(agent), skip_procedure_sync=True) as newton:
         erasure = newton.erasure("cli")
         if subject is None:
             await erasure.erase_agent()

@@ -31,7 +31,7 @@ async def export_agent(
     """
     if file.exists() and not force and str(file) != "-":
         raise ConflictError(f"{file} exists.", hint="Give another file, or overwrite it with --force.")
-    async with open_newton(load_settings(agent), create_agent=False) as newton:
+    async with open_newton(load_settings(agent)) as newton:
         if str(file) == "-":
             await newton.archive().export(sys.stdout.buffer)
             return

@@ -70,7 +70,7 @@ async def add_line(
 
     Example: newton identity add boundary "Never give legal advice"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.identity("cli").add(section, text, reason=reason, allow_conflict=allow_conflict)
     say("Added." if is_new else "Already there; nothing changed.")
 

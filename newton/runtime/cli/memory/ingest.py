@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from newton.errors import InputError
 from newton.runtime.bootstrap import open_newton
-from newton.runtime.cli.formatting import pluralize, print_json, print_notice
+from newton.runtime.cli.formatting import pluralize, print_json, print_new_agent, print_notice
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -35,7 +35,7 @@ async def ingest_documents(
     """
     if not str(path):
         raise InputError("The path is empty.", hint="Give a document or a folder; '.' is the current folder.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=print_new_agent) as newton:
         service = newton.ingest("ingest")
         found = await service.find_documents(Path(path), follow=follow_links)
         with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:

@@ -47,7 +47,7 @@ async def remember(
     """
     if fact and episode is not None:
         raise InputError("--fact and --episode exclude each other.", hint="Give one of them.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         service, started_at = newton.memories("cli"), newton.scope.now()
         if episode is not None:
             result = await service.remember_episode(content, title=episode, occurred_at=at)
@@ -107,8 +107,11 @@ async def recall(
             query, kinds=kind or RECALLABLE_KINDS, limit=limit, include_quarantined=include_quarantined, as_of=as_of
         )
     if json:
-        formatting.print_json({"items": [_memory_to_json(m) for m in result.memories], "missing": dict(result.missing)})
+        items = [_memory_to_json(m) for m in result.memories]
+        formatting.print_json({"items": items, "has_match": result.has_match, "missing": dict(result.missing)})
         return
+    if result.memories and not result.has_match:
+        say("Nothing matches well; these are the nearest memories.")
     for m in result.memories:
         note = f"  ({reason})" if (reason := past_reason(m.kind, m.state)) else ""
         say(f"{short_id(m.memory_id)}  {m.evidence_score:.2f}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")

@@ -32,14 +32,16 @@ async def create_agent(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Create an agent that API clients can select.
+    """Create an agent for `--agent NAME` and API clients.
 
     Example: newton agents create work
     """
-    async with open_newton(load_settings(name)) as newton:
-        created = {"name": newton.settings.agent, "agent_id": str(newton.scope.agent_id)}
+    created: list[str] = []
+    async with open_newton(load_settings(name), on_new_agent=created.append) as newton:
+        agent_id = newton.scope.agent_id
     if json:
-        formatting.print_json(created)
+        formatting.print_json({"name": name, "agent_id": str(agent_id), "is_new": bool(created)})
+    elif not created:
+        say(f"The agent {name} exists already; nothing changed.")
     else:
-        name = created["name"]
         say(f"Created the agent {name}. `newton tokens create NAME --agent {name}` creates a token for it.")

@@ -54,7 +54,7 @@ async def run_doctor(
     """
     settings = load_settings(agent)
     findings = [finding async for finding in _run_checks(settings, verify=verify)]
-    values = {name: "-" if value is None else str(value) for name, value in dict(settings).items()}
+    values = {name: "-" if value is None else str(value) for name, value in _list_used_settings(settings).items()}
     if json:
         formatting.print_json({"findings": [asdict(f) for f in findings], "settings": values})
     else:
@@ -64,6 +64,13 @@ async def run_doctor(
         width = max(map(len, values)) + 2
         say("\n".join(f"  {name:<{width}}{value}" for name, value in values.items()))
     return 1 if any(f.state == "wrong" for f in findings) else 0
+
+
+def _list_used_settings(settings: Settings) -> dict[str, object]:
+    """Return the settings without those of a model that is not used."""
+    unused = [] if settings.embedding_provider == "openai" else ["embedding_model", "embedding_dimensions"]
+    unused += [] if build_chat_model(settings) else ["openai_model"]
+    return {name: value for name, value in dict(settings).items() if name not in unused}
 
 
 async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:

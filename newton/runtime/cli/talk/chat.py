@@ -71,11 +71,16 @@ class ChatConversation:
         finally:
             processing.cancel()
             try:
-                await self.backend.close_session(self.name)
+                await self._close_session()
                 await self.backend.process_pending()
             finally:
                 with suppress(asyncio.CancelledError):
                     await processing
+
+    async def _close_session(self) -> None:
+        """Close the session, if anything was said in it."""
+        if await self.backend.has_session(self.name):
+            await self.backend.close_session(self.name)
 
     async def _read_inputs(self) -> None:
         while True:
@@ -181,9 +186,11 @@ class ChatConversation:
         say(formatting.format_remember_result(*await self.backend.remember(text)))
 
     async def _run_task_command(self, text: str) -> None:
+        await self.backend.create_session(self.name)
         say(await run_task_command(await self.backend.open_tasks(self.name), text))
 
     async def _checkpoint(self, name: str) -> None:
+        await self.backend.create_session(self.name)
         if name:
             checkpoints = [await self.backend.create_checkpoint(self.name, clean_ref(name, what="checkpoint"))]
         else:
@@ -192,6 +199,7 @@ class ChatConversation:
 
     async def _branch(self, text: str) -> None:
         name, _, at = text.partition(" ")
+        await self.backend.create_session(self.name)
         await self.backend.create_branch(self.name, clean_ref(name, what="session"), position=at.strip() or None)
         await self._switch(name)
 
@@ -199,8 +207,7 @@ class ChatConversation:
         """Close the current session, forget its last turn and continue in another session."""
         previous, exists = self.name, not name or await self.backend.has_session(clean_ref(name, what="session"))
         if name:
-            await self.backend.close_session(self.name)
-            await self.backend.create_session(name)
+            await self._close_session()
             self.name, self.last_turn = name, None
         note = "" if exists else f" It is new; /switch {previous} returns to the previous one."
         say(f"Session {self.name}.{note}")
@@ -257,7 +264,6 @@ async def chat(
         if frame:
             await backend.resolve_frame(frame)
         name = session or str(new_id())
-        await backend.create_session(name)
         conversation = ChatConversation(backend=backend, read_line=_create_reader(settings), name=name, frame=frame)
         hint = "the daemon has none" if daemon else "set OPENAI_API_KEY"
         model = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"

@@ -282,7 +282,7 @@ async def test_another_model_of_the_same_endpoint_may_tell(dsn: str) -> None:
     given = {"compaction_model": "small-1", "compaction": "threshold(recent=1)"}
     async with endpoint(streams([GOOD])) as here:
         chosen = settings(here.url, database_url=dsn, agent="ana", **given)
-        async with open_newton(chosen) as newton:
+        async with open_newton(chosen, on_new_agent=lambda _: None) as newton:
             doors = newton.sessions("test")
             for lines in turns(2):
                 await doors.append("s1", lines)

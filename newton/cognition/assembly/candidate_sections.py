@@ -1,0 +1,72 @@
+"""The sections of the selected candidates, in the profile's order and under their days. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from newton.cognition.assembly.fact_labels import render_contradiction
+from newton.cognition.assembly.order import arrange
+from newton.cognition.assembly.render import (
+    LAYERS_BY_DAY,
+    DayTokens,
+    TextBlock,
+    render_day_heading,
+    render_item,
+)
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
+from newton.content.profiles import Profile
+from newton.heart.procedures import section_header
+from newton.memory.representations import date_prefix, to_bullet
+
+
+def build_candidate_sections(
+    candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens
+) -> dict[str, list[TextBlock]]:
+    """Return the selected items by layer, in the profile's order. Facts that contradict each other are one item."""
+    layers: dict[str, list[ScoredCandidate]] = {}
+    for c in candidates:
+        if c.detail and c.reason != SHOWN_TOGETHER:
+            layers.setdefault(c.layer, []).append(c)
+    members = {c.memory_id: c for c in candidates if c.label and c.label.group}
+    return {
+        layer: _group_by_day(items, profile, day_tokens)
+        if layer in LAYERS_BY_DAY
+        else [_render_item(c, members) for c in arrange(items, profile, sort_key=_date_key)]
+        for layer, items in layers.items()
+    }
+
+
+def _group_by_day(candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens) -> list[TextBlock]:
+    """Return the undated items, then the days, in the profile's order of their best items; a day is chronological."""
+    days: dict[str | None, list[ScoredCandidate]] = {}
+    for c in candidates:
+        days.setdefault(c.day, []).append(c)
+    blocks = [_render_item(c, {}) for c in arrange(days.pop(None, []), profile, sort_key=_date_key)]
+    for day, items in arrange(list(days.items()), profile, sort_key=lambda day: _date_key(day[1][0])):
+        assert day is not None, "undated items are removed above"
+        prefix = date_prefix(day)
+        lines = [render_item(c.text.removeprefix(prefix), c.tokens) for c in sorted(items, key=_chronological_key)]
+        blocks += [render_day_heading(day, day_tokens), *lines]
+    return blocks
+
+
+def _date_key(item: ScoredCandidate) -> tuple[datetime, UUID]:
+    return item.scored.found.occurred_at, item.memory_id
+
+
+def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
+    """Return time, thread and position; an item that spans several messages precedes them."""
+    found = item.scored.found
+    position = -1 if found.position is None else found.position
+    return found.occurred_at, found.thread_id.int if found.thread_id else 0, position, found.memory_id
+
+
+def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate]) -> TextBlock:
+    """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
+    if item.label and item.label.group:
+        lines = [members[memory_id].context_line for memory_id in item.label.group]
+        return TextBlock(render_contradiction(lines), item.tokens)
+    if item.kind != "procedure":
+        return render_item(item.context_line, item.tokens)
+    name = item.scored.found.micro.partition(":")[0]
+    return TextBlock(section_header(name) + to_bullet(item.text), item.tokens)

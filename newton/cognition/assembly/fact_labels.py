@@ -1,0 +1,215 @@
+"""Labels of facts in a context: when each was stated, whether it is in doubt, and what contradicts it. Pure.
+
+A label stands between the bullet and the text ("- 12 Nov: Ana lives in Oslo"). No token spans its borders, so its
+tokens are added to those of the stored line and nothing is counted for a context.
+"""
+
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
+from typing import NamedTuple
+from uuid import UUID
+
+import yaml
+
+from newton.memory.memory import TokenCounter, past_reason
+from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
+from newton.memory.search_types import RetrievedMemory
+
+SHORT_LIVED_AGE = timedelta(days=14)  # after this time a short-lived fact may be outdated
+MAX_SHORT_YEAR_DISTANCE = 50  # in years; beyond it two digits do not identify the year
+
+UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED = "unsettled", "agent note", "maybe outdated"
+UNTIL, FROM = "until", "from"
+BULLET, ALTERNATIVE = "-", "or"  # the beginnings of the first and the further lines of an item
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class FactLabel(NamedTuple):
+    """The label of a fact, and the tokens of its whole item in both detail levels.
+
+    `group` are the facts that contradict each other and are one item: the latest first, the fact itself included.
+    """
+
+    prefix: str
+    summary_tokens: int
+    micro_tokens: int
+    group: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTokens:
+    """The tokens of a day, of each word of a label and of `or`. A part of a label adds one token for its separator.
+
+    `start_prefix` are those of the date that begins the short forms of a fact that was stored before it was valid.
+    """
+
+    day: int
+    words: Mapping[str, int]
+    alternative: int
+    start_prefix: int
+
+
+class _LabelPart(NamedTuple):
+    """A part of a label with its tokens, the separator after it included."""
+
+    text: str
+    tokens: int
+
+
+@functools.lru_cache(maxsize=4)
+def count_label_tokens(count_tokens: TokenCounter) -> LabelTokens:
+    """Count the parts of labels. Every day costs the same (see `format_day`)."""
+
+    def count(label: str) -> int:
+        return count_tokens(to_bullet(f"{label} a")) - count_tokens(to_bullet("a"))
+
+    words = {word: count(word) for word in (UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, UNTIL, FROM)}
+    alternative = count_tokens(ALTERNATIVE) - count_tokens(BULLET)
+    return LabelTokens(count("1 Jan"), words, alternative, count(start_prefix("2000-01-01").strip()))
+
+
+def format_day(day: date, *, today: date) -> str:
+    """Return a day in three tokens: the day of this year, the month of another year, or a year more than 50 years away.
+
+    >>> today = date(2026, 11, 23)
+    >>> [format_day(day, today=today) for day in (date(2026, 11, 12), date(2024, 11, 12), date(1913, 5, 1))]
+    ['12 Nov', "Nov '24", '1913']
+    """
+    if day.year == today.year:
+        return f"{day.day} {MONTHS[day.month - 1]}"
+    if abs(day.year - today.year) > MAX_SHORT_YEAR_DISTANCE:
+        return f"{day.year:04}"
+    return f"{MONTHS[day.month - 1]} '{day.year % 100:02}"
+
+
+def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: LabelTokens) -> dict[UUID, FactLabel]:
+    """Return the labels of facts. A fact that was stated today and is beyond doubt has none.
+
+    The day is that of the last confirmation by a person or the agent, because a reader asks as of when it is known;
+    until the first confirmation, it is the day since when the fact is valid.
+    """
+    now = now.astimezone(UTC)
+    facts = {found.memory_id: found for found in memories if found.kind == "fact"}
+    groups = _group_contradictions(facts, now)
+    labels: dict[UUID, FactLabel] = {}
+    for found in facts.values():
+        group = groups.get(found.memory_id, ())
+        prefix = _join_parts(_list_parts(found, group, now, tokens))
+        if prefix or has_start_prefix(found.summary):
+            sizes = _measure_item(group or (found,), now, tokens)
+            labels[found.memory_id] = FactLabel(prefix, *sizes, tuple(member.memory_id for member in group))
+    return labels
+
+
+def strip_start_prefix(text: str) -> str:
+    """Return a short form without the date from which it is valid; the label has that date."""
+    return text[START_PREFIX_LENGTH:] if has_start_prefix(text) else text
+
+
+def render_fact(label: FactLabel, text: str) -> str:
+    """Return the line of a fact without its bullet."""
+    return f"{label.prefix} {strip_start_prefix(text)}".lstrip()
+
+
+def render_contradiction(lines: Sequence[str]) -> str:
+    """Return one item with a line for each of the facts that contradict each other."""
+    first, *others = lines
+    return to_bullet(first) + "".join(f"{ALTERNATIVE} {line}\n" for line in others)
+
+
+def _measure_item(members: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens) -> tuple[int, int]:
+    """Return the tokens of the item with summaries, and with micro forms."""
+    extra = tokens.alternative * (len(members) - 1)
+    for found in members:
+        parts = _list_parts(found, members if len(members) > 1 else (), now, tokens)
+        extra += sum(part.tokens for part in parts)
+        extra -= tokens.start_prefix if has_start_prefix(found.summary) else 0
+    return sum(f.summary_tokens for f in members) + extra, sum(f.micro_tokens for f in members) + extra
+
+
+def _join_parts(parts: Sequence[_LabelPart]) -> str:
+    return f"{', '.join(part.text for part in parts)}:" if parts else ""
+
+
+def _list_parts(
+    found: RetrievedMemory, group: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens
+) -> list[_LabelPart]:
+    words = [UNSETTLED] if group and group[0] is found else []
+    words += [AGENT_NOTE] if found.trust == "agent" else []
+    parts = [_LabelPart(word, tokens.words[word] + 1) for word in words]
+    return [*parts, *_list_time_parts(found, now, tokens, is_contested=bool(group))]
+
+
+def _list_time_parts(
+    found: RetrievedMemory, now: datetime, tokens: LabelTokens, *, is_contested: bool
+) -> Iterator[_LabelPart]:
+    def day_part(moment: datetime, word: str = "") -> _LabelPart:
+        day = format_day(moment.astimezone(UTC).date(), today=now.date())
+        return _LabelPart(f"{word} {day}".lstrip(), tokens.words.get(word, 0) + tokens.day + 1)
+
+    if _is_upcoming(found, now):
+        yield day_part(found.occurred_at, FROM)
+    elif found.valid_to and _has_ended(found, now):
+        yield day_part(found.valid_to, UNTIL)
+    elif is_contested or found.told_at.astimezone(UTC).date() != now.date():
+        yield day_part(found.told_at)
+        if now - found.told_at > SHORT_LIVED_AGE and is_short_lived(f"{found.attribute or ''} {found.summary}"):
+            yield _LabelPart(MAYBE_OUTDATED, tokens.words[MAYBE_OUTDATED] + 1)
+
+
+def _is_upcoming(found: RetrievedMemory, now: datetime) -> bool:
+    return found.occurred_at.astimezone(UTC).date() > now.date()
+
+
+def _has_ended(found: RetrievedMemory, now: datetime) -> bool:
+    """Return whether the fact has ended; one that was confirmed after its end holds again."""
+    return found.valid_to is not None and found.told_at <= found.valid_to <= now
+
+
+def is_short_lived(text: str) -> bool:
+    """Return whether a text names something that usually changes within days, such as a price or who is on call."""
+    return _short_lived_pattern().search(text) is not None
+
+
+@functools.cache
+def _short_lived_pattern() -> re.Pattern[str]:
+    source = files("newton.cognition.assembly").joinpath("short_lived.yaml").read_text(encoding="utf-8")
+    phrases: list[str] = yaml.safe_load(source)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, phrases))})(?!\w)", re.IGNORECASE)
+
+
+def _group_contradictions(
+    facts: Mapping[UUID, RetrievedMemory], now: datetime
+) -> dict[UUID, tuple[RetrievedMemory, ...]]:
+    """Map each current fact that contradicts another one to all facts connected to it, the latest first."""
+    neighbours = defaultdict[UUID, set[UUID]](set)
+    for found in facts.values():
+        for other in facts.keys() & found.contradicted_ids if found.contradicted_ids else ():
+            if _is_current(found, now) and _is_current(facts[other], now):
+                neighbours[found.memory_id].add(other)
+                neighbours[other].add(found.memory_id)
+    groups: dict[UUID, tuple[RetrievedMemory, ...]] = {}
+    for memory_id in neighbours:
+        if memory_id not in groups:
+            connected = [facts[one] for one in _find_connected(memory_id, neighbours)]
+            latest_first = sorted(connected, key=lambda f: (f.told_at, f.created_at, f.memory_id), reverse=True)
+            groups |= dict.fromkeys((found.memory_id for found in connected), tuple(latest_first))
+    return groups
+
+
+def _is_current(found: RetrievedMemory, now: datetime) -> bool:
+    is_past = found.quarantined or past_reason(found.kind, found.state) is not None
+    return not (is_past or _has_ended(found, now) or _is_upcoming(found, now))
+
+
+def _find_connected(start: UUID, neighbours: Mapping[UUID, set[UUID]]) -> set[UUID]:
+    connected, front = {start}, {start}
+    while front:
+        front = {other for one in front for other in neighbours[one]} - connected
+        connected |= front
+    return connected
