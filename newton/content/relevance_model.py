@@ -17,7 +17,7 @@ class LogisticCoefficients(StrictModel):
 
     intercept: float
     cosine: float = Field(default=0.0, description="Of the cosine similarity.")
-    words: float = Field(default=0.0, description="Of the BM25 score relative to the maximum of all words.")
+    lexical: float = Field(default=0.0, description="Of the BM25 score relative to the maximum of all words.")
     relative: float = Field(default=0.0, description="Of the relevance relative to the best memory.")
     known_share: float = Field(default=0.0, description="Of the share of the input's words that memory has.")
 

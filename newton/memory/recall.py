@@ -32,6 +32,7 @@ K1, B = 1.2, 0.75  # the usual constants of BM25
 PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
+NO_EMBEDDER = "no embedding model is set"
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 
@@ -199,7 +200,7 @@ async def _fetch_neighbours(
 
 async def _embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
     if embedder is None:
-        return RecallQuery(text=text), {"embeddings": "no embedding model is set"}
+        return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
     try:
         vector = (await embedder.embed([text]))[0]
     except ProviderError as error:

@@ -42,7 +42,7 @@ cross join lateral (
 
 -- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later)
 -- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach. `known_share` is
--- that maximum divided by the one of all words of the input, where a word that no text has counts as the rarest.
+-- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest.
 with past as materialized (
     select memory_id
     from memory.memories
@@ -77,6 +77,8 @@ weight as materialized (
         h.lexeme,
         h.texts,
         ln(1 + (c.texts - h.texts + 0.5) / (h.texts + 0.5)) * ($5::float8 + 1) as best,
+        -- in a small corpus every known word is frequent, so the rarity is that among at least 1,000 texts
+        ln(1 + (greatest(c.texts, 1000) - h.texts + 0.5) / (h.texts + 0.5)) as rarity,
         $5::float8 * (1 - $6::float8) as fixed,
         $5::float8 * $6::float8 / c.mean as growing
     from (
@@ -91,7 +93,9 @@ weight as materialized (
     cross join corpus as c
 ),
 best as (
-    select sum(best) filter (where texts > 0) as score, sum(best) as with_unknown
+    select
+        sum(best) filter (where texts > 0) as score,
+        sum(rarity) filter (where texts > 0) / sum(rarity) as known_share
     from weight
 ),
 scored as materialized (
@@ -109,7 +113,7 @@ scored as materialized (
 select
     r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker,
     r.score / b.score as lexical,
-    b.score / b.with_unknown as known_share
+    b.known_share
 from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join best as b
 -- top k per kind without sorting the rest

@@ -9,6 +9,7 @@ from newton.cognition.scoring.relevance import create_estimator
 from newton.content.frames import load_frames
 from newton.content.relevance_model import load_relevance_model
 from newton.ids import derive_model_id
+from newton.memory.recall import NO_EMBEDDER
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from tests.support import NOON
 
@@ -18,12 +19,13 @@ FLOOR = load_frames()["question"].relevance_floor
 
 def found(number: int, cosine: float, lexical: float, relevance: float = 1.0) -> RetrievedMemory:
     plain = ("said", "said", 3, 3, 12, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
-    return RetrievedMemory._make((UUID(int=number), "fact", "ACTIVE", *plain, cosine, lexical, relevance))
+    return RetrievedMemory(UUID(int=number), "fact", "ACTIVE", *plain, cosine, lexical, relevance)
 
 
 def probabilities(memories: Sequence[RetrievedMemory], *, known: float, model: str | None) -> list[float]:
-    query = RecallQuery(text="?", model_id=model and derive_model_id(model))
-    result = RecallResult(query=query, memories=memories, missing={}, known_share=known)
+    query = RecallQuery(text="?", model_id=derive_model_id(model) if model else None)
+    missing = {} if model else {"embeddings": NO_EMBEDDER}
+    result = RecallResult(query=query, memories=memories, missing=missing, known_share=known)
     return [create_estimator(MODEL, result)(one) for one in memories]
 
 

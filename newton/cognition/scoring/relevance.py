@@ -6,18 +6,19 @@ from typing import NamedTuple
 
 from newton.content.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.ids import derive_model_id
+from newton.memory.recall import NO_EMBEDDER
 from newton.memory.search_types import RecallResult, RetrievedMemory
 
 
 class SearchEvidence(NamedTuple):
     """The evidence of one memory, or the maximum of all: the fields of `LogisticCoefficients`.
 
-    `words` is the BM25 score relative to the maximum of all words of the input, where those that memory does not have
+    `lexical` is the BM25 score relative to the maximum of all words of the input, where those that memory does not have
     count as the rarest.
     """
 
     cosine: float
-    words: float
+    lexical: float
     relative: float
     known_share: float
 
@@ -46,17 +47,19 @@ def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[R
 
 
 def select_coefficients(model: RelevanceModel, result: RecallResult) -> RelevanceCoefficients:
-    """Return the coefficients for the embedding model of the query, or for words only if nothing has a similarity."""
-    if result.query.model_id is None or not any(found.similarity for found in result.memories):
-        return model.words_only
-    return model.fitted if result.query.model_id == derive_model_id(model.embedding_model) else model.other
+    """Return the coefficients for the search. After a failure of the embedding model, words alone exclude nothing."""
+    match result.missing.get("embeddings"):
+        case None if result.query.model_id == derive_model_id(model.embedding_model):
+            return model.fitted
+        case reason:
+            return model.words_only if reason == NO_EMBEDDER else model.other
 
 
 def _compute_probability(weights: LogisticCoefficients, evidence: SearchEvidence) -> float:
     exponent = (
         weights.intercept
         + weights.cosine * evidence.cosine
-        + weights.words * evidence.words
+        + weights.lexical * evidence.lexical
         + weights.relative * evidence.relative
         + weights.known_share * evidence.known_share
     )
