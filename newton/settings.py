@@ -147,13 +147,19 @@ class Settings(BaseModel):
         0.5,
         ge=0,
         le=1,
-        description="Reuse the session's last context if its cosine similarity to the input is at least this.",
+        description="Reuse the session's last context if an item has at least this cosine similarity to the input.",
+    )
+    context_reuse_min_topic_cosine: float = Field(
+        0.22,
+        ge=0,
+        le=1,
+        description="An input with several new words and less cosine similarity to the last inputs is on a new topic.",
     )
     context_reuse_min_word_overlap: float = Field(
         0.8,
         ge=0,
         le=1,
-        description="Reuse the session's last context only if it contains at least this share of the input's words.",
+        description="Without embeddings: reuse the session's last context if it has this share of the input's words.",
     )
     rag_chunk_size: int = Field(
         300, ge=50, le=2_000, description="Tokens per chunk of an ingested document or a tool output."

@@ -138,7 +138,8 @@ create table memory.links (
     memory_id uuid not null,
     link text not null check (
         link in (
-            'supersedes', 'was_wrong', 'corroborates', 'near', 'evidence', 'part_of', 'depends_on', 'relates', 'contradicts'
+            'supersedes', 'was_wrong', 'corroborates', 'near', 'evidence', 'part_of', 'depends_on', 'relates', 'contradicts',
+            'compatible', 'undecided'
         )
     ),
     other_id uuid not null check (other_id <> memory_id),
@@ -154,7 +155,8 @@ create index links_contradictions_idx on memory.links (agent_id) include (memory
 
 comment on column memory.links.link is
 'memory_id supersedes other_id, says that it was wrong (was_wrong), corroborates it, is similar to it but undecided
-(near), is evidence for it, or was created in it (part_of); between decisions: depends_on, relates, contradicts.';
+(near), is evidence for it, or was created in it (part_of); contradicts it, and both may hold (compatible) or a model could
+not decide (undecided); between decisions also: depends_on, relates.';
 
 call runtime.isolate('memory.links');
 grant select, insert on memory.links to newton_app;

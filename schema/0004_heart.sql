@@ -16,13 +16,14 @@ create table heart.facts (
     duplicate_of uuid,
     is_generalization boolean not null,
     is_current boolean not null,
+    is_contested boolean not null default false,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
     foreign key (agent_id, duplicate_of) references heart.facts (agent_id, memory_id) deferrable,
     check ((subject is null) = (subject_key is null)),
     check (not single_valued or (subject_key is not null and attribute is not null)),
     constraint facts_single_value_excl exclude using btree (agent_id with =, subject_key with =, attribute with =)
-    where (single_valued and is_current) deferrable initially deferred
+    where (single_valued and is_current and not is_contested) deferrable initially deferred
 );
 
 create index facts_subject_idx on heart.facts (agent_id, subject_key, attribute);
@@ -45,10 +46,12 @@ comment on column heart.facts.duplicate_of is 'The fact that this one restates i
 comment on column heart.facts.is_generalization is 'It summarizes its source facts in one statement.';
 comment on column heart.facts.is_current is
 'It is current knowledge. Derived from the state, and stored here so that an exclusion constraint can allow one value only.';
+comment on column heart.facts.is_contested is
+'It contradicts another current fact that it may not supersede, until a person settles the conflict. Derived from the links.';
 
 call runtime.isolate('heart.facts');
 grant select, insert on heart.facts to newton_app;
-grant update (is_core, is_retracted, is_compared, duplicate_of, reconfirmed_at, is_current) on heart.facts to newton_app;
+grant update (is_core, is_retracted, is_compared, duplicate_of, reconfirmed_at, is_current, is_contested) on heart.facts to newton_app;
 
 -- Attributes that a person declared as single-valued or multi-valued. All others follow the shipped list.
 create table heart.attributes (

@@ -22,6 +22,8 @@ EVENT_TYPES: Mapping[str, str] = {
     "censor.approved": "a person approves a proposed censor",
     "censor.false_positive": "a person reports a false positive",
     "censor.retired": "a person retires a censor",
+    "conflict.found": "a fact contradicts another one, and evidence does not settle it",
+    "conflict.settled": "a person settles the conflicts of a fact",
     "decision.amended": "text is added to a decision",
     "decision.deliberated": "a thought is added to a decision",
     "decision.done": "a decision is marked as done",

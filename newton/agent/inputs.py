@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from newton.agent.field_types import CleanText, MessageContent, Name
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.heart.facts.conflicts import Settlement
 
 
 class ToolInput(BaseModel):
@@ -74,6 +75,27 @@ class ForgetInput(ToolInput):
 
     memory_id: str = Field(description="The id that a result shows, or its last letters.")
     reason: str = Field(max_length=1_000, description="Why it is deleted. Only this reason is kept.")
+
+
+class ConflictsInput(ToolInput):
+    """List pairs of known facts that may exclude each other, the newer one first. Ask the person which is true, then
+    call `settle_conflict`."""
+
+
+class SettlementInput(ToolInput):
+    """How a conflict is settled."""
+
+    keep: Settlement = Field(
+        description="newer: it replaces the older fact; older: the newer fact is wrong; both: both are true; "
+        "same: both say the same."
+    )
+
+
+class SettleConflictInput(SettlementInput):
+    """Settle the conflicts of one fact as the person decided. Only the person can replace a confirmed, core or
+    safety-related fact."""
+
+    memory_id: str = Field(description="The id of one of the two facts, or its last letters.")
 
 
 class ReasonInput(ToolInput):

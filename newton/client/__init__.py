@@ -155,6 +155,14 @@ class Client(DaemonConnection):
         """Retract a fact that was never true."""
         await self.post(f"/v1/memories/{memory_id}/retract", idempotency_key=idempotency_key)
 
+    async def list_conflicts(self) -> list[dict[str, Any]]:
+        """Return pairs of facts that may exclude each other, each with its `newer` and its `older` fact."""
+        return (await self.get("/v1/conflicts"))["items"]
+
+    async def settle_conflict(self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"]) -> None:
+        """Settle the conflicts of a fact by the word of a person."""
+        await self.post(f"/v1/conflicts/{memory_id}/settle", {"keep": keep})
+
     async def forget(self, memory_id: IdLike, *, include_derived: bool = False, reason: str = "asked for") -> list[str]:
         """Permanently delete a memory; return the ids of all deleted memories."""
         params = {"confirm": "forget", "include_derived": include_derived, "reason": reason}

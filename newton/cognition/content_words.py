@@ -11,6 +11,10 @@ FOLLOW_UP_WORDS = 1  # maximum of content words in an input that refers back to 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _MIN_LETTERS = 3
+_CONTINUATION = re.compile(
+    r"\W*(?:and|but|or|because|even|no|nope|yes|yeah|yep|(?:and|so|then|ok|okay|but)?,? ?(?:what|how) about)\b",
+    re.IGNORECASE,
+)
 
 # Frequent words of inputs that carry no topic, in addition to STOP_WORDS.
 _FREQUENT_WORDS = """
@@ -48,6 +52,17 @@ def is_follow_up(text: str) -> bool:
     words = {_lemmatize(word) for word in _filter_content_words(text)}
     refers_back = not set(_split_words(text)).isdisjoint(_REFERENCE_WORDS.split())
     return not words or (refers_back and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
+
+
+def is_continuation(text: str) -> bool:
+    """Return True for an input that begins as the continuation of an earlier message, whatever its words.
+
+    >>> [is_continuation(text) for text in ("And the pot?", "What about the floor?", "What about it is new, Ana?")]
+    [True, True, True]
+    >>> is_continuation("Andrea is late")
+    False
+    """
+    return _CONTINUATION.match(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")) is not None
 
 
 def _filter_content_words(text: str) -> set[str]:

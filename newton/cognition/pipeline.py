@@ -130,10 +130,17 @@ class ContextBuilder:
         return bundle
 
     async def build_for_session(
-        self, request: ContextBuildRequest, sources: ContextSources | None = None
+        self,
+        request: ContextBuildRequest,
+        sources: ContextSources | None = None,
+        *,
+        frame_choice: FrameChoice | None = None,
     ) -> CachedContext:
-        """Build and store a context. Return it with the data from which it was built."""
-        built = await self._build_in_span(request, sources or self.create_sources())
+        """Build and store a context. Return it with the data from which it was built.
+
+        Without `frame_choice` the frame is selected by the input.
+        """
+        built = await self._build_in_span(request, sources or self.create_sources(), frame_choice)
         async with self.db.transaction(request.agent_id) as tx:
             await bundle_store.insert_bundle(tx, built.bundle)
         return built
@@ -148,21 +155,27 @@ class ContextBuilder:
             web=self.web,
         )
 
-    async def _build_in_span(self, request: ContextBuildRequest, sources: ContextSources) -> CachedContext:
+    async def _build_in_span(
+        self, request: ContextBuildRequest, sources: ContextSources, frame_choice: FrameChoice | None = None
+    ) -> CachedContext:
         with span("context") as recorder:
-            built = await self._run_stages(request, sources)
+            built = await self._run_stages(request, sources, frame_choice)
             bundle, frame = built.bundle, built.bundle.frame_choice.frame
             recorder.set_attributes(bundle_id=str(bundle.bundle_id), frame=frame, tokens=bundle.tokens)
             recorder.set_attributes(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
             return built
 
-    async def _run_stages(self, request: ContextBuildRequest, sources: ContextSources) -> CachedContext:
+    async def _run_stages(
+        self, request: ContextBuildRequest, sources: ContextSources, frame_choice: FrameChoice | None
+    ) -> CachedContext:
         timer, now = StageTimer(), request.as_of or self.clock.now()
         gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
-        choice = self.choose_frame(request, vector, previous_frame=gathered.session_state.frame)
-        plan = self._create_plan(request, await self._break_tie(request, choice), now, gathered)
+        if frame_choice is None:
+            choice = self.choose_frame(request, vector, previous_frame=gathered.session_state.frame)
+            frame_choice = await self._break_tie(request, choice)
+        plan = self._create_plan(request, frame_choice, now, gathered)
         candidate_set = collect_candidates(
             gathered,
             request.input,

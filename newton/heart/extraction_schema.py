@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from newton.memory.representations import one_line
 
+PairRelation = Literal["same", "update", "compatible", "unsure"]
+
 MAX_PROPOSALS = 20  # per kind and conversation
 
 SentenceText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
@@ -49,10 +51,10 @@ class ExtractionOutput(ExtractionModel):
     censors: list[ProposedCensor] = Field(default=[], max_length=MAX_PROPOSALS)
 
 
-class SameFactOutput(ExtractionModel):
-    """The answer to the deduplication prompt: whether two statements say the same."""
+class PairRelationsOutput(ExtractionModel):
+    """How the later statement of each pair relates to the earlier one, in the order of the pairs."""
 
-    same: bool
+    relations: list[PairRelation]
 
 
 class ShortenedOutput(ExtractionModel):
@@ -67,9 +69,14 @@ def build_extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) 
     return _load_prompt("extract.md").format(lines=rendered, day=f"{day:%Y-%m-%d}")
 
 
-def build_same_fact_prompt(new: str, known: str) -> str:
-    """Return the prompt that asks whether two statements say the same."""
-    return _load_prompt("judge.md").format(new=_escape_fence(new), known=_escape_fence(known))
+def build_pair_prompt(pairs: Sequence[tuple[datetime, str, datetime, str]]) -> str:
+    """Return the prompt that asks how statements relate, given as day and text of the earlier and the later one."""
+    rendered = "\n".join(
+        f"{number}. earlier ({then:%Y-%m-%d}): {_escape_fence(earlier)}\n"
+        f"   later ({now:%Y-%m-%d}): {_escape_fence(later)}"
+        for number, (then, earlier, now, later) in enumerate(pairs, 1)
+    )
+    return _load_prompt("judge.md").format(pairs=rendered)
 
 
 def build_shortening_prompt(text: str, *, max_tokens: int) -> str:

@@ -34,6 +34,7 @@ RECALLABLE_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "ar
 
 # From the most trusted to the least trusted.
 TRUST_TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
+PERSON_TIERS: frozenset[Trust] = frozenset({"operator", "user"})
 
 # Memories in these states are stored and searchable, but not current knowledge.
 PAST_STATES: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}

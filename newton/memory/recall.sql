@@ -191,6 +191,16 @@ with contradictions as materialized (
                 not (a.quarantined or memory.is_obsolete(a.kind, a.state))
                 and not (b.quarantined or memory.is_obsolete(b.kind, b.state))
         end
+        and not exists (
+            select
+            from memory.links as s
+            where
+                s.agent_id = $1
+                and s.link = 'compatible'
+                and s.memory_id = l.memory_id
+                and s.other_id = l.other_id
+                and ($3::timestamptz is null or s.created_at <= $3)
+        )
 ),
 pairs as materialized (
     select memory_id, other_id

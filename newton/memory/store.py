@@ -18,7 +18,17 @@ from newton.memory.quarantine import is_quarantined
 SQL = load("newton.memory", "store.sql")
 
 LinkType = Literal[
-    "supersedes", "was_wrong", "corroborates", "near", "evidence", "part_of", "depends_on", "relates", "contradicts"
+    "supersedes",
+    "was_wrong",
+    "corroborates",
+    "near",
+    "evidence",
+    "part_of",
+    "depends_on",
+    "relates",
+    "contradicts",
+    "compatible",
+    "undecided",
 ]
 
 

@@ -113,7 +113,9 @@ async def _build_contexts(scope: AgentScope, settings: Settings, frame_set: Fram
         source_timeout_seconds=settings.source_timeout_seconds,
         tiebreak=_build_tiebreak(settings, scope),
         coverage_thresholds=CoverageThresholds(
-            min_cosine=settings.context_reuse_min_cosine, min_word_overlap=settings.context_reuse_min_word_overlap
+            min_cosine=settings.context_reuse_min_cosine,
+            min_topic_cosine=settings.context_reuse_min_topic_cosine,
+            min_word_overlap=settings.context_reuse_min_word_overlap,
         ),
         artifact_policy=build_artifact_policy(settings),
         web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),

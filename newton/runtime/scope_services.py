@@ -9,6 +9,7 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
 from newton.agent.services.censors import CensorService
+from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.erasure import ErasureService
@@ -41,6 +42,7 @@ class ScopeServices:
     identity = _service(IdentityService)
     tasks = _service(TaskService)
     entities = _service(EntityService)
+    conflicts = _service(ConflictService)
     action_gate = _service(ActionGate)
     censors = _service(CensorService)
     erasure = _service(ErasureService)

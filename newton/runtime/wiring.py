@@ -130,6 +130,7 @@ class AgentServices(ScopeServices):
             decisions=self.decisions(origin),
             tasks=self.tasks(origin),
             gate=self.action_gate(origin),
+            maintenance=self.maintenance(origin),
         ).with_trust(())
 
     def turn_runner(

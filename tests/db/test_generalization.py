@@ -21,7 +21,7 @@ async def tell(db: Database, *texts: str, trust: Trust = "user") -> None:
         NewFact(
             ref=f"{trust} {text}",
             content=text,
-            valid_from=NOON + timedelta(minutes=n),
+            valid_from=NOON - timedelta(hours=1) + timedelta(minutes=n),
             subject="Ana",
             attribute="likes",
         )

@@ -111,14 +111,35 @@ async def test_a_person_s_word_releases_it_and_then_it_counts(tx: Tx, trust: Tru
 
 
 async def test_two_other_outside_origins_release_it(tx: Tx) -> None:
-    await tell(tx, says("Oslo"))
     await tell(tx, says("Bergen", 5), ctx=on(5, trust="web", origin="a.example"))
     for number, origin in enumerate(["a.example", "b.example", "b.example"]):
         await tell(tx, says("Bergen", 5), ctx=on(6 + number, trust="web", origin=origin))
-        assert await holding(tx) == {"Oslo"}, "itself, and one other twice"
+        assert await holding(tx) == set(), "itself, and one other twice"
     await tell(tx, says("Bergen", 5), ctx=on(9, trust="tool", origin="c.example"))
     assert await holding(tx) == {"Bergen"}
     assert (await reasons(tx, "Bergen"))[-1].startswith("released: 2 other origins state the same")
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+async def test_lower_trust_contests_and_never_supersedes_what_a_person_told(tx: Tx, *, confirmed: bool) -> None:
+    await tell(tx, says("Oslo"))
+    if confirmed:
+        assert await confirm(tx, await known(tx, "Oslo"), ref="c", source="s", ctx=on(1))
+    await tell(tx, says("Bergen", 5), ctx=on(5, trust="agent"))
+    assert await holding(tx) == {"Oslo", "Bergen"}
+    contested = "select m.full_text from heart.facts as f join memory.memories as m using (agent_id, memory_id)"
+    assert "Bergen" in await tx.fetchval(f"{contested} where f.is_contested")
+    await supersede(tx, await known(tx, "Oslo"), by_fact=await known(tx, "Bergen"), ctx=on(6))
+    assert await holding(tx) == {"Bergen"}, "a person settles it"
+    assert await tx.fetchval(f"{contested} where f.is_contested") is None
+
+
+async def test_a_value_that_begins_later_is_not_current_yet(tx: Tx) -> None:
+    await tell(tx, says("Oslo"))
+    await tell(tx, says("Bergen", 9), ctx=on(1))
+    assert await holding(tx) == {"Oslo"}
+    await engine.review(tx, on(10), "fact", [await known(tx, "Bergen")])
+    assert await holding(tx) == {"Bergen"}
 
 
 async def test_an_agent_cannot_release_it(tx: Tx) -> None:
@@ -218,7 +239,7 @@ async def test_what_was_put_in_another_s_place_holds_again_when_it_is_told_later
     await supersede(tx, opened, by_fact=shut, ctx=on(1))
     assert await holding(tx) == {"shut"}
     await tell(tx, says("open", 2, attribute="finds the door"))
-    assert await holding(tx) == {"open", "shut"}
+    assert await holding(tx) == {"open"}, "of the two, the one stated last"
     await supersede(tx, opened, by_fact=shut, ctx=on(3))
     assert await holding(tx) == {"shut"}, "said once more"
     await tell(tx, says("open", 4, attribute="finds the door"))

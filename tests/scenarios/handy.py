@@ -15,6 +15,7 @@ from newton.brain.chain_heads import ChainHeadFiles
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
+from tests.scenarios.test_curation import upkeep
 
 Played = str | list[ToolCall]
 
@@ -59,6 +60,7 @@ def toolbox(mind: Mind, folder: ChainHeadFiles) -> AgentToolset:
         ),
         tasks=TaskService(scope=scope),
         gate=mind.gate,
+        maintenance=upkeep(mind),
     ).with_trust(())
 
 

@@ -13,6 +13,7 @@ from newton.agent.maintenance.extraction import ExtractionResult, extract
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.facts.conflicts import FactPair, FactVersion
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef
 from newton.heart.identity.standing_instructions import StandingInstruction
@@ -20,7 +21,7 @@ from newton.memory.memory import Trust
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
-from tests.support import agent_scope, count, ground, teller
+from tests.support import NOON, agent_scope, count, ground, teller
 
 TALK: tuple[tuple[Role, str], ...] = (
     ("user", "I moved to Bergen last week, to be near my sister Liv."),
@@ -162,9 +163,24 @@ async def test_at_the_ceiling_nothing_is_asked_and_the_conversation_is_read_anot
     assert (await extract(asking(mind, PROPOSED), ground(teller(mind.agent_id)), limit=10)).facts == 2
 
 
-async def test_a_model_may_judge_whether_two_statements_say_the_same(mind: Mind) -> None:
-    ask = asking(mind, {"same": True}, {"same": False}, "maybe")
-    assert [await ask.is_same_fact("one", "two") for _ in range(3)] == [True, False, False]
+async def test_a_model_judges_pairs_of_facts_and_must_answer_for_each(mind: Mind) -> None:
+    versions = [FactVersion(UUID(int=n), f"statement {n}", "NEW", "user", NOON) for n in range(4)]
+    pairs = [
+        FactPair(
+            first_id=newer.memory_id,
+            second_id=older.memory_id,
+            link="near",
+            found_at=NOON,
+            newer=newer,
+            older=older,
+        )
+        for older, newer in (versions[:2], versions[2:])
+    ]
+    ask = asking(mind, {"relations": ["update", "unsure"]}, {"relations": ["update"]}, "maybe")
+    assert await ask.judge_pairs(pairs) == ["update", "unsure"]
+    for _ in range(2):
+        with pytest.raises(ProviderError, match="each pair"):
+            await ask.judge_pairs(pairs)
 
 
 async def test_a_conversation_that_the_model_does_not_take_holds_up_no_other(mind: Mind) -> None:

@@ -218,3 +218,46 @@ async def test_a_day_without_a_year_that_is_still_to_come_is_found_when_it_comes
     await mind.settle()
     bundle = await mind.context("What do I have planned for tomorrow?", frame="question")
     assert "dentist" in bundle.text and "cake" in bundle.text and not bundle.empty_time_ranges
+
+
+NAMES_A_DAY = (
+    "Remind me on Friday to call Ana.",
+    "The release is on Monday, write a note.",
+    "Can you book us a table for Saturday evening?",
+    "I met Priya yesterday and she says hi.",
+    "Could you please draft an agenda for tomorrow's meeting",
+    "my flight leaves at nine on Thursday",
+    "We moved the launch to next Monday, please update the plan.",
+    "Put milk on the list for tomorrow",
+    "Should I take an umbrella on Sunday?",
+    "I've got the dentist next Wednesday, ugh. What helps against being nervous?",
+    "Shall we go hiking on Saturday?",
+    "Write an invitation for the party on 12 June, friendly and short.",
+    "Happy to start on Tuesday!",
+    "What should I wear to the wedding on Saturday?",
+    "How do I tell my boss that I can't come tomorrow?",
+)
+ASKS_FOR_A_TIME = (
+    "What did I do last Friday?",
+    "who did I meet yesterday",
+    "Did anything break in March?",
+    "Show me what we decided last week.",
+    "list the meetings of last Tuesday",
+    "Tell me about last weekend.",
+    "What's planned for tomorrow?",
+    "Do I have anything on Thursday?",
+    "Summarize yesterday for me, please.",
+    "Can you tell me what happened on Monday?",
+    "when was I at the dentist in April?",
+    "Hi! Was there any message from Ana on Sunday?",
+    "What have we talked about this week?",
+    "Remind me what I promised Priya last month.",
+    "Thanks. And what was the plan for Saturday?",
+)
+
+
+async def test_only_an_input_that_asks_for_a_time_is_told_that_memory_has_nothing_from_it(mind: Mind) -> None:
+    # S001-12: a day that is only named is no question about it
+    empty = "Memory has nothing from the requested time"
+    noted = {text for text in (*NAMES_A_DAY, *ASKS_FOR_A_TIME) if empty in (await mind.context(text)).text}
+    assert noted == set(ASKS_FOR_A_TIME)

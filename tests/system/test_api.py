@@ -24,6 +24,7 @@ REDIS = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons":
 BEGINS = {("POST", "/v1/sessions/{session}/messages"): 201, ("POST", "/v1/sessions/{session}/turns"): 200}
 BODIES = {
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
+    "/v1/conflicts/{memory_id}/settle": {"keep": "newer"},
     "/v1/decisions/{decision_id}/review": {"outcome": "success"},
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
     "/v1/sessions/{session}/turns": {"input": "hi"},
@@ -70,7 +71,7 @@ async def test_forgetting_wants_to_be_confirmed(ana: httpx2.AsyncClient) -> None
     first = await remembered(ana)
     assert (await ana.delete(f"/v1/memories/{first}")).status_code == 422
     gone = await ana.delete(f"/v1/memories/{first}", params={"confirm": "forget"})
-    assert gone.json() == {"items": [first]}
+    assert first in gone.json()["items"]
     assert (await ana.get(f"/v1/memories/{first}")).status_code == 404
 
 

@@ -1,5 +1,6 @@
 """MCP, as its official client speaks it, over pipes and with a daemon."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator
@@ -22,7 +23,10 @@ from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
 from tests.system.typed import create_agents, ok, typed
 
-VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"}
+VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"} | {
+    "conflicts",
+    "settle_conflict",
+}
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +68,7 @@ async def lived(client: Client) -> None:
         "context",
         "expand",
         "calibration",
+        "conflicts",
     }
     assert [name for name, hint in hints.items() if hint.destructive_hint] == ["forget"]
     kept = await told(client, "remember", content="The lighthouse is painted red.", subject="lighthouse")
@@ -113,6 +118,7 @@ async def test_a_token_reaches_as_far_as_its_scope_and_to_its_own_agent(served: 
             "context",
             "expand",
             "calibration",
+            "conflicts",
         }
         assert "write" in (await refused(client, "remember", content="x"))["error"]
     async with speaking(served.url, served.token, **{"X-Newton-Agent": "bob"}) as client:
@@ -186,3 +192,32 @@ async def test_what_cannot_be_kept_is_refused_by_any_door(unkept: object) -> Non
     # S3
     result = await answer_call(Broken(), CallToolRequestParams(name="remember", arguments={"content": unkept}))
     assert result.is_error and result.structured_content["code"] == "invalid_input"
+
+
+async def test_a_contradiction_is_seen_and_settled_through_every_interface(served: Daemon, house: Path) -> None:
+    # S002-16: a model's word contests what a person told, and never supersedes it
+    served.begins("http", "contested")
+    ana = {"subject": "Ana", "attribute": "lives in"}
+    who = {"X-Newton-Agent": "contested"}
+    mine = ("--agent", "contested")
+    await asyncio.to_thread(
+        typed, house, "remember", "Ana lives in Oslo.", "--subject", "Ana", "--attribute", "lives in", *mine
+    )
+    async with speaking(served.url, served.token, **who) as client:
+        kept = await told(client, "remember", content="Ana lives in Bergen.", **ana)
+        (seen,) = (await told(client, "conflicts"))["items"]
+        assert (seen["newer"]["text"], seen["older"]["text"]) == ("Ana lives in Bergen.", "Ana lives in Oslo.")
+        error = await refused(client, "settle_conflict", memory_id=kept["memory_id"], keep="newer")
+        assert "Ask the person" in error["hint"]
+    headers = {"Authorization": f"Bearer {served.token}", **who}
+    async with httpx2.AsyncClient(base_url=served.url, headers=headers) as http:
+        (pair,) = (await http.get("/v1/conflicts")).json()["items"]
+        assert pair["newer"]["trust"] == "agent"
+        listed = ok(await asyncio.to_thread(typed, house, "conflicts", *mine))
+        assert "Ana lives in Bergen.\n  before: " in listed
+        settle = ("conflicts", "settle", kept["memory_id"], "newer", *mine)
+        assert "1 conflict settled." in ok(await asyncio.to_thread(typed, house, *settle))
+        assert (await http.get("/v1/conflicts")).json()["items"] == []
+        again = await http.post(f"/v1/conflicts/{pair['newer']['memory_id']}/settle", json={"keep": "both"})
+        assert again.status_code == 404
+    assert ok(await asyncio.to_thread(typed, house, "conflicts", *mine)) == "No open conflicts.\n"

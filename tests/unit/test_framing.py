@@ -18,6 +18,7 @@ from newton.cognition.frames.selection import (
     apply_tiebreak,
     choose_frame,
     force_frame,
+    keep_session_frame,
 )
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.greetings import says_resolved, strip_greeting
@@ -100,6 +101,18 @@ def test_a_session_s_frame_breaks_a_tie_but_not_a_clear_case() -> None:
         FRAMES, "Should we use tabs or spaces?", vector=None, classifier=None, session_frame="planning"
     )
     assert clear.frame == "decision"
+
+
+def test_within_a_topic_one_input_does_not_change_the_frame_but_two_do(model: MiniLM, learned: FrameClassifier) -> None:
+    # S002-14, S002-22
+    text = "How many nights do we still have to book?"
+    vector = vector_of(text, model)
+    choice = choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame="task")
+    assert choice.frame != "task"
+    kept = keep_session_frame(choice, "task", pending_frame=None)
+    assert (kept.frame, kept.runner_up) == ("task", choice.frame)
+    assert keep_session_frame(choice, "task", pending_frame=choice.frame) == choice
+    assert keep_session_frame(force_frame("debug"), "task", pending_frame=None).frame == "debug"
 
 
 @pytest.mark.parametrize("text", ["The prefix of that affixed label", "A ladybug, a debugger and some bugle music"])

@@ -99,7 +99,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 
 def test_every_module_says_its_job_in_one_sentence(parsed: dict[str, ast.Module]) -> None:
     silent = [name for name, tree in parsed.items() if not (ast.get_docstring(tree) or "").partition("\n")[0]]
-    assert silent == ["tests/__init__.py"]
+    assert silent == ["tests/__init__.py", "tests/fitting/__init__.py"]
 
 
 def test_nothing_is_caught_that_was_not_expected(parsed: dict[str, ast.Module]) -> None:

@@ -109,7 +109,8 @@ def lives_of_facts(draw: st.DrawFn) -> list[facts.FactEvidence]:
             generalizes=draw(st.sampled_from([0, 2, 3])),
             generalized=draw(RARELY),
             wrong=draw(RARELY),
-            superseded=draw(RARELY),
+            superseded_since=draw(st.none() | DAY) if draw(RARELY) else None,
+            trust=draw(st.sampled_from(["user", "agent"])),
             **draw(st.sampled_from(TOLD)),
         )
         for number in range(1, 1 + draw(st.integers(0, 8)))
@@ -149,15 +150,24 @@ def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[facts.FactE
 def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(lives: list[facts.FactEvidence]) -> None:
     # S002-16
     after = taken(lives, facts_due(lives))
-    holding = [life for life in after if life.single and life.state in CURRENT and not life.quarantined]
+    current = [life for life in after if life.single and life.state in CURRENT and not life.quarantined]
+    holding = [life for life in current if life.since <= LATER]
     competing: defaultdict[str | None, list[facts.FactEvidence]] = defaultdict(list)
     for life in lives:
         if life.is_current_candidate(LATER):
             competing[life.attribute].append(life)
-    newest = [
-        max(group, key=lambda life: (life.since, life.created_at, life.memory_id)) for group in competing.values()
-    ]
-    assert {life.memory_id for life in holding} == {life.memory_id for life in newest}
+    newest = set[UUID]()
+    for group in competing.values():
+        group.sort(key=lambda life: (life.since, life.created_at, life.memory_id))
+        newest |= {
+            life.memory_id
+            for n, life in enumerate(group)
+            if not any(later.may_follow(life) for later in group[n + 1 :])
+        }
+    assert {life.memory_id for life in holding} == newest
+    contested = {newer for newer, _ in facts.find_contested_values(lives, now=LATER)}
+    settled = [life.attribute for life in holding if life.memory_id not in contested]
+    assert len(settled) == len(set(settled)), "one value holds that is not contested"
 
 
 @given(LIVES)

@@ -9,7 +9,10 @@ from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, Coverage
 from newton.cognition.content_words import extract_content_words, is_follow_up
 from newton.cognition.session_context.policy import InputCoverage, RefreshInput, decide_refresh
 
-COVERED = InputCoverage(cosine=0.7, word_share=1.0, is_follow_up=False)
+COVERED = InputCoverage(cosine=0.7, word_share=1.0, is_follow_up=False, topic_cosine=0.6)
+ELSEWHERE = InputCoverage(
+    cosine=0.15, word_share=0.0, is_follow_up=False, topic_cosine=0.1, new_word_count=4, missing_cosine=0.3
+)
 CALM = RefreshInput(
     frame="question",
     previous_frame="question",
@@ -30,12 +33,12 @@ def test_what_covers_the_input_stands() -> None:
 TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
     "another frame": (replace(CALM, frame="debug"), "built", "the frame changed from question to debug"),
     "not covered": (
-        replace(CALM, coverage=replace(COVERED, cosine=0.31)),
+        replace(CALM, coverage=ELSEWHERE),
         "built",
-        "no item is close to the input (cosine 0.31, minimum 0.50)",
+        "the input is on another topic (cosine 0.10 to the last inputs, minimum 0.22)",
     ),
-    "covered by meaning alone": (
-        replace(CALM, coverage=replace(COVERED, word_share=0.5)),
+    "too few of its words, without an embedder": (
+        replace(CALM, coverage=replace(COVERED, cosine=None, word_share=0.5)),
         "built",
         "it has 50% of the input's words, minimum 80%",
     ),
@@ -71,17 +74,26 @@ def test_what_is_wrong_is_made_anew_even_when_something_milder_would_do() -> Non
     assert decide_refresh(pressed, DEFAULT_COVERAGE_THRESHOLDS).method == "built"
 
 
-def test_at_the_bounds_it_is_covered() -> None:
-    # S002-14: similarity < 0.5
-    assert (
-        decide_refresh(
-            replace(CALM, coverage=InputCoverage(cosine=0.5, word_share=0.8, is_follow_up=False)),
-            DEFAULT_COVERAGE_THRESHOLDS,
-        ).method
-        == "stood"
-    )
-    strict = CoverageThresholds(min_cosine=0.75, min_word_overlap=0.8)
-    assert decide_refresh(CALM, strict).method == "built"
+STAYS = {
+    "like the last inputs": replace(ELSEWHERE, topic_cosine=0.22),
+    "few new words": replace(ELSEWHERE, new_word_count=2),
+    "an item is close and none is closer": replace(ELSEWHERE, cosine=0.5),
+    "a follow-up": replace(ELSEWHERE, is_follow_up=True),
+}
+
+
+@pytest.mark.parametrize("what", STAYS)
+def test_an_input_leaves_the_topic_only_when_all_signs_say_so(what: str) -> None:
+    # S002-14, S002-22
+    assert decide_refresh(replace(CALM, coverage=STAYS[what]), DEFAULT_COVERAGE_THRESHOLDS).method == "stood"
+
+
+def test_fewer_new_words_suffice_when_memory_has_something_closer() -> None:
+    # S002-14
+    closer = replace(ELSEWHERE, cosine=0.55, missing_cosine=0.6, new_word_count=2)
+    assert decide_refresh(replace(CALM, coverage=closer), DEFAULT_COVERAGE_THRESHOLDS).method == "built"
+    lenient = CoverageThresholds(min_topic_cosine=0.05)
+    assert decide_refresh(replace(CALM, coverage=closer), lenient).method == "stood"
 
 
 def test_without_an_embedding_the_words_decide() -> None:

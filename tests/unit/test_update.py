@@ -12,8 +12,8 @@ from newton.cognition.assembly.render import count_day_tokens, count_header_toke
 from newton.cognition.assembly.sections import compute_identity_tokens, select_censor_lines, select_identity_lines
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.cognition.session_context.incremental_update import (
+    REASON_ADDED,
     REASON_EVICTED,
-    REASON_NEW,
     REASON_SHORTENED,
     ContextAdditions,
     PreviousContext,
@@ -188,7 +188,7 @@ def test_new_lines_enter_first_and_the_lowest_leaves_and_it_is_said() -> None:
     done, now = brought(known, 2_000, ContextAdditions([line], scored([fact])), most=first.block.tokens)
     assert done is not None
     assert done.assembly.candidates[0].memory_id == fact.memory_id
-    assert (done.assembly.candidates[0].score, done.assembly.candidates[0].reason) == (1.0, REASON_NEW)
+    assert (done.assembly.candidates[0].score, done.assembly.candidates[0].reason) == (1.0, REASON_ADDED)
     assert done.assembly.focus == (line,)
     assert done.added == (line.memory_id, fact.memory_id)
     assert list(done.evicted) == [known[n].memory_id for n in range(len(done.evicted))], "the lowest first"

@@ -13,7 +13,8 @@ from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
 from newton.content.frames import Frame
 from newton.db.pool import in_transaction
 from newton.errors import ProviderError, TokenQuotaError
-from newton.heart.extraction_schema import SameFactOutput, build_same_fact_prompt
+from newton.heart.extraction_schema import PairRelation, PairRelationsOutput, build_pair_prompt
+from newton.heart.facts.conflicts import FactPair
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.structured_output import StructuredModel, parse_output
 
@@ -24,7 +25,7 @@ MAX_JUDGMENT_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredLLM:
-    """Structured calls for one agent. It implements `SameFactJudge`, and the tie-break between frames."""
+    """Structured calls for one agent. It implements `PairJudge`, and the tie-break between frames."""
 
     scope: AgentScope
     model: StructuredModel
@@ -88,8 +89,14 @@ class StructuredLLM:
             return None
         return answer and answer.frame
 
-    async def is_same_fact(self, new: str, known: str) -> bool:
-        """Return True if the model says that both texts state the same fact. Raises as `complete`."""
-        prompt = build_same_fact_prompt(new, known)
-        answer = await self.complete(prompt, SameFactOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS)
-        return answer is not None and answer.same
+    async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
+        """Return how the newer fact of each pair relates to the older one. Raises ProviderError for another number."""
+        prompt = build_pair_prompt(
+            [(pair.older.since, pair.older.text, pair.newer.since, pair.newer.text) for pair in pairs]
+        )
+        answer = await self.complete(
+            prompt, PairRelationsOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS * len(pairs)
+        )
+        if answer is None or len(answer.relations) != len(pairs):
+            raise ProviderError("The model did not answer for each pair.", hint="Configure a larger model.")
+        return answer.relations

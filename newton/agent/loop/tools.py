@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from newton.agent import inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.action_gate import ActionGate
+from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.memories import FactDraft, MemoryService
@@ -46,6 +47,7 @@ class AgentToolset:
     decisions: DecisionService
     tasks: TaskService
     gate: ActionGate
+    maintenance: MaintenanceService
     max_trust: Trust = "agent"
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
@@ -165,8 +167,12 @@ async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolRe
 
 
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
+    started_at = toolset.memories.scope.now()
     stored = await toolset.memories.remember(fact)
-    return ToolResult({"memory_id": short_id(stored.memory_id), "status": str(stored.status)})
+    await toolset.maintenance.process_pending()
+    changes = [f"{step.event}: {micro}" for step, micro in await toolset.curation.list_changes(started_at)]
+    fields = {"memory_id": short_id(stored.memory_id), "status": str(stored.status)}
+    return ToolResult({**fields, "changes": changes} if changes else fields)
 
 
 TOOLS: Mapping[str, ToolSpec] = {

@@ -19,8 +19,9 @@ from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConfigError
 from newton.heart.entities import entity_store
-from newton.heart.facts.deduplication import SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.generalization import generalize_facts
+from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.ids import derive_model_id
@@ -67,11 +68,31 @@ class MaintenanceService:
         if self.scope.embedder is None:
             return DrainResult(0, 0, stopped_by="no embedding model is set")
         drained = await EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(limit=limit)
-        ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
-        await deduplicate_facts(
-            self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, judge=self.llm, limit=limit
-        )
+        await self.compare_facts(limit)
         return drained
+
+    async def compare_facts(self, limit: int | None = None) -> DedupReport | None:
+        """Compare new facts that have vectors with the known ones; up to `limit` facts, or all.
+
+        Return None without an embedding model.
+        """
+        if self.scope.embedder is None:
+            return None
+        ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
+        found = await deduplicate_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
+        if found.contradicted:
+            async with self.scope.transaction():
+                self.scope.publish("conflict.found", {"conflicts": found.contradicted})
+        return found
+
+    async def judge_conflicts(self) -> Counter[str]:
+        """Let the model decide pairs of facts that evidence leaves open; return the number of pairs by relation.
+
+        Without a model, or when its daily tokens are used up, nothing is decided.
+        """
+        if self.llm is None:
+            return Counter()
+        return await judge_undecided(self.scope.db, self.scope.write_context(), self.llm, limit=BATCH_SIZE)
 
     async def _index_mentions(self, *, single_batch: bool) -> None:
         ctx = self.scope.write_context()
@@ -93,6 +114,7 @@ class MaintenanceService:
             return LifecycleReport(due, expired_contexts=0)
         started_at = self.scope.now()
         await self.process_pending(limit=None)
+        await self.judge_conflicts()
         await self.generalize_facts()
         await self.apply_transitions()
         async with self.scope.transaction() as tx:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
 from newton.cognition.bundles.bundle import Bundle
@@ -14,20 +14,48 @@ from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.sources.gathered_data import SessionContextData
 from newton.memory.search_types import RecallQuery, RetrievedMemory
 
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
 
 class CoverageThresholds(NamedTuple):
-    """Minimum cosine similarity and minimum share of content words at which a context covers an input."""
+    """Thresholds at which a context covers an input.
+
+    `min_cosine` applies to the items of the context, `min_topic_cosine` to the last inputs of the topic.
+    `min_word_overlap` is the share of content words, and decides only without an embedder.
+    """
 
     min_cosine: float = 0.5
+    min_topic_cosine: float = 0.22
     min_word_overlap: float = 0.8
 
 
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
 MAX_ENTRIES = 32  # per cache; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # a repeated request gets the same context for this long
+MAX_TOPIC_INPUTS = 4  # of a session that are compared with the next input
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class TopicInputs(NamedTuple):
+    """The last inputs of a session with their embeddings, oldest first.
+
+    `pending_frame` is the frame that the last input suggested instead of the session's.
+    """
+
+    texts: "tuple[str, ...]" = ()
+    vectors: "tuple[Vector, ...]" = ()
+    pending_frame: str | None = None
+
+    def append(self, text: str, vector: "Vector | None", *, pending_frame: str | None) -> "TopicInputs":
+        """Return the inputs with one more; only the last `MAX_TOPIC_INPUTS` are kept."""
+        vectors = self.vectors if vector is None else (*self.vectors, vector)
+        return TopicInputs((*self.texts, text)[-MAX_TOPIC_INPUTS:], vectors[-MAX_TOPIC_INPUTS:], pending_frame)
+
+
+NO_INPUTS = TopicInputs()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +63,7 @@ class CachedContext:
     """A context with its build data.
 
     `built_bundle_id` is the last full build. `search_request` and `cue` are those of the last search, `sent_messages`
-    those of the last update.
+    those of the last update. `topic` are the last inputs of the session.
     """
 
     bundle: Bundle
@@ -44,11 +72,13 @@ class CachedContext:
     cue: RecallQuery
     sent_messages: SentMessages | None
     session_data: SessionContextData
+    topic: TopicInputs = NO_INPUTS
 
     @property
     def content_words(self) -> frozenset[str]:
-        """Return the content words of the context and its input."""
-        return extract_content_words(f"{self.bundle.text}\n{self.search_request.input}")
+        """Return the content words of the context and of the last inputs."""
+        texts = (self.bundle.text, self.search_request.input, *self.topic.texts)
+        return frozenset[str]().union(*map(extract_content_words, texts))
 
     @cached_property
     def shown_memories(self) -> Mapping[UUID, RetrievedMemory]:

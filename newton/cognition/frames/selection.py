@@ -21,6 +21,7 @@ DEFAULT_FRAME = "conversation"
 PATTERN_WEIGHT = 1.0  # log odds of a full pattern match, beside the examples
 PATTERN_ONLY_WEIGHT = 6.0  # the same for a frame without examples: a score above 0.5 wins
 SESSION_FRAME_WEIGHT = 1.0  # log odds in favour of the session's frame
+CLEAR_MARGIN = 12.0  # log odds at which one input changes the frame within a topic; otherwise it takes two
 MIN_CONFIDENCE = 0.45  # below this, fewer than half of the choices are right (leave-one-out over the examples)
 MAX_PATTERN_CHARS = 250  # of the input that are matched with patterns: each character costs 6 microseconds
 TIEBREAK_FRAMES = 3  # frames offered to the model
@@ -120,6 +121,27 @@ def choose_frame(
         unsure=unsure,
         reason=f"no frame has enough evidence; the best is {ranked[0]}: {reason}" if unsure else reason,
         evidence=evidence,
+    )
+
+
+def keep_session_frame(choice: FrameChoice, session_frame: str, *, pending_frame: str | None) -> FrameChoice:
+    """Return the choice with the session's frame, unless the evidence for another frame is strong or repeated.
+
+    For an input on the same topic. Strong is a margin of `CLEAR_MARGIN`, repeated is the choice of `pending_frame`,
+    which the previous input suggested.
+    """
+    evidence = choice.evidence
+    if choice.frame in (session_frame, pending_frame) or session_frame not in evidence or choice.frame not in evidence:
+        return choice
+    if evidence[choice.frame].score - evidence[session_frame].score >= CLEAR_MARGIN:
+        return choice
+    ranked = [session_frame, *(name for name in _rank_frames(evidence) if name != session_frame)]
+    return replace(
+        choice,
+        frame=session_frame,
+        confidence=_compute_confidence([evidence[name].score for name in ranked]),
+        runner_up=choice.frame,
+        reason=f"the topic is the same, and one input is too little evidence for {choice.frame}: {choice.reason}",
     )
 
 

@@ -9,7 +9,7 @@ from newton.cognition.scoring.relevance import create_estimator
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
 from newton.cognition.sources.gathered_data import GatheredSources
-from newton.cognition.sources.signals import asks_only_about_time
+from newton.cognition.sources.signals import asks_for_times, asks_only_about_time
 from newton.content.profiles import GatherOptions
 from newton.content.relevance_model import RelevanceModel
 from newton.heart.procedure_matching import match_triggers
@@ -94,9 +94,11 @@ def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory])
 def _is_range_empty(gathered: GatheredSources, timely_memories: Iterable[RetrievedMemory], text: str) -> bool:
     """Return True when nothing in the time range is informative: questions do not count.
 
-    False for the range of the filters, because unmatched filters are reported separately.
+    False for a time that the input only names, and for the range of the filters, because unmatched filters are reported
+    separately.
     """
-    is_asked = gathered.time_ranges != gathered.filters.time_ranges
+    is_of_input = gathered.time_ranges != gathered.filters.time_ranges
+    is_asked = is_of_input and asks_for_times(text, gathered.time_ranges)
     is_searched = gathered.missing.keys().isdisjoint(("times", "memories"))
     return is_asked and is_searched and all(f.is_only_question or f.repeats_query(text) for f in timely_memories)
 

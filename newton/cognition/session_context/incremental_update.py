@@ -22,7 +22,7 @@ from newton.memory.search_types import RetrievedMemory
 NEW_MEMORY_SCORE = 1.0  # as high as the best search result
 SHORTENING_DIVISOR = 3  # an item is shortened only to 1/3 of its tokens or less
 
-REASON_NEW = "new since the context was built"
+REASON_ADDED = "added after the context was built"
 REASON_IN_FOCUS = "already in Current Focus"
 REASON_SHORTENED = "shortened to free tokens"
 REASON_EVICTED = "evicted to free tokens"
@@ -85,12 +85,13 @@ def _merge_candidates(
     new_memories: Sequence[ScoredMemory],
 ) -> list[ScoredCandidate]:
     """Merge old and new candidates, best first, and reject those in focus."""
-    focus_ids = {found.memory_id for found in focus}
+    focus_ids, added = {found.memory_id for found in focus}, {scored.found.memory_id for scored in new_memories}
     reasons = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus}
     reasons |= dict.fromkeys(focus_ids, REASON_IN_FOCUS)
     known = [
         c._replace(placement=_reject(c, reasons[c.memory_id])) if c.memory_id in reasons else c
         for c in previous.candidates
+        if c.memory_id not in added
     ]
     deduplicator = Deduplicator(assembly_input, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
@@ -104,7 +105,7 @@ def _place_new_memory(
     found = scored.found
     tokens = to_fill_candidate(scored, assembly_input).summary_tokens
     reason = find_exclusion_reason(found, assembly_input, focus_ids=focus_ids)
-    placement = Placement(found.memory_id, "summary", tokens, REASON_NEW)
+    placement = Placement(found.memory_id, "summary", tokens, REASON_ADDED)
     if reason := reason or deduplicator.find_duplicate_reason(found):
         placement = Placement(found.memory_id, None, 0, reason)
     return ScoredCandidate(scored._replace(score=NEW_MEMORY_SCORE), placement)

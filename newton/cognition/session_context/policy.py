@@ -8,19 +8,45 @@ from newton.cognition.bundles.bundle import RefreshMethod
 from newton.cognition.bundles.cache import CoverageThresholds
 
 DECISION_FRAME = "decision"  # frame of inputs that ask for a choice
+CLOSE_COSINE = 0.4  # to a memory that says something of the input
+MIN_NEW_WORDS = 3  # content words of an input on another topic; a follow-up has fewer that were not said before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputCoverage:
-    """Coverage of an input by the context.
+    """Coverage of an input by the context and the last inputs.
 
-    `cosine` is the highest cosine similarity of the input to an item, None without an embedder. `word_share` is the
-    share of the input's content words in the context. A follow-up needs no coverage.
+    `cosine` is the highest cosine similarity of the input to an item, `topic_cosine` to an input of the topic; None
+    without an embedder. `word_share` is the share of the input's content words in the context and the last inputs,
+    `new_word_count` the number of the others. `missing_cosine` is the highest cosine similarity of the input to a
+    memory that is not in the context. A follow-up needs no coverage.
     """
 
     cosine: float | None
     word_share: float
     is_follow_up: bool
+    topic_cosine: float | None = None
+    new_word_count: int = 0
+    missing_cosine: float = 0.0
+
+    @property
+    def is_nearest_shown(self) -> bool:
+        """Return True when no memory outside of the context is nearer to the input."""
+        return self.cosine is not None and self.cosine >= self.missing_cosine
+
+    def is_new_topic(self, thresholds: CoverageThresholds) -> bool:
+        """Return True when the input is unlike the last inputs and has several new content words.
+
+        One word less is enough when memory has something close to the input that is not in the context. An item close
+        to the input covers it unless memory has a closer one.
+        """
+        if self.is_follow_up or self.cosine is None or self.topic_cosine is None:
+            return False
+        if self.cosine >= thresholds.min_cosine and self.is_nearest_shown:
+            return False
+        is_close_missing = self.missing_cosine >= CLOSE_COSINE and not self.is_nearest_shown
+        min_words = MIN_NEW_WORDS - 1 if is_close_missing else MIN_NEW_WORDS
+        return self.topic_cosine < thresholds.min_topic_cosine and self.new_word_count >= min_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +95,24 @@ def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) 
 def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
     if refresh_input.stale_reasons:
         return f"stale: {', '.join(refresh_input.stale_reasons)}"
+    gap = find_coverage_gap(refresh_input.coverage, thresholds)
     # a follow-up has too few words to select a frame
     is_frame_reliable = refresh_input.is_frame_forced or not refresh_input.coverage.is_follow_up
-    if is_frame_reliable and refresh_input.frame != refresh_input.previous_frame:
+    if not gap and is_frame_reliable and refresh_input.frame != refresh_input.previous_frame:
         return f"the frame changed from {refresh_input.previous_frame} to {refresh_input.frame}"
     if refresh_input.is_choice_due:
         return "the input asks for a choice"
-    return _find_coverage_gap(refresh_input.coverage, thresholds) or refresh_input.overflow_reason
+    return gap or refresh_input.overflow_reason
 
 
-def _find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) -> str | None:
+def find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) -> str | None:
+    """Return why the input is not covered, or None. Without an embedder, the words decide."""
     if coverage.is_follow_up:
         return None
-    if coverage.cosine is not None and coverage.cosine < thresholds.min_cosine:
-        return f"no item is close to the input (cosine {coverage.cosine:.2f}, minimum {thresholds.min_cosine:.2f})"
-    if coverage.word_share < thresholds.min_word_overlap:
+    if coverage.is_new_topic(thresholds):
+        cosine, minimum = coverage.topic_cosine, thresholds.min_topic_cosine
+        return f"the input is on another topic (cosine {cosine:.2f} to the last inputs, minimum {minimum:.2f})"
+    if coverage.cosine is None and coverage.word_share < thresholds.min_word_overlap:
         return f"it has {coverage.word_share:.0%} of the input's words, minimum {thresholds.min_word_overlap:.0%}"
     return None
 

@@ -12,9 +12,9 @@ from newton.cognition.assembly.assembler import AssemblyInput
 from newton.cognition.assembly.fact_labels import LabelTokens, count_label_tokens, label_facts
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
-from newton.cognition.bundles.cache import CachedContext
-from newton.cognition.content_words import extract_content_words, is_follow_up
-from newton.cognition.frames.selection import FrameChoice
+from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
+from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up
+from newton.cognition.frames.selection import FrameChoice, keep_session_frame
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
 from newton.cognition.scoring.score import create_scorer
@@ -26,11 +26,12 @@ from newton.cognition.session_context.policy import (
     RefreshInput,
     RefreshVerdict,
     decide_refresh,
+    find_coverage_gap,
 )
 from newton.cognition.session_context.staleness import MAX_ADDED_MEMORIES, MAX_NEW_MEMORIES, ContextChanges, NewMatches
 from newton.cognition.sources.gathered_data import SessionContextData
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
-from newton.cognition.sources.signals import find_asked_times
+from newton.cognition.sources.signals import asks_for_times, find_asked_times
 from newton.concurrency import task_group
 from newton.content.frames import get_frame
 from newton.errors import ProviderError
@@ -65,6 +66,10 @@ class _CurrentState:
     session_data: SessionContextData
     changes: ContextChanges
     frame_choice: FrameChoice
+    suggested_frame: str
+    is_new_topic: bool
+    is_choice_due: bool
+    coverage: InputCoverage
     new_matches: NewMatches
     lines: Sequence[RetrievedMemory]
     time_ranges: Sequence[TimeRange]
@@ -92,12 +97,15 @@ class SessionContextService:
         state = await self._read_state(current, request)
         if state is None:
             return await self._build_context(request, REPLACED_ELSEWHERE, None)
-        inputs = _create_refresh_input(current, request, state, is_choice_input=self._is_choice_input(request.input))
+        inputs = _create_refresh_input(current, request, state)
         verdict = decide_refresh(inputs, self.builder.coverage_thresholds)
         duration = monotonic_ms() - started
+        current = replace(current, topic=_append_input(current.topic, request, state))
         match verdict.method:
             case "built":
-                return await self._build_context(request, verdict.reason, state, decision_ms=duration)
+                return await self._build_context(
+                    request, verdict.reason, state, topic=current.topic, decision_ms=duration
+                )
             case "stood":
                 self.builder.cache.set_current(replace(current, sent_messages=request.sent_messages))
                 return SessionContext(
@@ -119,11 +127,24 @@ class SessionContextService:
         min_cosine = builder.coverage_thresholds.min_cosine
         async with builder.db.transaction(request.agent_id) as tx:
             new_matches = await staleness.find_new_matches(tx, cached, cue, changes, min_cosine=min_cosine)
+        coverage = _compute_coverage(cached, request.input, new_matches)
+        is_new_topic = find_coverage_gap(coverage, builder.coverage_thresholds) is not None
+        session_frame = cached.bundle.frame_choice.frame
+        suggested = builder.choose_frame(request, core, previous_frame=session_frame)
+        is_choice_due = suggested.frame == DECISION_FRAME and self._is_choice_input(request.input)
+        if coverage.is_follow_up and session_frame == DECISION_FRAME:  # it is about the choice that the context is for
+            is_choice_due = False
         return _CurrentState(
             cue=cue,
             session_data=session_data,
             changes=changes,
-            frame_choice=builder.choose_frame(request, core, previous_frame=cached.bundle.frame_choice.frame),
+            coverage=coverage,
+            is_new_topic=is_new_topic,
+            suggested_frame=suggested.frame,
+            frame_choice=suggested
+            if is_new_topic or is_choice_due
+            else keep_session_frame(suggested, session_frame, pending_frame=cached.topic.pending_frame),
+            is_choice_due=is_choice_due,
             new_matches=new_matches,
             lines=_find_unsent_lines(cached, request.sent_messages, session_data.session_state),
             time_ranges=find_asked_times(request.input, now=moment),
@@ -154,13 +175,21 @@ class SessionContextService:
         return frame is not None and bool(frame.matching_patterns(text))
 
     async def _build_context(
-        self, request: ContextBuildRequest, reason: str, state: _CurrentState | None, *, decision_ms: float = 0.0
+        self,
+        request: ContextBuildRequest,
+        reason: str,
+        state: _CurrentState | None,
+        *,
+        topic: TopicInputs = NO_INPUTS,
+        decision_ms: float = 0.0,
     ) -> SessionContext:
         sources = self.builder.create_sources()
         if state and state.cue.vector is not None:
             sources = replace(sources, known_vectors={request.input: state.cue.vector})
-        built = await self.builder.build_for_session(request, sources)
-        self.builder.cache.set_current(built)
+        is_same_topic = state is not None and not state.is_new_topic
+        frame_choice = state.frame_choice if state and is_same_topic else None
+        built = await self.builder.build_for_session(request, sources, frame_choice=frame_choice)
+        self.builder.cache.set_current(replace(built, topic=topic))
         return SessionContext(bundle=built.bundle, method="built", reason=reason, decision_ms=decision_ms)
 
     async def _update_context(
@@ -175,11 +204,11 @@ class SessionContextService:
         inputs = _update_assembly_input(cached, request, state, count_label_tokens(self.builder.count_tokens))
         frame = get_frame(self.builder.frames, previous.frame_choice.frame)
         score = create_scorer(frame=frame, profile=previous.profile, now=self.builder.clock.now())
-        additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.memories])
+        additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.additions])
         updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
         if updated is None:
             reason = f"its fixed sections exceed the budget of {request.tokens:,} tokens"
-            return await self._build_context(request, reason, state, decision_ms=decision_ms)
+            return await self._build_context(request, reason, state, topic=cached.topic, decision_ms=decision_ms)
         assembly = updated.assembly
         bundle = replace(
             previous,
@@ -232,15 +261,13 @@ def _find_unsent_lines(
     return [f for f in session_state.focus if (f.position or 0) >= first and f.memory_id not in cached.shown_memories]
 
 
-def _create_refresh_input(
-    cached: CachedContext, request: ContextBuildRequest, state: _CurrentState, *, is_choice_input: bool
-) -> RefreshInput:
+def _create_refresh_input(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> RefreshInput:
     return RefreshInput(
         frame=state.frame_choice.frame,
         previous_frame=cached.bundle.frame_choice.frame,
         is_frame_forced=state.frame_choice.forced,
-        is_choice_due=is_choice_input and state.frame_choice.frame == DECISION_FRAME,
-        coverage=_compute_coverage(cached, request.input, state.new_matches.cosine),
+        is_choice_due=state.is_choice_due,
+        coverage=state.coverage,
         max_tokens=request.tokens,
         used_tokens=cached.bundle.tokens,
         stale_reasons=[
@@ -248,15 +275,29 @@ def _create_refresh_input(
             *_list_changed_sections(cached.session_data, state.session_data),
             *_list_outdated_labels(cached.bundle, state),
         ],
-        added_count=len(state.lines) + len(state.new_matches.memories),
+        added_count=len(state.lines) + len(state.new_matches.additions),
         overflow_reason=_find_overflow_reason(cached, request, state),
     )
 
 
-def _compute_coverage(cached: CachedContext, text: str, cosine: float | None) -> InputCoverage:
+def _compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> InputCoverage:
     words = extract_content_words(text)
-    share = len(words & cached.content_words) / len(words) if words else 1.0
-    return InputCoverage(cosine=cosine, word_share=share, is_follow_up=is_follow_up(text))
+    new_words = words - cached.content_words
+    return InputCoverage(
+        cosine=matches.cosine,
+        word_share=1 - len(new_words) / len(words) if words else 1.0,
+        is_follow_up=is_follow_up(text) or is_continuation(text),
+        topic_cosine=matches.topic_cosine,
+        new_word_count=len(new_words),
+        missing_cosine=matches.missing_cosine,
+    )
+
+
+def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: _CurrentState) -> TopicInputs:
+    """Return the inputs of the topic with this one. A follow-up suggests no frame."""
+    is_kept = state.suggested_frame == state.frame_choice.frame
+    suggested = topic.pending_frame if state.coverage.is_follow_up else None if is_kept else state.suggested_frame
+    return topic.append(request.input, state.cue.vector, pending_frame=suggested)
 
 
 def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
@@ -301,7 +342,8 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
     if request.tokens > searched.tokens or comparable != searched or request.filters != NO_FILTERS:
         return "the request has other parameters"
     known_times = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
-    if not known_times.issuperset((span.phrase, span.start) for span in state.time_ranges):
+    is_time_known = known_times.issuperset((span.phrase, span.start) for span in state.time_ranges)
+    if not is_time_known and asks_for_times(request.input, state.time_ranges):
         return "the input asks for another time"
     triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:

@@ -1,10 +1,11 @@
 """Reads whether a cached context is stale, and new memories that match. No search."""
 
 from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.cognition.bundles.cache import CachedContext
+from newton.cognition.session_context.incremental_update import NEW_MEMORY_SCORE
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart import procedures
@@ -17,6 +18,8 @@ SQL = load("newton.cognition.session_context", "staleness.sql")
 
 MAX_NEW_MEMORIES = 200  # with more new memories a full search is cheaper
 MAX_ADDED_MEMORIES = 10
+MAX_MISSING = 3  # memories nearest to the input that are added, when the context lacks them
+MIN_MISSING_COSINE = 0.2  # a memory less close to the input says nothing of it
 _CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 
 
@@ -36,12 +39,24 @@ class ContextChanges(NamedTuple):
 class NewMatches(NamedTuple):
     """The new memories that match the input, and the number of those that could not be compared.
 
-    `cosine` is the highest cosine similarity of the context to the input, None without vectors.
+    `cosine` is the highest cosine similarity of an item of the context to the input, `topic_cosine` of one of the last
+    inputs, None without vectors. `missing` are the nearest memories that the context lacks, nearest first.
     """
 
     cosine: float | None
     memories: Sequence[RetrievedMemory]
     unjudged_count: int
+    topic_cosine: float | None = None
+    missing: Sequence[RetrievedMemory] = ()
+
+    @property
+    def additions(self) -> Sequence[RetrievedMemory]:
+        """Return the memories to add, each once."""
+        return list({found.memory_id: found for found in (*self.memories, *self.missing)}.values())
+
+    @property
+    def missing_cosine(self) -> float:
+        return max((found.similarity or 0.0 for found in self.missing), default=0.0)
 
 
 async def is_latest(tx: Tx, cached: CachedContext) -> bool:
@@ -105,10 +120,11 @@ async def find_new_matches(
         return NewMatches(None, await _load_memories(tx, cached, events), len(changes.new_memories))
     vectors = {"agent_id": cached.bundle.agent_id, "model_id": cue.model_id, "embedding": cue.vector}
     row = await SQL["get_max_cosine"].fetch_one(tx, **vectors, memory_ids=list(cached.shown_memories))
-    best_item = row["cosine"] if row and row["cosine"] is not None else 0.0
-    cosine = max(best_item, float(cue.vector @ cached.cue.vector))
+    cosine = row["cosine"] if row and row["cosine"] is not None else 0.0
+    topic = max(float(cue.vector @ vector) for vector in (cached.cue.vector, *cached.topic.vectors))
+    missing = await _find_missing(tx, cached, vectors)
     if not changes.new_memories:
-        return NewMatches(cosine, (), 0)
+        return NewMatches(cosine, (), 0, topic, missing)
     rows = await SQL["list_cosines"].fetch_all(
         tx,
         **vectors,
@@ -117,7 +133,25 @@ async def find_new_matches(
         kinds=list(changes.new_memories.values()),
     )
     close = {row["memory_id"]: row["cosine"] for row in rows if row["cosine"] >= min_cosine}
-    return NewMatches(cosine, await _load_memories(tx, cached, events | close), 0)
+    return NewMatches(cosine, await _load_memories(tx, cached, events | close), 0, topic, missing)
+
+
+async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any]) -> Sequence[RetrievedMemory]:
+    """Return the memories nearest to the input that the context lacks, if they are nearer than its items.
+
+    A memory that was added once and evicted, or rejected as a duplicate, is not returned again.
+    """
+    added = [c.memory_id for c in cached.bundle.candidates if c.score >= NEW_MEMORY_SCORE]
+    rows = await SQL["find_nearest"].fetch_all(
+        tx,
+        **vectors,
+        session_id=cached.bundle.session_id,
+        known=[*cached.shown_memories, *added],
+        min_cosine=MIN_MISSING_COSINE,
+        max_rows=MAX_MISSING,
+    )
+    found = await _load_memories(tx, cached, {row["memory_id"]: row["cosine"] for row in rows})
+    return [memory for memory in found if not memory.is_only_question]
 
 
 async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:

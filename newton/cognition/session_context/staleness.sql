@@ -61,3 +61,24 @@ select e.memory_id, greatest(-(e.embedding <#> $3), -(e.embedding <#> $4)) as co
 from unnest($5::uuid[], $6::text[]) as wanted (memory_id, kind)
 join memory.embeddings as e
     on e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind and e.memory_id = wanted.memory_id;
+
+-- name: find_nearest(agent_id, model_id, embedding, session_id, known, min_cosine, max_rows)
+-- The memories nearest to a vector that are not known. Messages of the session are excluded, because the model sees
+-- them anyway. One index lookup for each of the few nearest.
+select near.memory_id, near.cosine
+from (
+    select e.memory_id, -(e.embedding <#> $3) as cosine
+    from memory.embeddings as e
+    where
+        e.agent_id = $1
+        and e.model_id = $2
+        and e.kind in ('fact', 'episode', 'passage', 'decision', 'exchange')
+        and -(e.embedding <#> $3) >= $6
+        and e.memory_id <> all($5::uuid[])
+    order by e.embedding <#> $3
+    limit 8 * $7
+) as near
+join memory.memories as m on m.agent_id = $1 and m.memory_id = near.memory_id
+where m.thread_id is distinct from $4 and not m.quarantined and not memory.is_obsolete(m.kind, m.state)
+order by near.cosine desc, near.memory_id
+limit $7;

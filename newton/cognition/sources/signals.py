@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from newton.cognition.content_words import FOLLOW_UP_WORDS, extract_content_words
-from newton.cognition.greetings import is_small_talk
+from newton.cognition.greetings import is_small_talk, strip_greeting
 from newton.memory.time_expressions import TimeRange, find_time_ranges, remove_times
 
 InputIntent = Literal["question", "action", "fix", "explain", "other"]
@@ -28,6 +28,24 @@ _GENERIC_WORDS = extract_content_words(
 )
 _FIX = re.compile(r"\b(?:fix(?:e[sd]|ing)?|errors?|bugs?)\b", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\b(?:explain(?:s|ed|ing)?|how (?:does|do|did)|what(?: is| are|'s|’s))\b", re.IGNORECASE)
+
+# A question about the past or about plans, or the request to look something up; and a question for advice.
+_LINK = r"\W*(?:(?:and|so|but|or|ok|okay|then|also|now|well|please)\b\W*)*"
+_WH = r"(?:what|who|whom|whose|when|where|which|why|how)"
+_BE_OR_DO = r"(?:did|do|does|was|were|is|are|am|has|have|had|happened|went|came)"
+_QUERY = re.compile(
+    rf"{_LINK}(?:{_WH}(?:'s|'re|'d|'ve)\b|{_WH}(?: [\w'-]+){{0,3}}? {_BE_OR_DO}\b|{_BE_OR_DO}(?:n't)?\b|any\w*\b"
+    r"|(?:show|list|tell|give|find|search|look up|summari[sz]e|sum up|recap|recall)\b"
+    r"|remind me (?:what|who|when|where|which|how|of|about)\b)",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(
+    rf"{_LINK}(?:{_WH}(?: [\w'-]+){{0,2}}? )?(?:should|shall|can|could|would|may|might)\b"
+    rf"|{_LINK}how (?:do|does|to)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+_COMMA = re.compile(r"[,:]\s+")
 
 
 def classify_intent(text: str) -> InputIntent:
@@ -56,6 +74,31 @@ def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
     """
     found = tuple(find_time_ranges(text, now=now))
     return () if found and is_small_talk(remove_times(text, found)) else found
+
+
+def asks_for_times(text: str, time_ranges: Sequence[TimeRange]) -> bool:
+    """Return True when the input asks what was or is planned at one of its times; False when it only names them.
+
+    >>> now = datetime(2024, 5, 15)
+    >>> texts = "What did I do last Friday?", "Remind me on Friday to call Ana.", "What should I wear on Friday?"
+    >>> [asks_for_times(text, find_asked_times(text, now=now)) for text in texts]
+    [True, False, False]
+    """
+    phrases = [span.phrase for span in time_ranges]
+    if "?" in text and asks_only_about_time(text, time_ranges):
+        return _ADVICE.match(strip_greeting(text)) is None
+    sentences = _SENTENCE_END.split(_fold(strip_greeting(text)))
+    parts = [*sentences, *(part for sentence in sentences for part in _COMMA.split(sentence))]
+    return any(_is_query(part) for part in parts if any(phrase in part for phrase in phrases))
+
+
+def _is_query(sentence: str) -> bool:
+    rest = strip_greeting(sentence)
+    return _QUERY.match(rest) is not None and _ADVICE.match(rest) is None
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").lower().split())
 
 
 def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:

@@ -1,32 +1,32 @@
-"""Deduplication: compare each new fact with known facts of its subject; merge duplicates, link related facts."""
+"""Comparison of each new fact with known facts: merge it, supersede what it replaces, or link it to related facts."""
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
+
+from asyncpg import Record
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
-from newton.errors import ProviderError
+from newton.heart.facts.conflicts import may_replace
+from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.statements.change_detection import detect_change, load_model, score_vectors
 from newton.heart.statements.similarity import compare_statements
+from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory import Trust
-from newton.memory.store import Confirmation
+from newton.providers.embedding import Vector
 
 SQL = load("newton.heart.facts", "deduplication.sql")
 
 BATCH = 64
 MAX_CANDIDATES = 20
-
-
-class SameFactJudge(Protocol):
-    """Decides whether two related facts are duplicates."""
-
-    async def is_same_fact(self, new: str, known: str) -> bool:
-        """Return whether both statements say the same. Raises ProviderError when the model does not answer."""
-        ...
+MAX_COMPARED = 8  # of the candidates, for changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +37,25 @@ class SimilarityThresholds:
     related_min_cosine: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A known fact similar to a new one. `canonical_id` is the original if the known fact is a duplicate."""
+    """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id.
+
+    `mergeable` is True if the two may be one fact; `since` is when it was stated or renewed. `is_multi_valued`: both
+    have an attribute that a person declared multi-valued. `vector` is None unless it is of the model that change
+    detection knows.
+    """
 
     canonical_id: UUID
     text: str
     cosine: float
+    mergeable: bool
+    is_current: bool
+    state: str
+    trust: Trust
+    since: datetime
+    is_multi_valued: bool
+    vector: Vector | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,28 +64,47 @@ class UncomparedFact:
 
     memory_id: UUID
     text: str
-    origin: str
+    state: str
     trust: Trust
-    source: str
+    since: datetime
+    vector: Vector | None
     candidates: tuple[KnownFact, ...]
+
+
+class FactChanges(NamedTuple):
+    """The known facts that a new fact supersedes, those that were stated later and supersede it, and contested ones."""
+
+    supersedes: tuple[UUID, ...] = ()
+    superseded_by: tuple[UUID, ...] = ()
+    contradicts: tuple[UUID, ...] = ()
+
+    def replace_ids(self, originals: Mapping[UUID, UUID]) -> "FactChanges":
+        """Return the changes with duplicates replaced by their originals."""
+        return FactChanges(*(tuple(dict.fromkeys(originals.get(one, one) for one in ids)) for ids in self))
+
+
+NO_CHANGES = FactChanges()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupVerdict:
-    """The result for a new fact: a duplicate of a known fact, related to known facts, or neither."""
+    """The result for a new fact: a duplicate, or the facts that it changes or is related to."""
 
     fact: UncomparedFact
     duplicate_of: UUID | None = None
     related: tuple[UUID, ...] = ()
+    changes: FactChanges = NO_CHANGES
 
 
 @dataclass(frozen=True, slots=True)
 class DedupReport:
-    """The numbers of facts compared, of duplicates found, and of facts found to be related to others."""
+    """The numbers of facts compared, duplicates, facts related to others, and superseded and contradicted facts."""
 
     facts: int
     duplicates: int
     related: int
+    superseded: int = 0
+    contradicted: int = 0
 
 
 async def deduplicate_facts(
@@ -82,46 +113,61 @@ async def deduplicate_facts(
     thresholds: SimilarityThresholds,
     *,
     model_id: UUID,
-    judge: SameFactJudge | None = None,
     limit: int | None = None,
 ) -> DedupReport:
     """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
 
-    A fact is merged only into an older one, so concurrent runs agree. No transaction is open while the judge works.
+    A fact is merged only into an older one, so concurrent runs agree.
     """
-    facts = duplicates = related = 0
+    facts = duplicates = related = superseded = contradicted = 0
     while limit is None or facts < limit:
         async with db.transaction(ctx.agent_id) as tx:
             batch = await _next_batch(tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - facts))
         if not batch:
             break
-        verdicts = resolve_chains([await _ask_judge(decide_verdict(fact, thresholds), judge) for fact in batch])
+        verdicts = resolve_chains([decide_verdict(fact, thresholds) for fact in batch])
         async with db.transaction(ctx.agent_id) as tx:
             stored = await _store_verdicts(tx, ctx, verdicts)
         facts += len(stored)
         duplicates += sum(v.duplicate_of is not None for v in stored)
         related += sum(bool(v.related) for v in stored)
-    return DedupReport(facts, duplicates, related)
+        superseded += sum(len(v.changes.supersedes) + len(v.changes.superseded_by) for v in stored)
+        contradicted += sum(len(v.changes.contradicts) for v in stored)
+    return DedupReport(facts, duplicates, related, superseded, contradicted)
 
 
 async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int) -> list[UncomparedFact]:
     agent_id = ctx.agent_id
     rows = await SQL["list_uncompared"].fetch_all(tx, agent_id=agent_id, model_id=model_id, max_rows=limit)
     memory_ids = [row["memory_id"] for row in rows]
+    knows_model = model_id == derive_model_id(load_model().vector_model)
     similar: defaultdict[UUID, list[KnownFact]] = defaultdict(list)
-    for memory_id, *known in await SQL["find_similar"].fetch_all(
+    for row in await SQL["find_similar"].fetch_all(
         tx, agent_id=agent_id, model_id=model_id, memory_ids=memory_ids, max_rows=MAX_CANDIDATES
     ):
-        similar[memory_id].append(KnownFact(*known))
-    return [UncomparedFact(**row, candidates=tuple(similar[row["memory_id"]])) for row in rows]
+        fields = {name: value for name, value in row.items() if name not in ("memory_id", "vector")}
+        similar[row["memory_id"]].append(KnownFact(**fields, vector=_to_vector(row) if knows_model else None))
+    names = ("memory_id", "text", "state", "trust", "since")
+    return [
+        UncomparedFact(
+            **{name: row[name] for name in names},
+            vector=_to_vector(row) if knows_model else None,
+            candidates=tuple(similar[row["memory_id"]]),
+        )
+        for row in rows
+    ]
+
+
+def _to_vector(row: Record) -> Vector:
+    return row["vector"].to_numpy().astype("float32")
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
-    """Decide which known fact the fact duplicates or, if none, which facts are related to it. Pure."""
+    """Return the known fact that it duplicates, or else the facts that it replaces, contests or is related to. Pure."""
     same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
     related: list[UUID] = []
-    for known in fact.candidates:
+    for known in (known for known in fact.candidates if known.mergeable):
         result = compare_statements(fact.text, known.text, cosine=known.cosine, same_min=same_min, near_min=near_min)
         if result.verdict == "same":
             duplicates.append((result.similarity, known.canonical_id))
@@ -129,21 +175,34 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
             related.append(known.canonical_id)
     if duplicates:
         return DedupVerdict(fact=fact, duplicate_of=max(duplicates)[1])
-    return DedupVerdict(fact=fact, related=tuple(dict.fromkeys(related)))
+    changes = find_changes(fact)
+    changed = {known_id for ids in changes for known_id in ids}
+    others = tuple(one for one in dict.fromkeys(related) if one not in changed)
+    return DedupVerdict(fact=fact, related=others, changes=changes)
 
 
-async def _ask_judge(verdict: DedupVerdict, judge: SameFactJudge | None) -> DedupVerdict:
-    """Ask the judge whether related facts are duplicates. Without an answer, a fact stays related."""
-    if judge is None:
-        return verdict
-    texts = {k.canonical_id: k.text for k in reversed(verdict.fact.candidates)}
-    for related_id in verdict.related:
-        try:
-            if await judge.is_same_fact(verdict.fact.text, texts[related_id]):
-                return DedupVerdict(fact=verdict.fact, duplicate_of=related_id)
-        except ProviderError:
-            return verdict
-    return replace(verdict, related=())
+def find_changes(fact: UncomparedFact) -> FactChanges:
+    """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure."""
+    changes = defaultdict[str, list[UUID]](list)
+    for known in fact.candidates[:MAX_COMPARED]:
+        if known.is_current and not known.is_multi_valued and known.canonical_id != fact.memory_id:
+            changes[_classify_change(fact, known)].append(known.canonical_id)
+    return FactChanges(*(tuple(changes[name]) for name in FactChanges._fields))
+
+
+def _classify_change(fact: UncomparedFact, known: KnownFact) -> str:
+    """Return the field of FactChanges for a known fact, or "none"."""
+    is_newer = fact.since >= known.since
+    older, newer = (known, fact) if is_newer else (fact, known)
+    score = math.nan
+    if older.vector is not None and newer.vector is not None:
+        score = score_vectors(older.vector, newer.vector)
+    kind = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score).kind
+    if kind == "compatible":
+        return "none"
+    if kind == "unsure" or not may_replace(newer.trust, older.text, state=older.state, trust=older.trust):
+        return "contradicts"
+    return "supersedes" if is_newer else "superseded_by"
 
 
 def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
@@ -155,30 +214,25 @@ def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
         related = tuple(dict.fromkeys(originals.get(one, one) for one in verdict.related))
         if original:
             originals[verdict.fact.memory_id] = original
-        resolved.append(replace(verdict, duplicate_of=original, related=related))
+        changes = verdict.changes.replace_ids(originals)
+        resolved.append(replace(verdict, duplicate_of=original, related=related, changes=changes))
     return resolved
 
 
 async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
-    """Store and return the verdicts on facts that no other process has compared, and confirm the originals."""
-    rows = await SQL["mark_compared"].fetch_all(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_ids=[v.fact.memory_id for v in verdicts],
-        duplicate_ids=[v.duplicate_of for v in verdicts],
-    )
+    """Store and return the verdicts on facts that no other process has compared."""
+    memory_ids = [v.fact.memory_id for v in verdicts]
+    rows = await SQL["mark_compared"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     marked = {row["memory_id"] for row in rows}
     stored = [v for v in verdicts if v.fact.memory_id in marked]
-    await SQL["flatten_duplicates"].execute(tx, agent_id=ctx.agent_id)
-    await store.add_links(tx, "near", [(v.fact.memory_id, other) for v in stored for other in v.related], ctx=ctx)
-    duplicates = {v.fact.memory_id: (v.fact, v.duplicate_of) for v in stored if v.duplicate_of}
-    originals = [original for _, original in duplicates.values()]
-    await store.add_links(tx, "corroborates", list(zip(duplicates, originals, strict=True)), ctx=ctx)
-    for fact, original in duplicates.values():
-        confirmation = Confirmation(memory_id=original, ref=f"memory:{fact.memory_id}", source=fact.source)
-        await store.confirm(tx, [confirmation], ctx=replace(ctx, origin=fact.origin, trust=fact.trust))
-    await SQL["copy_confirmations"].execute(
-        tx, agent_id=ctx.agent_id, memory_ids=list(duplicates), duplicate_ids=originals
-    )
-    await review(tx, ctx, "fact", [*duplicates, *originals])
+    changes = [(v.fact.memory_id, other) for v in stored for other in v.changes.supersedes]
+    changes += [(other, v.fact.memory_id) for v in stored for other in v.changes.superseded_by]
+    contested = [(v.fact.memory_id, other) for v in stored for other in v.changes.contradicts]
+    near = [(v.fact.memory_id, other) for v in stored for other in v.related]
+    await store.add_links(tx, "supersedes", changes, ctx=ctx)
+    await store.add_links(tx, "contradicts", contested, ctx=ctx)
+    await store.add_links(tx, "near", near, ctx=ctx)
+    await merge_duplicates(tx, [(v.fact.memory_id, v.duplicate_of) for v in stored if v.duplicate_of], ctx=ctx)
+    if changed := [memory_id for pair in (*changes, *contested) for memory_id in pair]:
+        await review(tx, ctx, "fact", changed)
     return stored

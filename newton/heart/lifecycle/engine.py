@@ -15,6 +15,7 @@ from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.heart.lifecycle.caps import caps_by_kind, plan_cap_transitions
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import Kind, WriteContext
+from newton.memory.store import add_links
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.lifecycle", "evidence.sql")
@@ -42,7 +43,7 @@ class KindRules:
 
     evidence: SqlQuery
     plan: Callable[[Sequence[Record], LifecycleContext], list[PlannedTransition]]
-    follow_up: Callable[[Tx, LifecycleContext, Sequence[UUID], Sequence[PlannedTransition]], Awaitable[None]] | None
+    follow_up: Callable[[Tx, LifecycleContext, Sequence[Record], Sequence[PlannedTransition]], Awaitable[None]] | None
 
 
 async def run_lifecycle(
@@ -61,11 +62,13 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
         rows = await SQL["find_affected_facts"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
         await lock_attributes(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], ctx=ctx)
-    due = await _plan(tx, ctx, kind, memory_ids)
+    rules = RULES[kind]
+    evidence = await rules.evidence.fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    due = rules.plan(evidence, ctx)
     changed = await apply_transitions(tx, due, ctx=ctx)
     steps = [step for step in due if step.memory_id in changed]
-    if follow_up := RULES[kind].follow_up:
-        await follow_up(tx, ctx, memory_ids, steps)
+    if rules.follow_up:
+        await rules.follow_up(tx, ctx, evidence, steps)
     return steps
 
 
@@ -132,15 +135,18 @@ def _batch_key(row: Record) -> object:
 
 
 async def _update_current(
-    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
+    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Update `is_current` of all reviewed facts, because a new fact becomes current without a transition."""
-    moved = [step.memory_id for step in steps]
-    await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
+    """Link contested values, and update `is_current` of all reviewed facts: a new fact becomes current without a
+    transition."""
+    reviewed = [facts.FactEvidence(**row) for row in evidence]
+    await add_links(tx, "contradicts", facts.find_contested_values(reviewed, now=ctx.now), ctx=ctx)
+    memory_ids = [fact.memory_id for fact in reviewed]
+    await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
 
 
 async def _archive_texts(
-    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
+    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
 ) -> None:
     """Move full texts to compressed storage. Only a summarized episode keeps the beginning of its text."""
     agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in steps}

@@ -17,7 +17,8 @@ from (
 ) as k;
 
 -- name: find_affected_facts(agent_id, memory_ids)
--- The facts themselves, those they supersede, their generalizations, and all facts in these generalizations.
+-- The facts themselves, those that they supersede or contradict or the reverse, their generalizations, and all facts in
+-- these generalizations.
 with general as (
     select g.memory_id
     from heart.facts as g
@@ -37,7 +38,11 @@ touched as (
     union
     select other_id
     from memory.links
-    where agent_id = $1 and memory_id = any($2::uuid[]) and link = 'supersedes'
+    where agent_id = $1 and memory_id = any($2::uuid[]) and link in ('supersedes', 'contradicts')
+    union
+    select memory_id
+    from memory.links
+    where agent_id = $1 and other_id = any($2::uuid[]) and link in ('supersedes', 'contradicts')
     union
     select s.source_id
     from general as g
@@ -90,11 +95,21 @@ restated as materialized (
 ),
 superseded as materialized (
     -- a link counts unless the superseding fact was retracted; of the two, the one stated last applies
-    select l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at
+    select l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at, min(f.valid_from) as since
     from own as o
     join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
     join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.is_retracted
     group by l.other_id
+),
+outlived as materialized (
+    -- superseded by the fact that it superseded, because that one was stated again later
+    select l.memory_id, min(old.reconfirmed_at) as since
+    from own as o
+    join memory.links as l on l.agent_id = $1 and l.memory_id = o.memory_id and l.link = 'supersedes'
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
+    join heart.facts as old on old.agent_id = $1 and old.memory_id = l.other_id and not old.is_retracted
+    where old.reconfirmed_at > greatest(l.created_at, f.reconfirmed_at)
+    group by l.memory_id
 ),
 generalized_by as materialized (
     select s.source_id, s.memory_id
@@ -142,8 +157,12 @@ select
     end::integer as generalizes,
     g.memory_id is not null as generalized,
     f.is_retracted or coalesce(p.wrong, false) as wrong,
-    p.memory_id is not null
-    or (s.at is not null and s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity')) as superseded,
+    case
+        when p.memory_id is not null then m.created_at
+        when s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity') then s.since
+        else l.since
+    end as superseded_since,
+    m.trust,
     coalesce(t.confirmations, 0) as confirmations,
     coalesce(t.sources, 0) as sources,
     coalesce(t.outside, 0) as outside,
@@ -154,21 +173,45 @@ join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
 left join confirmation_counts as t on t.memory_id = o.memory_id
 left join restated as a on a.memory_id = o.memory_id
 left join superseded as s on s.memory_id = o.memory_id
+left join outlived as l on l.memory_id = o.memory_id
 left join general as g on g.memory_id = o.memory_id
 left join invalid_generalizations as p on p.memory_id = o.memory_id
 order by o.memory_id;
 
--- name: update_current(agent_id, memory_ids)
--- is_current follows from the state; the exclusion constraint relies on it.
+-- name: update_current(agent_id, memory_ids, now)
+-- is_current follows from the state, is_contested from the links; the exclusion constraint relies on both. A fact that is
+-- not valid yet is not current.
 update heart.facts as f
-set is_current = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
-from memory.memories as m
-where
-    f.agent_id = $1
-    and f.memory_id = any($2::uuid[])
-    and m.agent_id = $1
-    and m.memory_id = f.memory_id
-    and f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined);
+set is_current = n.is_current, is_contested = n.is_contested
+from (
+    select
+        m.memory_id,
+        m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined and t.valid_from <= $3 as is_current,
+        m.state in ('NEW', 'CONFIRMED', 'CORE')
+        and exists (
+            select
+            from memory.links as l
+            join memory.memories as o on o.agent_id = $1 and o.memory_id = l.other_id
+            where
+                l.agent_id = $1
+                and l.memory_id = m.memory_id
+                and l.link = 'contradicts'
+                and o.state in ('NEW', 'CONFIRMED', 'CORE')
+                and not exists (
+                    select
+                    from memory.links as settled
+                    where
+                        settled.agent_id = $1
+                        and settled.memory_id = l.memory_id
+                        and settled.other_id = l.other_id
+                        and settled.link = 'compatible'
+                )
+        ) as is_contested
+    from memory.memories as m
+    join heart.facts as t on t.agent_id = $1 and t.memory_id = m.memory_id
+    where m.agent_id = $1 and m.memory_id = any($2::uuid[])
+) as n
+where f.agent_id = $1 and f.memory_id = n.memory_id and (f.is_current, f.is_contested) is distinct from (n.is_current, n.is_contested);
 
 -- name: get_episode_ages(agent_id, memory_ids)
 select m.memory_id, m.state, e.ended_at

@@ -1,15 +1,15 @@
 """Rules for fact states. The state is a function of the evidence, so equal evidence gives an equal state. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import combinations
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.memory import PAST_STATES
+from newton.memory.memory import PAST_STATES, PERSON_TIERS, TRUST_TIERS, Trust
 from newton.memory.quarantine import is_confirmed
 from newton.memory.transitions import PlannedTransition
 
@@ -20,7 +20,8 @@ class FactEvidence:
 
     Outside sources are those with trust `tool` or `web`. `confirmations` counts repeated statements; outside ones count
     only for a fact from outside. `sources` counts independent sources that are not outside, `outside` the outside
-    sources besides the first. `vouched`: a person stated the fact. `since`: the start of validity or the last renewal.
+    sources besides the first. `vouched`: a person confirmed the fact. `since`: the start of validity or the last
+    renewal. `superseded_since`: when the fact that supersedes it became valid.
     """
 
     memory_id: UUID
@@ -37,7 +38,8 @@ class FactEvidence:
     generalizes: int
     generalized: bool
     wrong: bool
-    superseded: bool
+    superseded_since: datetime | None
+    trust: Trust
     confirmations: int
     sources: int
     outside: int
@@ -55,11 +57,20 @@ class FactEvidence:
     def has_expired(self, now: datetime) -> bool:
         return self.valid_to is not None and self.since <= self.valid_to <= now
 
+    def is_superseded(self, now: datetime) -> bool:
+        """Return whether another fact supersedes it and is valid by now."""
+        return self.superseded_since is not None and self.superseded_since <= now
+
     def is_current_candidate(self, now: datetime) -> bool:
         """Return whether the fact can be the current value of a single-valued attribute."""
         merged = self.generalized or self.duplicate_of is not None
-        ended = self.is_disproved or self.superseded or merged or self.has_expired(now)
-        return self.single and self.is_released and not ended
+        ended = self.is_disproved or self.is_superseded(now) or merged or self.has_expired(now)
+        return self.single and self.is_released and not ended and self.since <= now
+
+    def may_follow(self, older: "FactEvidence") -> bool:
+        """Return whether the fact may supersede an older value of the same attribute."""
+        trust: Trust = "user" if self.vouched else self.trust
+        return may_supersede(trust, known=older.trust, is_confirmed=older.vouched or older.is_core)
 
 
 class TargetState(NamedTuple):
@@ -83,13 +94,40 @@ def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now:
     return steps
 
 
+def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
+    """Return whether a statement of this trust may supersede a known fact without a decision by a person.
+
+    It may not supersede a fact of higher trust, nor, unless a person made the statement, one that a person confirmed.
+    """
+    if trust in PERSON_TIERS:
+        return True
+    return not is_confirmed and TRUST_TIERS.index(trust) <= TRUST_TIERS.index(known)
+
+
 def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUID, FactEvidence]:
     """Map each superseded value of an attribute to the value that follows it."""
+    return {
+        fact.memory_id: later
+        for values in _group_values(facts, now)
+        for n, fact in enumerate(values)
+        if (later := next((later for later in values[n + 1 :] if later.may_follow(fact)), None))
+    }
+
+
+def find_contested_values(facts: Sequence[FactEvidence], *, now: datetime) -> list[tuple[UUID, UUID]]:
+    """Return pairs of ids: a current value of an attribute, and an older one that it may not supersede."""
+    successors = find_successors(facts, now=now)
+    groups = [[one for one in group if one.memory_id not in successors] for group in _group_values(facts, now)]
+    return [(later.memory_id, fact.memory_id) for group in groups for fact, later in combinations(group, 2)]
+
+
+def _group_values(facts: Sequence[FactEvidence], now: datetime) -> Iterable[list[FactEvidence]]:
+    """Return the candidates for the current value of each attribute, oldest first."""
     groups: defaultdict[tuple[str | None, str | None], list[FactEvidence]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: (fact.since, fact.created_at, fact.memory_id)):
         if fact.is_current_candidate(now):
             groups[fact.subject_key, fact.attribute].append(fact)
-    return {fact.memory_id: later for group in groups.values() for fact, later in pairwise(group)}
+    return groups.values()
 
 
 def _end_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
@@ -104,7 +142,7 @@ def _end_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now:
 
 
 def _superseded_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
-    if fact.superseded:
+    if fact.is_superseded(now):
         return TargetState("SUPERSEDED", "superseded", "another fact supersedes it")
     if later := successors.get(fact.memory_id):
         return TargetState("SUPERSEDED", "superseded", f"a newer value is valid since {later.since:%Y-%m-%d}")

@@ -19,6 +19,7 @@ from newton.runtime.api.routes import (
     agents,
     bundles,
     calibration,
+    conflicts,
     context,
     decisions,
     events,
@@ -39,7 +40,7 @@ from newton.runtime.api.routes import (
 
 ROUTE_MODULES = (
     *(health, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
-    *(decisions, guardrails, calibration, frames, imports, exports, jobs, events, openai),
+    *(conflicts, decisions, guardrails, calibration, frames, imports, exports, jobs, events, openai),
 )
 
 

@@ -12,11 +12,14 @@ from newton.agent.services.memories import FactDraft, RememberResult
 from newton.agent.services.sessions import SessionService
 from newton.content.frames import get_frame
 from newton.dialogue.branches import SessionCheckpoint
+from newton.heart.facts.conflicts import FactPair, Settlement
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
 from newton.memory.transitions import AppliedTransition
 from newton.runtime.chat_backend.protocol import TaskCommands
 from newton.runtime.chat_backend.view_models import (
+    ConflictFactView,
+    ConflictView,
     ExplanationView,
     ProposalView,
     TurnView,
@@ -53,7 +56,10 @@ class LocalAgent:
                 yield to_turn_view(piece, include_context=include_context) if isinstance(piece, TurnResult) else piece
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
-        await self.newton.maintenance(self.origin).process_pending(limit)
+        maintenance = self.newton.maintenance(self.origin)
+        await maintenance.process_pending(limit)
+        if limit is None:
+            await maintenance.judge_conflicts()
 
     async def create_session(self, session: str) -> None:
         await self._sessions.begin(session)
@@ -76,6 +82,12 @@ class LocalAgent:
         result = await self.newton.memories(self.origin).remember(FactDraft(content=content))
         await self.process_pending()
         return result, await self.newton.curation(self.origin).list_changes(started_at)
+
+    async def list_conflicts(self) -> Sequence[ConflictView]:
+        return list(map(to_conflict_view, await self.newton.conflicts(self.origin).list_conflicts()))
+
+    async def settle_conflict(self, memory_ref: str, keep: Settlement) -> int:
+        return len(await self.newton.conflicts(self.origin).settle(memory_ref, keep))
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return self.newton.tasks(self.origin).for_session(await self._sessions.begin(session))
@@ -101,6 +113,11 @@ class LocalAgent:
     @property
     def _sessions(self) -> SessionService:
         return self.newton.sessions(self.origin)
+
+
+def to_conflict_view(pair: FactPair) -> ConflictView:
+    newer, older = (ConflictFactView(**fact._asdict()) for fact in (pair.newer, pair.older))
+    return ConflictView(found_at=pair.found_at, newer=newer, older=older)
 
 
 async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:

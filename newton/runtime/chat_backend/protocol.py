@@ -7,8 +7,9 @@ from uuid import UUID
 from newton.agent.services.memories import RememberResult
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
+from newton.heart.facts.conflicts import Settlement
 from newton.memory.transitions import AppliedTransition
-from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ConflictView, ExplanationView, ProposalView, TurnView
 
 
 class TaskCommands(Protocol):
@@ -65,6 +66,14 @@ class ChatBackend(Protocol):
 
     async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
         """Store a fact; return the result and the transitions that it caused."""
+        ...
+
+    async def list_conflicts(self) -> Sequence[ConflictView]:
+        """Return the open conflicts of facts, newest first."""
+        ...
+
+    async def settle_conflict(self, memory_ref: str, keep: Settlement) -> int:
+        """Settle the conflicts of a fact, which an id or an id suffix names; return their number."""
         ...
 
     async def open_tasks(self, session: str) -> TaskCommands: ...

@@ -17,10 +17,11 @@ from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent
 from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NewtonError, NotFoundError
+from newton.heart.facts.conflicts import Settlement
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.transitions import AppliedTransition, PlannedTransition
 from newton.runtime.chat_backend.protocol import TaskCommands
-from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ConflictView, ExplanationView, ProposalView, TurnView
 
 T = TypeVar("T")
 
@@ -99,6 +100,21 @@ class RemoteAgent:
             return result, []
         with expect_newton_response():
             return result, [_to_transition(change) for change in changes]
+
+    async def list_conflicts(self) -> Sequence[ConflictView]:
+        found = await self.client.list_conflicts()
+        with expect_newton_response():
+            return [ConflictView.model_validate(one) for one in found]
+
+    async def settle_conflict(self, memory_ref: str, keep: Settlement) -> int:
+        sides = [(pair, fact) for pair in await self.list_conflicts() for fact in (pair.newer, pair.older)]
+        ids = {fact.memory_id for _, fact in sides if fact.memory_id.hex.endswith(memory_ref)}
+        if len(ids) != 1:
+            what = f"{memory_ref!r} is not the id of one fact with a conflict."
+            raise NotFoundError(what, hint="/conflicts lists the open conflicts.")
+        (memory_id,) = ids
+        await self.client.settle_conflict(memory_id, keep)
+        return sum(fact.memory_id == memory_id for _, fact in sides)
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return RemoteTasks(self.client, session)

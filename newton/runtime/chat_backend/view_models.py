@@ -1,5 +1,6 @@
 """View models of a turn, its context and its memories, for the terminal and for HTTP."""
 
+from datetime import datetime
 from typing import Self
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from newton.cognition.bundles.debug import format_debug_lines
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, Tenet, format_tenet
+from newton.memory.memory import Trust
 
 MAX_NEAR_MISSES = 3
 
@@ -89,6 +91,24 @@ class ProposalView(IdentityLineView):
 
     section: IdentityPart
     conflicts_with: list[IdentityLineView]
+
+
+class ConflictFactView(ViewModel):
+    """One fact of a conflict. `since`: when it was stated or renewed."""
+
+    memory_id: UUID
+    text: str
+    state: str
+    trust: Trust
+    since: datetime
+
+
+class ConflictView(ViewModel):
+    """Two current facts that may exclude each other."""
+
+    found_at: datetime
+    newer: ConflictFactView
+    older: ConflictFactView
 
 
 class TurnView(ViewModel):

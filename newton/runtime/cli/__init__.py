@@ -92,6 +92,10 @@ ATTRIBUTE_COMMANDS = {
     "list": ("memory.attributes:list_attributes", "List the attributes of facts."),
     "set": ("memory.attributes:set_cardinality", "Declare an attribute single-valued or multi-valued."),
 }
+CONFLICT_COMMANDS = {
+    "list": ("memory.conflicts:list_conflicts", "List facts that may exclude each other."),
+    "settle": ("memory.conflicts:settle_conflict", "Settle the conflicts of a fact."),
+}
 GUARDRAIL_COMMANDS = {
     "list": ("judgement.guard:list_guardrails", "List the guardrails."),
     "add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
@@ -146,6 +150,7 @@ BENCH_COMMANDS = {
     "recall": ("newton.bench.recall:run_benchmark", "Measure how much of the evidence reaches the context."),
     "unknown": ("newton.bench.unknown:run_benchmark", "Measure what questions load that memory cannot answer."),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
+    "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the daily lifecycle job."),
     "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),
     "decisions": ("newton.bench.decisions:run_benchmark", "Measure guardrails and calibration."),
@@ -158,6 +163,7 @@ DEFAULT_COMMANDS = {
     "agents": "list",
     "attributes": "list",
     "censors": "list",
+    "conflicts": "list",
     "decisions": "list",
     "guard": "list",
     "identity": "show",
@@ -174,6 +180,7 @@ COMMAND_GROUPS = (
     ("procedures", "Procedures and their track records.", PROCEDURE_COMMANDS),
     ("censors", "Prohibitions: warn or block.", CENSOR_COMMANDS),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
+    ("conflicts", "Facts that may exclude each other.", CONFLICT_COMMANDS),
     ("attributes", "Attributes of facts, single-valued or multi-valued.", ATTRIBUTE_COMMANDS),
     ("guard", "Guardrails on decisions.", GUARDRAIL_COMMANDS),
     ("profiles", "Scoring profiles.", PROFILE_COMMANDS),
@@ -191,7 +198,7 @@ HELP_GROUPS = {
     "Talk": ("chat", "ask", "context"),
     "Memory": (
         *("remember", "recall", "show", "history", "confirm", "supersede", "retract", "forget", "entities"),
-        *("attributes", "procedures", "identity", "ingest", "import", "export", "erase"),
+        *("conflicts", "attributes", "procedures", "identity", "ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "tasks", "working-memory"),

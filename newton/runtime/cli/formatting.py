@@ -14,10 +14,13 @@ from newton.cognition.bundles.replay import format_verdict
 from newton.cognition.frames.selection import FrameEvidence
 from newton.content.profiles import Profile
 from newton.errors import InputError
+from newton.heart.facts.conflicts import Settlement
 from newton.heart.identity.tenets import Tenet
 from newton.memory.lookup import short_id
 from newton.memory.transitions import AppliedTransition, PlannedTransition
 from newton.runtime.chat_backend.view_models import (
+    ConflictFactView,
+    ConflictView,
     ContextView,
     ExplanationView,
     IdentityLineView,
@@ -307,3 +310,27 @@ def format_candidate_explanation(item: ExplanationView) -> str:
     if item.near_miss:
         lines.append(f"best left out of {item.layer}: {item.near_miss.score:.4f}  {item.near_miss.text}")
     return "\n".join(lines)
+
+
+SETTLEMENT_TEXTS: dict[Settlement, str] = {
+    "newer": "The newer fact replaces the older one.",
+    "older": "The older fact stays; the newer one is retracted.",
+    "both": "Both facts stay.",
+    "same": "The facts are merged.",
+}
+
+
+def format_settlement(count: int, keep: Settlement) -> str:
+    return f"{pluralize(count, 'conflict')} settled. {SETTLEMENT_TEXTS[keep]}"
+
+
+def format_open_conflicts(pairs: Sequence[ConflictView], *, settle_command: str) -> str:
+    """Return the conflicts as text, with the command that settles one."""
+    if not pairs:
+        return "No open conflicts."
+    lines = [f"{_format_fact(pair.newer)}\n  before: {_format_fact(pair.older)}" for pair in pairs]
+    return "\n".join([*lines, "", f"Settle one: {settle_command} ID newer|older|both|same"])
+
+
+def _format_fact(fact: ConflictFactView) -> str:
+    return f"{short_id(fact.memory_id)}  {fact.since:%Y-%m-%d}  {fact.text}"

@@ -116,6 +116,16 @@ def to_extraction_outcome(result: ExtractionResult) -> JobOutcome:
     return JobOutcome(reason=f"{format_count(result.conversations, 'conversation')} to process", result=counts)
 
 
+async def judge_conflicts(newton: AgentServices) -> JobOutcome:
+    maintenance = newton.maintenance("job judge")
+    if maintenance.llm is None:
+        return JobOutcome(reason=NO_MODEL)
+    decided = await maintenance.judge_conflicts()
+    if not decided:
+        return JobOutcome(reason="no pair of facts is undecided")
+    return JobOutcome(reason=f"{format_count(decided.total(), 'pair')} of facts to decide", result=dict(decided))
+
+
 async def summarize_lines(newton: AgentServices) -> JobOutcome:
     maintenance = newton.maintenance("job summarize-lines")
     if maintenance.llm is None:

@@ -17,6 +17,7 @@ _TABLE = (
         memories.embed_memories,
     ),
     Job("summarize", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
+    Job("judge", "Decides by the model how open pairs of facts relate.", every_minutes(2), memories.judge_conflicts),
     Job("extract", "Extracts memories from conversations by the model.", every_minutes(30), memories.extract_memories),
     Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), memories.summarize_lines),
     Job(

@@ -1,11 +1,12 @@
 """Tools of the MCP server. A tool has an input model, a declared effect and a handler."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from newton.agent.inputs import (
     CalibrationInput,
+    ConflictsInput,
     ContextInput,
     DecisionInput,
     ExpandInput,
@@ -13,6 +14,7 @@ from newton.agent.inputs import (
     RecallInput,
     RememberInput,
     ReviewInput,
+    SettleConflictInput,
     ToolInput,
 )
 from newton.agent.loop.tools import ToolResult, parse_input
@@ -21,6 +23,7 @@ from newton.brain.calibration.report import build_calibration
 from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import get_frame
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
+from newton.heart.facts.conflicts import FactPair
 from newton.memory.lookup import short_id
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.wiring import AgentServices
@@ -100,6 +103,27 @@ async def _forget(newton: AgentServices, tool_input: ForgetInput) -> ToolResult:
     return ToolResult({"items": [short_id(memory_id) for memory_id in deleted]})
 
 
+async def _list_conflicts(newton: AgentServices, _: ConflictsInput) -> ToolResult:
+    return _describe_conflicts(await newton.conflicts(ORIGIN).list_conflicts())
+
+
+async def _settle_conflict(newton: AgentServices, tool_input: SettleConflictInput) -> ToolResult:
+    conflicts = newton.conflicts(ORIGIN)
+    return _describe_conflicts(await conflicts.settle(tool_input.memory_id, tool_input.keep, by_person=False))
+
+
+def _describe_conflicts(pairs: Sequence[FactPair]) -> ToolResult:
+    sides = [{"newer": pair.newer, "older": pair.older} for pair in pairs]
+    items = [
+        {
+            side: {"memory_id": short_id(fact.memory_id), "since": fact.since.isoformat(), "text": fact.text}
+            for side, fact in facts.items()
+        }
+        for facts in sides
+    ]
+    return ToolResult({"items": items})
+
+
 async def _compute_calibration(newton: AgentServices, tool_input: CalibrationInput) -> ToolResult:
     reviewed, category = await newton.decisions(ORIGIN).list_reviewed_decisions(), tool_input.category
     categories = sorted({one.category for one in reviewed})
@@ -117,5 +141,7 @@ TOOLS: Mapping[str, McpTool] = {
     "decide": McpTool(DecisionInput, "adds", _agent_tool("decide")),
     "review": McpTool(ReviewInput, "adds", _agent_tool("review")),
     "calibration": McpTool(CalibrationInput, "nothing", _compute_calibration, is_idempotent=True),
+    "conflicts": McpTool(ConflictsInput, "nothing", _list_conflicts, is_idempotent=True),
+    "settle_conflict": McpTool(SettleConflictInput, "adds", _settle_conflict),
     "forget": McpTool(ForgetInput, "destroys", _forget),
 }

@@ -137,14 +137,16 @@ class ChangedMemory(ResponseModel):
 
 @router.post("", status_code=201, response_model=RememberResponse)
 async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
-    """Store a fact, or confirm a known one. Until a job has embedded a new fact, search finds it only by its words."""
+    """Store a fact, or confirm a known one. It is compared with known facts and may supersede or contradict some."""
 
     async def work(newton: AgentServices) -> RememberResponse:
         started_at = newton.scope.now()
         result = await newton.memories(ORIGIN).remember(FactDraft(**body.model_dump()))
         return RememberResponse(memory_id=result.memory_id, status=result.status, started_at=started_at)
 
-    return await act.run_once(work)
+    response = await act.run_once(work)
+    await act.caller.newton.maintenance(ORIGIN).process_pending()
+    return response
 
 
 @router.post("/process")

@@ -67,6 +67,8 @@ async def import_file(
         with progress_bar() as progress:
             task = progress.add_task("importing", total=lines)
             report = await newton.importer().run(file, progress=lambda count: progress.advance(task, count))
+            progress.update(task, description="comparing facts")
+            await newton.maintenance("import").compare_facts()
     if json:
         formatting.print_json(
             {

@@ -15,6 +15,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
 from newton.errors import InputError, NewtonError
+from newton.heart.facts.conflicts import Settlement
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text, clean_ref
 from newton.runtime.chat_backend.protocol import ChatBackend
@@ -38,6 +39,7 @@ HELP_TEXT = """\
 /branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
 /task             show the tasks; /task push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON
+/conflicts        list facts that may exclude each other; /settle ID newer, older, both or same settles one
 /yes, /no [N]     accept or reject a proposed standing instruction; number N of several
 /help             show this help
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""
@@ -158,6 +160,8 @@ class ChatConversation:
             "/branch": self._branch,
             "/switch": self._switch,
             "/task": self._run_task_command,
+            "/conflicts": self._print_conflicts,
+            "/settle": self._settle,
             "/yes": self._accept,
             "/no": self._reject,
         }
@@ -184,6 +188,17 @@ class ChatConversation:
 
     async def _remember(self, text: str) -> None:
         say(formatting.format_remember_result(*await self.backend.remember(text)))
+
+    async def _print_conflicts(self, _: str) -> None:
+        say(formatting.format_open_conflicts(await self.backend.list_conflicts(), settle_command="/settle"))
+
+    async def _settle(self, text: str) -> None:
+        memory_ref, _, word = text.partition(" ")
+        keep: Settlement | None = next((one for one in formatting.SETTLEMENT_TEXTS if one == word.strip()), None)
+        if keep is None:
+            hint = "Write /settle ID newer, or older, both, same; /conflicts lists the ids."
+            raise InputError(f"{word.strip()!r} does not settle a conflict.", hint=hint)
+        say(formatting.format_settlement(await self.backend.settle_conflict(memory_ref, keep), keep))
 
     async def _run_task_command(self, text: str) -> None:
         await self.backend.create_session(self.name)

@@ -1,0 +1,42 @@
+"""Conflicts of an agent's facts: list them, and settle them by the word of a person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from newton.agent.scope import AgentScope
+from newton.errors import ForbiddenError, NotFoundError
+from newton.heart.facts import conflicts
+from newton.heart.facts.conflicts import FactPair, Settlement
+from newton.memory.lookup import resolve_id, short_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictService:
+    """Conflicts of one agent. A conflict is identified by one of its two facts, by id or id suffix."""
+
+    scope: AgentScope
+
+    async def list_conflicts(self) -> list[FactPair]:
+        """Return the open conflicts, newest first."""
+        async with self.scope.transaction() as tx:
+            return await conflicts.list_conflicts(tx, agent_id=self.scope.agent_id)
+
+    async def settle(self, memory_ref: str, settlement: Settlement, *, by_person: bool = True) -> Sequence[FactPair]:
+        """Settle the open conflicts of a fact; return them.
+
+        Raises NotFoundError for a fact without conflicts, and ForbiddenError if a model would replace a fact that only
+        a person may replace.
+        """
+        async with self.scope.write() as (tx, ctx):
+            memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
+            pairs = await conflicts.list_conflicts(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+            if not pairs:
+                hint = "`newton conflicts` lists the open conflicts."
+                raise NotFoundError(f"The memory {short_id(memory_id)} has no open conflict.", hint=hint)
+            if settlement == "newer" and not by_person and not all(pair.may_be_replaced for pair in pairs):
+                hint = f"Ask the person to run: newton conflicts settle {short_id(memory_id)} newer"
+                raise ForbiddenError("Only a person may replace a confirmed, core or safety-related fact.", hint=hint)
+            for pair in pairs:
+                await conflicts.settle(tx, pair, settlement, ctx=ctx)
+            self.scope.publish("conflict.settled", {"memory_id": str(memory_id), "settlement": settlement})
+            return pairs

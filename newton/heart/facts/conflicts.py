@@ -1,0 +1,120 @@
+"""Conflicts: pairs of current facts that may exclude each other, and their settlement."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from asyncpg import Record
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.heart.facts import fact_store
+from newton.heart.facts.duplicates import merge_duplicates
+from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.lifecycle.facts import may_supersede
+from newton.memory import store
+from newton.memory.memory import Trust
+from newton.memory.store import LinkType
+
+SQL = load("newton.heart.facts", "conflicts.sql")
+
+MAX_CONFLICTS = 1_000
+
+# What a pair is: the newer fact replaces the older one, the newer one is wrong, both hold, or both say the same.
+Settlement = Literal["newer", "older", "both", "same"]
+
+# Facts that no statement replaces without a person: allergies, medication and prohibitions.
+_SAFETY = re.compile(
+    r"\b(?:allerg|anaphyla|epipen|medicat|insulin|pacemaker|epilep|must (?:not|never)|never|forbidden|prohibit)", re.I
+)
+
+
+class FactVersion(NamedTuple):
+    """One fact of a pair. `since`: when it was stated or renewed."""
+
+    memory_id: UUID
+    text: str
+    state: str
+    trust: Trust
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactPair:
+    """Two current facts with a link from the first to the second, and which of them was stated later."""
+
+    first_id: UUID
+    second_id: UUID
+    link: LinkType
+    found_at: datetime
+    newer: FactVersion
+    older: FactVersion
+
+    @property
+    def may_be_replaced(self) -> bool:
+        """Return whether the newer fact may replace the older one without a decision by a person."""
+        return may_replace(self.newer.trust, self.older.text, state=self.older.state, trust=self.older.trust)
+
+
+def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust) -> bool:
+    """Return whether a statement may replace a known fact without a decision by a person. Pure.
+
+    Nothing replaces core facts and facts on safety; see also `may_supersede`.
+    """
+    if state == "CORE" or _SAFETY.search(text):
+        return False
+    return may_supersede(newer_trust, known=trust, is_confirmed=state == "CONFIRMED")
+
+
+async def list_conflicts(
+    tx: Tx, *, agent_id: UUID, memory_id: UUID | None = None, limit: int = MAX_CONFLICTS
+) -> list[FactPair]:
+    """Return the open conflicts, newest first; all, or those of one fact."""
+    return await _list_pairs(tx, ["contradicts"], ["compatible"], agent_id=agent_id, memory_id=memory_id, limit=limit)
+
+
+async def list_undecided_pairs(tx: Tx, *, agent_id: UUID, limit: int) -> list[FactPair]:
+    """Return similar or contradictory pairs on which neither a model nor a person has decided, newest first."""
+    decisions: list[LinkType] = ["compatible", "undecided"]
+    return await _list_pairs(tx, ["near", "contradicts"], decisions, agent_id=agent_id, memory_id=None, limit=limit)
+
+
+async def _list_pairs(
+    tx: Tx,
+    links: Sequence[LinkType],
+    decisions: Sequence[LinkType],
+    *,
+    agent_id: UUID,
+    memory_id: UUID | None,
+    limit: int,
+) -> list[FactPair]:
+    rows = await SQL["list_pairs"].fetch_all(
+        tx, agent_id=agent_id, links=links, decisions=decisions, memory_id=memory_id, max_rows=limit
+    )
+    return [_to_pair(row) for row in rows]
+
+
+def _to_pair(row: Record) -> FactPair:
+    newer, older = (
+        FactVersion(*(row[f"{side}_{name}"] for name in ("id", "text", "state", "trust", "since")))
+        for side in ("newer", "older")
+    )
+    names = ("first_id", "second_id", "link", "found_at")
+    return FactPair(**{name: row[name] for name in names}, newer=newer, older=older)
+
+
+async def settle(tx: Tx, pair: FactPair, settlement: Settlement, *, ctx: LifecycleContext) -> None:
+    """Store what a pair is, and apply the transitions that follow from it."""
+    newer, older = pair.newer.memory_id, pair.older.memory_id
+    if settlement == "newer":
+        await fact_store.supersede(tx, older, by_fact=newer, ctx=ctx)
+    elif settlement == "older":
+        await fact_store.disprove(tx, newer, by_fact=older, ctx=ctx)
+    elif settlement == "same":
+        await merge_duplicates(tx, [(newer, older)], ctx=ctx)
+    else:
+        await store.add_links(tx, "compatible", [(pair.first_id, pair.second_id)], ctx=ctx)
+        await review(tx, ctx, "fact", [newer, older])

@@ -1,0 +1,64 @@
+"""Decisions of a model on pairs of facts that evidence leaves open. The model proposes; code limits what may follow."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from newton.db.pool import Database
+from newton.errors import ProviderError
+from newton.heart.extraction_schema import PairRelation
+from newton.heart.facts.conflicts import FactPair, Settlement, list_undecided_pairs, settle
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory import store
+
+BATCH = 8  # pairs in one call
+
+_SETTLEMENTS: Mapping[PairRelation, Settlement] = {"same": "same", "update": "newer", "compatible": "both"}
+
+
+class PairJudge(Protocol):
+    """Decides how the newer fact of each pair relates to the older one."""
+
+    async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
+        """Return one relation for each pair. Raises ProviderError when the model gives no usable answer."""
+        ...
+
+
+async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge, *, limit: int) -> Counter[str]:
+    """Let the judge decide up to `limit` open pairs; return the number of pairs by relation.
+
+    Pairs without an answer stay open for the next run. No transaction is open while the judge works.
+    """
+    async with db.transaction(ctx.agent_id) as tx:
+        pairs = await list_undecided_pairs(tx, agent_id=ctx.agent_id, limit=limit)
+    decided = Counter[str]()
+    settled = set[UUID]()
+    for start in range(0, len(pairs), BATCH):
+        batch = [pair for pair in pairs[start : start + BATCH] if not settled & {pair.first_id, pair.second_id}]
+        if not batch:
+            continue
+        try:
+            relations = await judge.judge_pairs(batch)
+        except ProviderError:
+            break
+        for pair, relation in zip(batch, relations, strict=True):
+            if not settled & {pair.first_id, pair.second_id}:
+                await _apply(db, ctx, pair, relation)
+                decided[relation] += 1
+            if relation in ("same", "update"):
+                settled |= {pair.first_id, pair.second_id}
+    return decided
+
+
+async def _apply(db: Database, ctx: LifecycleContext, pair: FactPair, relation: PairRelation) -> None:
+    settlement = _SETTLEMENTS.get(relation)
+    ids = [(pair.first_id, pair.second_id)]
+    async with db.transaction(ctx.agent_id) as tx:
+        if settlement == "newer" and not pair.may_be_replaced:
+            await store.add_links(tx, "contradicts", ids, ctx=ctx)
+            settlement = None
+        if settlement is None:
+            await store.add_links(tx, "undecided", ids, ctx=ctx)
+        else:
+            await settle(tx, pair, settlement, ctx=ctx)

@@ -1,0 +1,33 @@
+"""Phrases that announce a change, limit a statement, or name a relation. Read once from `change_cues.yaml`."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from re import Pattern
+from typing import NamedTuple
+
+import yaml
+
+
+class ChangeCues(NamedTuple):
+    """Compiled patterns by name: cues, relations with one value at a time, relations with several values."""
+
+    cues: Mapping[str, Pattern[str]]
+    single_valued: Mapping[str, Pattern[str]]
+    multi_valued: Mapping[str, Pattern[str]]
+
+
+@cache
+def load_cues() -> ChangeCues:
+    """Return the shipped patterns."""
+    text = files("newton.heart.statements").joinpath("change_cues.yaml").read_text(encoding="utf-8")
+    groups: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return ChangeCues(*(_compile_group(groups[name]) for name in ChangeCues._fields))
+
+
+def _compile_group(phrases: Mapping[str, str]) -> dict[str, Pattern[str]]:
+    return {
+        name: re.compile(rf"(?<!\w)(?:{text.replace('; ', '|')})(?!\w)", re.IGNORECASE)
+        for name, text in phrases.items()
+    }

@@ -1,0 +1,116 @@
+"""Decide whether a newer statement replaces an older one, without a language model. Pure.
+
+Gradient-boosted trees over the features of `change_features` give a probability. One feature is the score of a linear
+model over the vectors of the statements. `scripts/fit-changes` fits both.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from newton.heart.statements.change_features import extract_features
+from newton.providers.embedding import Vector
+
+ChangeKind = Literal["update", "unsure", "compatible"]
+
+MIN_COSINE = 0.2  # pairs below it are not compared
+SHOWN_EVIDENCE = 3  # features named in a reason
+
+# The name of each feature in a reason. Features without a name only count.
+_DESCRIPTIONS = {
+    "newer_cessation": "the newer one ends something",
+    "newer_replacement": "the newer one replaces something",
+    "newer_amount": "the newer one changes an amount",
+    "newer_correction": "the newer one corrects",
+    "newer_milestone": "the newer one reports an event that changes a state",
+    "newer_present": "the newer one names the present",
+    "negation_differs": "one denies what the other says",
+    "single_shared": "both name a relation with one value at a time",
+    "one_word_each": "they differ in one word each",
+    "only_numbers_differ": "they differ only in numbers",
+    "substitution": "one value stands in the place of another",
+    "subject_equal": "the subject is the same",
+    "older_subject_found": "the newer one names the subject",
+    "opposite": "they use opposite words",
+}
+
+
+class ChangeVerdict(NamedTuple):
+    """Whether the newer statement replaces the older one, the probability in [0, 1] and a short reason."""
+
+    kind: ChangeKind
+    probability: float
+    reason: str
+
+
+class ChangeModel(NamedTuple):
+    """Trees that add up to log odds, the log odds without them, and the minimum probabilities of update and unsure.
+
+    `vector_weights` weigh the result of `combine_vectors` for vectors of the embedding model `vector_model`.
+    """
+
+    trees: Sequence[Sequence[Sequence[Any]]]
+    base: float
+    update_min: float
+    unsure_min: float
+    vector_model: str
+    vector_weights: Sequence[float]
+    vector_base: float
+
+
+@cache
+def load_model() -> ChangeModel:
+    """Return the shipped model."""
+    text = files("newton.heart.statements").joinpath("change_model.json").read_text(encoding="utf-8")
+    return ChangeModel(**json.loads(text))
+
+
+def compute_probability(features: Mapping[str, float], model: ChangeModel) -> float:
+    """Return the probability of an update.
+
+    A leaf is [log odds]; another node is [feature, threshold, left, right, whether a missing value goes left].
+    """
+    total = model.base
+    for tree in model.trees:
+        node = tree[0]
+        while len(node) > 1:
+            name, threshold, left, right, missing_left = node
+            value = features[name]
+            node = tree[left if value <= threshold or (missing_left and math.isnan(value)) else right]
+        total += node[0]
+    return 1 / (1 + math.exp(-total))
+
+
+def score_vectors(older: Vector, newer: Vector) -> float:
+    """Return the log odds of an update by two unit vectors of the model `vector_model`."""
+    model = load_model()
+    return float(np.dot(combine_vectors(older, newer), model.vector_weights)) + model.vector_base
+
+
+def combine_vectors(older: Vector, newer: Vector) -> Vector:
+    """Return the products, the absolute differences, and both vectors, scaled to similar ranges."""
+    return np.concatenate([20 * older * newer, 10 * np.abs(older - newer), 5 * older, 5 * newer])
+
+
+def detect_change(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> ChangeVerdict:
+    """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
+
+    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model.
+    """
+    if cosine < MIN_COSINE:
+        return ChangeVerdict("compatible", 0.0, "their meaning is not close")
+    features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
+    if features["restates"]:
+        return ChangeVerdict("compatible", 0.0, "they say the same")
+    model = load_model()
+    probability = compute_probability(features, model)
+    if probability < model.unsure_min:
+        return ChangeVerdict("compatible", probability, "too little evidence of a change")
+    kind: ChangeKind = "update" if probability >= model.update_min else "unsure"
+    evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
+    return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")

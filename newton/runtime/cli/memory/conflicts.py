@@ -1,0 +1,43 @@
+"""`newton conflicts`: pairs of facts that may exclude each other, and their settlement."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.heart.facts.conflicts import Settlement
+from newton.runtime.bootstrap import open_newton
+from newton.runtime.chat_backend.local import to_conflict_view
+from newton.runtime.cli import formatting
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.printing import say
+
+
+async def list_conflicts(*, agent: AgentOption = None, json: JsonOption = False) -> None:
+    """List pairs of facts that may exclude each other. Both are shown together until somebody settles the conflict.
+
+    Example: newton conflicts
+    """
+    async with open_newton(load_settings(agent)) as newton:
+        pairs = list(map(to_conflict_view, await newton.conflicts("cli").list_conflicts()))
+    if json:
+        formatting.print_json([pair.model_dump(mode="json") for pair in pairs])
+    else:
+        say(formatting.format_open_conflicts(pairs, settle_command="newton conflicts settle"))
+
+
+async def settle_conflict(
+    memory: Annotated[str, Parameter(help="Id of one of the two facts, or its end as `newton conflicts` prints it.")],
+    keep: Annotated[
+        Settlement,
+        Parameter(help="newer: it replaces the older one; older: the newer one is wrong; both: both are true; same."),
+    ],
+    *,
+    agent: AgentOption = None,
+) -> None:
+    """Settle the conflicts of a fact: keep the newer one, the older one or both, or merge them.
+
+    Example: newton conflicts settle 3f9c2a71 newer
+    """
+    async with open_newton(load_settings(agent)) as newton:
+        pairs = await newton.conflicts("cli").settle(memory, keep)
+    say(formatting.format_settlement(len(pairs), keep))

@@ -1,0 +1,176 @@
+"""Fit the model of `newton.heart.statements.change_detection`; with --validate, print cross-validated figures first.
+
+Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), plain sentences from templates, and as further
+compatible pairs the statements of tellings.yaml and everyday_statements.yaml about one person. Only the test that
+measures reads the held-out pairs.
+"""
+
+import itertools
+import json
+import random
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from newton.heart.statements.change_detection import MIN_COSINE, combine_vectors
+from newton.heart.statements.change_features import extract_features
+from newton.providers.minilm import MiniLM
+from tests.fitting.canonical import draw_pairs
+
+DATA = Path(__file__).parents[1] / "data"
+MODEL = Path(__file__).parents[2] / "newton" / "heart" / "statements" / "change_model.json"
+TREES = {
+    "max_iter": 300,
+    "max_leaf_nodes": 12,
+    "learning_rate": 0.05,
+    "min_samples_leaf": 15,
+    "l2_regularization": 2.0,
+    "max_features": 0.4,
+    "random_state": 0,
+}
+REGULARIZATION = 0.005  # of the linear model, the inverse of its strength
+FOLDS = 6
+UPDATE_MIN, UNSURE_MIN = 0.9, 0.6
+LABELLED = ("announced", "plain_same", "plain_other", "compatible")
+UNRELATED_WEIGHT = 600  # the total weight of pairs about different things; labelled pairs weigh 1 each
+
+# scikit-learn has no type stubs.
+ensemble, linear_model, model_selection = (
+    import_module(f"sklearn.{name}") for name in ("ensemble", "linear_model", "model_selection")
+)
+
+Pair = dict[str, Any]
+
+
+def load_yaml(name: str) -> Any:
+    return yaml.safe_load((DATA / name).read_text(encoding="utf-8"))
+
+
+def unrelated_pairs(first_person: list[str]) -> list[Pair]:
+    """Return pairs of statements about one person that do not replace each other."""
+    rows = [
+        (fact["subject"], text, n)
+        for n, fact in enumerate(load_yaml("tellings.yaml")["facts"])
+        for _, text in fact["tellings"]
+    ]
+    told = [(a[1], b[1]) for a, b in itertools.permutations(rows, 2) if a[0] == b[0]]
+    life = load_yaml("everyday_statements.yaml")
+    replaced = {frozenset((one["id"], one.get("replaced_by"))) for one in life}
+    others = [(a, b) for a, b in itertools.permutations(life, 2) if frozenset((a["id"], b["id"])) not in replaced]
+    told += [(a[field], b[field]) for a, b in others for field in ("text", "fact")]
+    draw = random.Random(1)
+    told += [tuple(draw.sample(first_person, 2)) for _ in range(3_000)]
+    return [{"older": older, "newer": newer, "group": "unrelated", "expect": "compatible"} for older, newer in told]
+
+
+def with_vectors(pairs: list[Pair]) -> list[Pair]:
+    texts = sorted({pair[side] for pair in pairs for side in ("older", "newer")})
+    vectors = dict(zip(texts, MiniLM().embed_now(texts), strict=True))
+    for pair in pairs:
+        older, newer = vectors[pair["older"]], vectors[pair["newer"]]
+        pair |= {"cosine": float(older @ newer), "vectors": combine_vectors(older, newer)}
+    return [pair for pair in pairs if pair["group"] in LABELLED or pair["cosine"] >= MIN_COSINE]
+
+
+def main() -> None:
+    labelled = [p | {"file": name} for name in ("updates_dev.yaml", "updates_train.yaml") for p in load_yaml(name)]
+    labelled = [pair for pair in labelled if pair["expect"] != "conflict"]
+    first_person = [p["older"] for p in labelled if p["older"].split()[0] in ("I", "I'm", "I've", "My", "We", "Our")]
+    plain = [pair | {"file": "canonical"} for pair in draw_pairs()]
+    pairs = with_vectors([*labelled, *plain, *unrelated_pairs(first_person)])
+    combined = np.array([pair["vectors"] for pair in pairs])
+    changed = np.array([pair["expect"] == "update" for pair in pairs])
+    groups = np.array([pair["group"] for pair in pairs])
+    unrelated = groups == "unrelated"
+    weights = np.where(unrelated, UNRELATED_WEIGHT / unrelated.sum(), 1.0)
+    scores = np.zeros(len(pairs))  # by models that have not seen the pair
+    for rest, part in split(combined, groups):
+        scores[part] = fit_linear(combined[rest], changed[rest], weights[rest]).decision_function(combined[part])
+    features = [
+        extract_features(p["older"], p["newer"], cosine=p["cosine"], vector_score=score)
+        for p, score in zip(pairs, scores, strict=True)
+    ]
+    names = sorted(features[0])
+    matrix = np.array([[f[name] for name in names] for f in features])
+    restates = matrix[:, names.index("restates")] > 0
+    if "--validate" in sys.argv:
+        is_development = np.array([p.get("file") == "updates_dev.yaml" for p in pairs])
+        validate(matrix, names, changed, weights, groups, restates, is_development)
+    linear, model = fit_linear(combined, changed, weights), fit_trees(matrix, names, changed, weights)
+    data = {
+        "trees": [to_tree(predictor.nodes, names) for (predictor,) in model._predictors],
+        "base": float(model._baseline_prediction.item()),
+        "update_min": UPDATE_MIN,
+        "unsure_min": UNSURE_MIN,
+        "vector_model": MiniLM.identity,
+        "vector_weights": [round(float(weight), 4) for weight in linear.coef_[0]],
+        "vector_base": round(float(linear.intercept_[0]), 4),
+    }
+    MODEL.write_text(json.dumps(data, separators=(",", ":")).replace("],[[", "],\n[[") + "\n", encoding="utf-8")
+
+
+def validate(
+    matrix: Any, names: list[str], changed: Any, weights: Any, groups: Any, restates: Any, is_development: Any
+) -> None:
+    """Print for each group the share of updates and of unsure pairs, by models that have not seen the pair."""
+    without = matrix.copy()
+    without[:, names.index("vector_score")] = np.nan
+    kinds = {"with vectors of the bundled model": matrix, "with vectors of another model": without}
+    found = {name: np.zeros(len(groups)) for name in kinds}
+    for rest, part in split(matrix, groups):
+        model = fit_trees(matrix[rest], names, changed[rest], weights[rest])
+        for name, features in kinds.items():
+            found[name][part] = np.where(restates[part], 0.0, model.predict_proba(features[part])[:, 1])
+    for name, probability in found.items():
+        print(f"{name}, from {UPDATE_MIN} update, from {UNSURE_MIN} unsure:")
+        for group in (*LABELLED, "unrelated"):
+            print_shares(f"{group}, all", probability[groups == group])
+            print_shares(f"{group}, development", probability[(groups == group) & is_development])
+
+
+def print_shares(name: str, found: Any) -> None:
+    if len(found):
+        update, unsure = found >= UPDATE_MIN, (found < UPDATE_MIN) & (found >= UNSURE_MIN)
+        print(f"  {name}: {len(found)} pairs, update {update.mean():.4f}, unsure {unsure.mean():.4f}")
+
+
+def split(matrix: Any, groups: Any) -> Any:
+    return model_selection.StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(matrix, groups)
+
+
+def fit_linear(combined: Any, changed: Any, weights: Any) -> Any:
+    model = linear_model.LogisticRegression(C=REGULARIZATION, max_iter=500)
+    return model.fit(combined, changed, sample_weight=weights)
+
+
+def fit_trees(matrix: Any, names: list[str], changed: Any, weights: Any) -> Any:
+    """Fit with each pair twice, once without the score of its vectors, for other embedding models."""
+    without = matrix.copy()
+    without[:, names.index("vector_score")] = np.nan
+    twice = np.concatenate([weights, weights / 2])
+    model = ensemble.HistGradientBoostingClassifier(**TREES)
+    return model.fit(np.concatenate([matrix, without]), np.concatenate([changed, changed]), sample_weight=twice)
+
+
+def to_tree(nodes: Any, names: list[str]) -> list[list[Any]]:
+    """Return the nodes of a tree: [value] for a leaf, else [feature, threshold, left, right, missing goes left]."""
+    return [
+        [round(float(node["value"]), 5)]
+        if node["is_leaf"]
+        else [
+            names[node["feature_idx"]],
+            round(float(node["num_threshold"]), 5),
+            int(node["left"]),
+            int(node["right"]),
+            int(node["missing_go_to_left"]),
+        ]
+        for node in nodes
+    ]
+
+
+if __name__ == "__main__":
+    main()
