@@ -73,9 +73,12 @@ class ContextInput(ToolInput):
         None,
         ge=1,
         le=MAX_CONTEXT_TOKENS,
-        description="Maximum tokens. If set, the context is filled up to it; if omitted, its size adapts to the input.",
+        description="Maximum tokens; if omitted, the size adapts to the input. Only relevant memories are included.",
     )
     frame: Name | None = Field(None, description="The frame, e.g. debug or planning; selected if omitted.")
+    fill: bool = Field(
+        default=False, description="Use the whole budget: include less relevant memories as far as they fit."
+    )
 
 
 class ForgetInput(MemoryIdInput):

@@ -108,6 +108,7 @@ class RecallRun:
 
     budgets: Sequence[int]
     report_progress: ProgressCallback
+    fill: bool = True
     variants: Sequence[AblationVariant] = (AblationVariant(name=BASELINE),)
     import_speed: ImportSpeed = field(default_factory=ImportSpeed)
     samples: list[RecallSample] = field(default_factory=list[RecallSample])
@@ -118,6 +119,7 @@ async def run_benchmark(
     *,
     budget: Annotated[list[int] | None, AtLeastOne, Parameter(negative=())] = None,
     limit: Annotated[int | None, AtLeastOne] = None,
+    fill: bool = True,
     ablate: bool = False,
     json: JsonOption = False,
 ) -> None:
@@ -137,6 +139,9 @@ async def run_benchmark(
         Maximum tokens of a context; repeatable. Default: 500, 1000, 2000, 4000 and 8000.
     limit:
         Use only the first LIMIT conversations.
+    fill:
+        Use the whole budget of each context. With --no-fill, memories below the relevance floor of the frame are left
+        out.
     ablate:
         Repeat all questions without each feature, kind of evidence and kind of memory in turn, with relevance alone,
         and with the published weights. Takes about fifteen times as long.
@@ -146,7 +151,7 @@ async def run_benchmark(
     _warn_missing_gold(conversations)
     async with open_environment(load_settings()) as env:
         with _progress_bar(conversations, len(budgets)) as report_progress:
-            run = RecallRun(budgets=budgets, report_progress=report_progress)
+            run = RecallRun(budgets=budgets, report_progress=report_progress, fill=fill)
             agents = [await _import_conversation(env.newton, conversation, run) for conversation in conversations]
             if ablate:
                 run = replace(run, variants=await _build_variants(agents))
@@ -154,7 +159,7 @@ async def run_benchmark(
                 await _measure_questions(newton, conversation, run)
         digest = hash_dataset(conversations)
         weighing = {**asdict(DEFAULT_WEIGHTS), "excluded_kinds": sorted(DEFAULT_WEIGHTS.excluded_kinds)}
-        options = {"limit": limit, "weighing": weighing}
+        options = {"limit": limit, "fill": fill, "weighing": weighing}
         receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=budgets, **options)
     result = {**summarize(run), "receipt": receipt}
     if json:
@@ -216,7 +221,8 @@ async def _measure_questions(newton: AgentServices, conversation: DatasetConvers
     for variant in run.variants:
         changed = replace(newton, context_builder=variant.apply(newton.context_builder))
         for question, budget in product(conversation.questions, run.budgets):
-            run.samples.append(await _measure_question(changed, conversation, question, variant, budget=budget))
+            sample = await _measure_question(changed, conversation, question, variant, budget=budget, fill=run.fill)
+            run.samples.append(sample)
             run.report_progress(f"{conversation.name}: {variant.name}", 1)
 
 
@@ -227,11 +233,13 @@ async def _measure_question(
     variant: AblationVariant,
     *,
     budget: int,
+    fill: bool,
 ) -> RecallSample:
     request = ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=clean_text(question.text, what="question"),
         tokens=budget,
+        fill=fill,
         profile=variant.profile or newton.settings.profile,
     )
     started = monotonic_ms()

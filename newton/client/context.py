@@ -28,12 +28,13 @@ class LayerTokens(TypedDict):
 
 
 class DroppedCandidate(TypedDict):
-    """A candidate that was left out, and the reason."""
+    """A candidate that was left out, and the reason. `probability` is that of being relevant to the input."""
 
     memory_id: str
     refs: list[str]
     score: float
     evidence: float
+    probability: float
     reason: str
 
 
@@ -57,7 +58,10 @@ class ContextItem(DroppedCandidate):
 
 
 class ContextResponse(TypedDict):
-    """A context, with the reason why each candidate was selected or dropped."""
+    """A context, with the reason why each candidate was selected or dropped.
+
+    `nothing_relevant` is true when no memory is in it beside identity, censors, tasks and current focus.
+    """
 
     bundle_id: str
     as_of: str | None
@@ -65,6 +69,7 @@ class ContextResponse(TypedDict):
     text: str
     tokens: int
     truncated: bool
+    nothing_relevant: bool
     budget: int
     frame: FrameSelection
     profile: dict[str, Any]

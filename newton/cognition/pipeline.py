@@ -43,6 +43,7 @@ from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout
 from newton.content.frames import Frame, get_frame
 from newton.content.profiles import GatherOptions, Profile, get_profile, merge_gather_options, select_profile
+from newton.content.relevance_model import RelevanceModel, load_relevance_model
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.heart.censors import find_matching
@@ -115,6 +116,7 @@ class ContextBuilder:
     ranking_weights: RankingWeights = DEFAULT_WEIGHTS
     artifact_policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     web: WebSource | None = None
+    relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
 
     async def build(self, request: ContextBuildRequest) -> Bundle:
         """Build and store the best context for the input within its tokens.
@@ -183,7 +185,13 @@ class ContextBuilder:
             choice = self.choose_frame(request, vector, previous_frame=gathered.session_state.frame)
             frame_choice = await self._break_tie(request, choice)
         plan = self._create_plan(request, frame_choice, now, gathered)
-        candidate_set = collect_candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
+        candidate_set = collect_candidates(
+            gathered,
+            request.input,
+            reach=plan.profile.reach,
+            frame=plan.frame.name,
+            relevance_model=self.relevance_model,
+        )
         inputs = self._create_assembly_input(request, gathered, plan, candidate_set)
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
         assembly = assemble([score(f) for f in candidate_set.memories], inputs)
@@ -292,6 +300,8 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
+            relevance_floor=0.0 if request.fill else frame.relevance_floor,
+            session_id=request.session_id,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
             ),

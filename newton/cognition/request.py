@@ -101,7 +101,8 @@ class SentMessages:
 class ContextBuildRequest:
     """A request for a context of at most `tokens` for one input.
 
-    `frame` and `profile` override the selection. `adaptive_budget` gives a simple input fewer tokens. `as_of` builds
+    `frame` and `profile` override the selection. `adaptive_budget` gives a simple input fewer tokens. `fill` uses the
+    whole budget: memories below the relevance floor of the frame enter too, as far as they fit. `as_of` builds
     the context of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
     `input_memory_id` is the memory of the input itself, which is excluded from the search. `item_ids` shows the id of
     each memory in its line, for a caller that can call `expand`.
@@ -111,6 +112,7 @@ class ContextBuildRequest:
     input: str
     tokens: int
     adaptive_budget: bool = False
+    fill: bool = False
     frame: str | None = None
     profile: str | None = None
     session_id: UUID | None = None

@@ -82,6 +82,9 @@ class Frame(NamedModel):
     profile: str = Field(default="evidence", description="The name of the profile that scores memories.")
     budget: LayerShares = Field(default=LayerShares(), description="Shares of decisions, facts, procedures, episodes.")
     floor: Priority = Field(default=0.0, description="The minimum evidence of a memory; lines of dialogue are exempt.")
+    relevance_floor: Priority = Field(
+        default=0.08, description="The minimum probability that a memory is relevant to the input."
+    )
     default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
     category: Text = Field(default="process", description="The category of a decision made under this frame.")
     censors: tuple[Text, ...] = Field(default=(), description="Prohibitions while this frame is active.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from asyncpg import Record
@@ -32,7 +32,11 @@ K1, B = 1.2, 0.75  # the usual constants of BM25
 PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
+NO_EMBEDDER = "no embedding model is set"
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
+
+
+_Row = Record | tuple[Any, ...]  # the columns of a search result, by their positions in SearchHit
 
 
 class _RankedHits(NamedTuple):
@@ -44,10 +48,11 @@ class _RankedHits(NamedTuple):
 
 
 class _SearchBranch(NamedTuple):
-    """The hits of one search, or the reason why it has none."""
+    """The hits of one search, or the reason why it has none. `known_share` is set by the search by words."""
 
-    hits: Mapping[UUID, Record]
+    hits: Mapping[UUID, _Row]
     missing: Mapping[str, str]
+    known_share: float = 0.0
 
 
 async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch) -> RecallResult:
@@ -83,7 +88,7 @@ async def _build_result(
         if not has_too_many_duplicates(ranked.found, query.text, search.limits):
             break
         search = search.widen()
-        wider = {**by_time.hits, **await _fetch_by_words(tx, query.text, search)}
+        wider = {**by_time.hits, **(await _fetch_by_words(tx, query.text, search)).hits}
         ranked = await _rank_hits(tx, query, await _fetch_by_meaning(tx, query, search), wider, search)
     missing = {name: reason for branch in branches for name, reason in branch.missing.items()}
     return RecallResult(
@@ -92,6 +97,7 @@ async def _build_result(
         missing=missing,
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
+        known_share=by_words.known_share,
     )
 
 
@@ -118,7 +124,7 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
 
 
 async def _rank_hits(
-    tx: Tx, query: RecallQuery, by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Record], search: MemorySearch
+    tx: Tx, query: RecallQuery, by_meaning: Mapping[UUID, _Row], by_words: Mapping[UUID, _Row], search: MemorySearch
 ) -> _RankedHits:
     similarities = await _fetch_similarities(tx, query, by_words.keys() - by_meaning.keys(), search)
     hits = _merge_hits(by_meaning, by_words, similarities)
@@ -194,7 +200,7 @@ async def _fetch_neighbours(
 
 async def _embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
     if embedder is None:
-        return RecallQuery(text=text), {"embeddings": "no embedding model is set"}
+        return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
     try:
         vector = (await embedder.embed([text]))[0]
     except ProviderError as error:
@@ -205,7 +211,7 @@ async def _embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQu
 async def _search_words(text: str, search: MemorySearch) -> _SearchBranch:
     try:
         async with asyncio.timeout(search.timeout_seconds), search.db.transaction(search.agent_id) as tx:
-            return _SearchBranch(await _fetch_by_words(tx, text, search), {})
+            return await _fetch_by_words(tx, text, search)
     except TimeoutError:
         return _SearchBranch({}, {"words": _timeout_message(search)})
 
@@ -236,7 +242,7 @@ def _timeout_message(search: MemorySearch) -> str:
     return f"no answer within {search.timeout_seconds:g} seconds"
 
 
-async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) -> dict[UUID, Record]:
+async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) -> dict[UUID, _Row]:
     if query.vector is None or not search.weights.similarity:
         return {}
     rows = await SQL["search_vectors"].fetch_all(
@@ -245,13 +251,14 @@ async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) ->
     return {row[0]: row for row in rows}
 
 
-async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> dict[UUID, Record]:
+async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> _SearchBranch:
     if not search.weights.lexical:
-        return {}
+        return _SearchBranch({}, {})
     rows = await SQL["search_bm25"].fetch_all(
         tx, **search.query_arguments, created_later=search.later_ids, input=text, k1=K1, b=B
     )
-    return {row[0]: row for row in rows}
+    known_share = rows[0]["known_share"] if rows else 0.0
+    return _SearchBranch({row[0]: row[:-1] for row in rows}, {}, known_share)
 
 
 async def _fetch_similarities(
@@ -271,7 +278,7 @@ async def _fetch_similarities(
 
 
 def _merge_hits(
-    by_meaning: Mapping[UUID, Record], by_words: Mapping[UUID, Record], similarities: Mapping[UUID, float]
+    by_meaning: Mapping[UUID, _Row], by_words: Mapping[UUID, _Row], similarities: Mapping[UUID, float]
 ) -> list[SearchHit]:
     """Merge the hits of both searches. The last column of each query is its own score."""
     rows = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]

@@ -41,7 +41,8 @@ cross join lateral (
 ) as m;
 
 -- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later)
--- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach.
+-- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach. `known_share` is
+-- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest.
 with past as materialized (
     select memory_id
     from memory.memories
@@ -74,7 +75,10 @@ corpus as materialized (
 weight as materialized (
     select
         h.lexeme,
+        h.texts,
         ln(1 + (c.texts - h.texts + 0.5) / (h.texts + 0.5)) * ($5::float8 + 1) as best,
+        -- in a small corpus every known word is frequent, so the rarity is that among at least 1,000 texts
+        ln(1 + (greatest(c.texts, 1000) - h.texts + 0.5) / (h.texts + 0.5)) as rarity,
         $5::float8 * (1 - $6::float8) as fixed,
         $5::float8 * $6::float8 / c.mean as growing
     from (
@@ -85,12 +89,13 @@ weight as materialized (
             from memory.postings as p
             where p.agent_id = $1 and p.lexeme = w.lexeme and p.memory_id <> all($10::uuid[]) and p.kind <> 'artifact'
         ) as n
-        where n.texts > 0
     ) as h
     cross join corpus as c
 ),
 best as (
-    select sum(best) as score
+    select
+        sum(best) filter (where texts > 0) as score,
+        sum(rarity) filter (where texts > 0) / sum(rarity) as known_share
     from weight
 ),
 scored as materialized (
@@ -107,7 +112,8 @@ scored as materialized (
 )
 select
     r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker,
-    r.score / b.score as lexical
+    r.score / b.score as lexical,
+    b.known_share
 from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join best as b
 -- top k per kind without sorting the rest

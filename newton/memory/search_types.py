@@ -131,13 +131,14 @@ class RecallResult:
     """The memories found, best first; `in_time_range` are those of the requested times.
 
     `missing` maps each search that failed to the reason. `contradictions` are facts that were not found, but contradict
-    one of the memories."""
+    one of the memories. `known_share` is the share of the input's words that memory has, weighted by their rarity."""
 
     query: RecallQuery
     memories: Sequence[RetrievedMemory]
     missing: Mapping[str, str]
     in_time_range: Set[UUID] = frozenset()
     contradictions: Sequence[RetrievedMemory] = ()
+    known_share: float = 0.0
 
     @property
     def has_match(self) -> bool:

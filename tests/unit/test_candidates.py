@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.sections import fit_extra_lines, render_extra_lines
 from newton.cognition.request import ContextFilters
-from newton.cognition.scoring.candidates import collect_candidates
+from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.sources.gathered_data import AlwaysOn, GatheredSources, InputMatches, SessionContextData
 from newton.cognition.sources.session_state import SessionState
 from newton.content.profiles import GatherOptions, merge_gather_options
+from newton.content.relevance_model import load_relevance_model
 from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
 from newton.memory.memory import Kind
@@ -25,6 +26,10 @@ def found(number: int, kind: Kind = "event", relevance: float = 0.0) -> Retrieve
     said = f"memory {number}"
     plain = (said, said, 3, 3, 2, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
     return RetrievedMemory(UUID(int=number), kind, "ACTIVE", *plain, 0.0, 0.0, relevance)
+
+
+def collect(given: GatheredSources, text: str, *, reach: GatherOptions) -> CandidateSet:
+    return collect_candidates(given, text, reach=reach, frame="task", relevance_model=load_relevance_model())
 
 
 def gathered(**given: object) -> GatheredSources:
@@ -56,7 +61,7 @@ def test_each_memory_is_a_candidate_once_whatever_the_order_of_arrival(
             recent_events=RecentEvents(current_session=[found(n) for n in second]),
             input_matches=InputMatches(entity_matches=EntityMatches(memories=[found(n) for n in third])),
         )
-        every = collect_candidates(given, "x", reach=FAR, frame="task").memories
+        every = collect(given, "x", reach=FAR).memories
         assert len(every) == len({f.memory_id for f in every})
         return {f.memory_id: f for f in every}
 
@@ -79,12 +84,10 @@ def test_a_profile_takes_what_it_reaches_though_others_reach_further() -> None:
     )
     late = RecentEvents(current_session=own, other_sessions=[[f] for f in other])
     given = gathered(input_matches=InputMatches(entity_matches=who), recent_events=late)
-    usual = collect_candidates(given, "x", reach=GatherOptions(events=2), frame="task")
+    usual = collect(given, "x", reach=GatherOptions(events=2))
     assert set(usual.memories) == {named, near, *own[:2]}
     assert usual.recent_ids == {f.memory_id for f in own[:2]}
-    coding = collect_candidates(
-        given, "x", reach=GatherOptions(depth=2, salient=10, events=50, sessions=5), frame="task"
-    )
+    coding = collect(given, "x", reach=GatherOptions(depth=2, salient=10, events=50, sessions=5))
     assert set(coding.memories) == {named, near, far, salient, *own, *other[:5]}
     assert merge_gather_options(
         [GatherOptions(events=2), GatherOptions(depth=3), GatherOptions(salient=4)]
@@ -98,7 +101,7 @@ def test_kinds_that_are_not_wanted_are_no_candidates() -> None:
         procedures=[found(3, "procedure")],
         filters=ContextFilters(kinds=frozenset({"fact"})),
     )
-    assert [f.kind for f in collect_candidates(given, "x", reach=FAR, frame="task").memories] == ["fact"]
+    assert [f.kind for f in collect(given, "x", reach=FAR).memories] == ["fact"]
 
 
 @given(st.text(alphabet="ab #\n-\t", max_size=60), st.integers(-5, 60))

@@ -21,7 +21,7 @@ from newton.cognition.metrics.metrics import (
     TurnSample,
     compute_report,
 )
-from newton.content.profiles import Profile
+from newton.content.frames import Frame
 from newton.runtime.cli import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
 from newton.runtime.cli.judgement.metrics import format_metrics
 from newton.runtime.reports.metrics import ADVICE_BY_VERDICT, metrics_to_json
@@ -205,10 +205,10 @@ def test_advice_names_only_what_there_is() -> None:
         for named in re.findall(r"`([^`]+)`", said):
             program, _, command = named.partition(" ")
             if not named.startswith("/"):
-                known = {*TOP_LEVEL_COMMANDS, *groups} if command else Profile.model_fields
+                known = {*TOP_LEVEL_COMMANDS, *groups} if command else Frame.model_fields
                 assert (command.split()[0] if command else program) in known
 
 
 def test_a_context_below_its_relevance_is_told_what_decides_what_is_loaded() -> None:
     said = ADVICE_BY_VERDICT["context relevance", "low"]
-    assert "`floor`" in said and "`near`" in said and "NEWTON_CONTEXT_TOKENS" not in said
+    assert "`relevance_floor`" in said and "NEWTON_CONTEXT_TOKENS" not in said

@@ -1,5 +1,6 @@
 """Assembly of scored candidates into a context: exclude, fill and render. Pure."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -50,6 +51,7 @@ MIN_PROCEDURE_EVIDENCE = 0.35
 FULL_EVIDENCE = 1.0
 
 TIMELY_INDEX = FEATURE_NAMES.index("timely")
+PROBABILITY_INDEX = FEATURE_NAMES.index("probability")
 
 # Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
@@ -59,12 +61,13 @@ VERBATIM_KINDS = frozenset({"exchange", "passage"})
 class AssemblyInput:
     """Everything besides the candidates that determines a context. Stored with the bundle for replay.
 
-    `min_evidence` is the minimum evidence of a derived memory. `is_adaptive` leaves out weak matches. `focus` are the
-    unsent messages of the session, best first. `open_decisions` are pending decisions that are not candidates. `extra`
-    are the caller's lines. `triggered` are procedures that the input asks for. `unranked` are memories found without a
-    search, which need no evidence. `time_ranges` are the times that the input asks for; `empty_range_note` says that
-    memory has nothing from them. `item_id_tokens` are the tokens of the id of a memory in its line, 0 without ids.
-    `relation_evidence` maps relations to the candidate facts that state them.
+    `min_evidence` is the minimum evidence of a derived memory, `relevance_floor` the minimum probability of being
+    relevant, 0 for a context to fill; messages of the session `session_id` do not need it. `is_adaptive` leaves out
+    weak matches. `focus` are the unsent messages of the session, best first. `open_decisions` are pending decisions
+    that are not candidates. `extra` are the caller's lines. `triggered` are procedures that the input asks for.
+    `unranked` are memories found without a search, which need no evidence. `time_ranges` are the times that the input
+    asks for; `empty_range_note` says that memory has nothing from them. `item_id_tokens` are the tokens of the id of a
+    memory in its line, 0 without ids. `relation_evidence` maps relations to the candidate facts that state them.
     """
 
     input: str
@@ -84,6 +87,8 @@ class AssemblyInput:
     extra: Sequence[TextBlock]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
+    relevance_floor: float = 0.0
+    session_id: UUID | None = None
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
@@ -247,6 +252,7 @@ def _reject_candidates(
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
         if not reason and _is_too_far(s.found, assembly_input, best):
             reason = "too far from the input"
+        reason = reason or find_floor_reason(s, assembly_input)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = Placement(s.found.memory_id, None, 0, reason)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
@@ -319,6 +325,23 @@ def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evid
         is_weak = found.relevance < profile.near or found.evidence_score < min_evidence
         return assembly_input.is_adaptive and is_weak
     return found.evidence_score < max(profile.floor * min(best_evidence, FULL_EVIDENCE), min_evidence)
+
+
+def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> str | None:
+    """Return why the memory is not relevant enough, or None.
+
+    Memories found by name, time or trigger and the messages of the session are relevant for another reason.
+    """
+    found, floor, probability = scored.found, assembly_input.relevance_floor, scored.features[PROBABILITY_INDEX]
+    is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
+    if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
+        return None
+    return f"below the relevance floor ({_format_share(probability)} < {_format_share(floor)})"
+
+
+def _format_share(share: float) -> str:
+    """Return a share as in `.08`, rounded down, so that a share below a floor never looks equal to it."""
+    return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
 
 
 def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:

@@ -112,6 +112,11 @@ class Bundle:
         return tuple(span.phrase for span in ranges)
 
     @property
+    def has_nothing_relevant(self) -> bool:
+        """Return True when no memory is in the context beside those of its fixed sections."""
+        return not self.items
+
+    @property
     def is_truncated(self) -> bool:
         """Return True when a candidate, an identity line or a censor was left out for lack of room."""
         return bool(self.omitted_ids) or any(c.reason == NO_ROOM for c in self.candidates)
@@ -135,6 +140,7 @@ class Bundle:
             "text": self.text,
             "tokens": self.tokens,
             "truncated": self.is_truncated,
+            "nothing_relevant": self.has_nothing_relevant,
             "budget": self.budget,
             "frame": self.frame_choice.as_json(),
             "profile": {"name": self.profile.name, "weights": self.profile.weights.nonzero},
@@ -166,6 +172,7 @@ def _verdict_json(c: ScoredCandidate) -> "DroppedCandidate":
         "refs": list(c.refs),
         "score": round(c.score, 6),
         "evidence": round(c.scored.found.evidence_score, 4),
+        "probability": round(c.features["probability"], 4),
         "reason": c.reason,
     }
 

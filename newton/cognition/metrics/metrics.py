@@ -19,10 +19,11 @@ COLD_START_PERCENTILE = 0.95  # reported for cold starts
 class ItemSample(NamedTuple):
     """A memory in a context, and whether the reply used it.
 
-    `similarity` is its relevance relative to the best candidate, `cosine` the cosine similarity to the input.
+    `probability` is that of being relevant to the input, None for a memory found by name, time or trigger. `cosine` is
+    the cosine similarity to the input.
     """
 
-    similarity: float
+    probability: float | None
     cosine: float
     is_used: bool
 
@@ -159,9 +160,10 @@ def compute_report(period: MetricPeriod) -> QualityReport:
 
 
 def measure_relevance(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the mean similarity of the items of all contexts."""
-    similarities = [item.similarity for context in _list_contexts(turns) for item in context.items]
-    return _mean_metric("context relevance", similarities, "items", unit="score", target=MetricTarget(above=0.6))
+    """Return the mean probability that an item is relevant to its input, over the items of all contexts."""
+    items = [item for context in _list_contexts(turns) for item in context.items]
+    probabilities = [item.probability for item in items if item.probability is not None]
+    return _mean_metric("context relevance", probabilities, "items", unit="score", target=MetricTarget(above=0.6))
 
 
 def measure_cosine(turns: Sequence[TurnSample]) -> QualityMetric:

@@ -107,7 +107,9 @@ def _create_context(row: Record, loaded: _LoadedContext, forms: Mapping[UUID, Re
     texts = {item.memory_id: str(forms[item.memory_id][item.detail or "summary"]) for item in shown}
     refs = {memory_id: forms[memory_id]["ref"] for memory_id in texts}
     used = find_used(row["reply"], texts, input_text=row["input"], refs=refs)
-    similarity, cosine = (loaded.trace.features.index(name) for name in ("similarity", "cosine"))
+    probability, cosine = (loaded.trace.features.index(name) for name in ("probability", "cosine"))
+    inputs = loaded.trace.assembly_input
+    unjudged = inputs.unranked | inputs.triggered
     return ContextSample(
         bundle_id=row["bundle_id"],
         frame=row["frame"],
@@ -116,7 +118,12 @@ def _create_context(row: Record, loaded: _LoadedContext, forms: Mapping[UUID, Re
         budget=row["budget"],
         tokens=row["tokens"],
         build_ms=sum(loaded.trace.timings_ms.values()),
-        items=tuple(ItemSample(i.features[similarity], i.features[cosine], i.memory_id in used) for i in shown),
+        items=tuple(
+            ItemSample(
+                None if i.memory_id in unjudged else i.features[probability], i.features[cosine], i.memory_id in used
+            )
+            for i in shown
+        ),
     )
 
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
 
+from newton.cognition.scoring.relevance import create_estimator
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
 from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.signals import asks_for_times, asks_only_about_time
 from newton.content.profiles import GatherOptions
+from newton.content.relevance_model import RelevanceModel
 from newton.heart.procedure_matching import match_triggers
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
@@ -35,7 +37,9 @@ class CandidateSet:
     relation_evidence: Mapping[UUID, Sequence[UUID]]
 
 
-def collect_candidates(gathered: GatheredSources, text: str, *, reach: GatherOptions, frame: str) -> CandidateSet:
+def collect_candidates(
+    gathered: GatheredSources, text: str, *, reach: GatherOptions, frame: str, relevance_model: RelevanceModel
+) -> CandidateSet:
     """Return the gathered memories within the profile's `reach`, each once.
 
     A memory that the search found keeps its search evidence. A fact that contradicts one of them is a candidate too.
@@ -65,6 +69,7 @@ def collect_candidates(gathered: GatheredSources, text: str, *, reach: GatherOpt
             hops=entities.distances,
             trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in triggers},
             timely_ids=timely,
+            estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
         ),
     )
 

@@ -34,9 +34,9 @@ LAYER_BY_KIND: Mapping[str, str] = {
 OUTCOME_BY_STATE: Mapping[str, Outcome] = {"EFFECTIVE": "success", "INEFFECTIVE": "failure"}
 
 NEUTRAL_FACTOR = 1.0  # value of an unknown feature
-NEUTRAL_SHARE = 0.5  # the same for salience and success rate, which range from bad to good
+NEUTRAL_SHARE = 0.5  # the same for salience, success rate and probability, which range from bad to good
 
-# The features of a memory in stored order. The last two are not normalized and serve formulas.
+# The features of a memory in stored order. `age_h` and `access_count` are not normalized and serve formulas.
 FEATURE_NAMES = (
     "similarity",
     "cosine",
@@ -53,6 +53,7 @@ FEATURE_NAMES = (
     "timely",
     "age_h",
     "access_count",
+    "probability",
 )
 # Value of each feature when unknown.
 NEUTRAL_FEATURES: Mapping[str, float] = {
@@ -62,6 +63,7 @@ NEUTRAL_FEATURES: Mapping[str, float] = {
     "timely": 0.0,
     "age_h": 0.0,
     "access_count": 0.0,
+    "probability": NEUTRAL_SHARE,
 }
 _SECONDS_PER_HOUR = 3_600
 _WORD = re.compile(r"\w+")
@@ -86,7 +88,8 @@ class QuerySignals:
     """Signals of the input about memories. Unknown signals are neutral.
 
     `keywords` are lower-case words of the input. `mentioned_ids` are memories it names, `hops` the number of relations
-    from those to a memory. `timely_ids` are memories in the time ranges it asks for.
+    from those to a memory. `timely_ids` are memories in the time ranges it asks for. `estimate_relevance` returns the
+    probability that a memory is relevant.
     """
 
     keywords: frozenset[str] = frozenset()
@@ -95,6 +98,7 @@ class QuerySignals:
     trials: Mapping[UUID, TrialCounts] = field(default_factory=dict[UUID, TrialCounts])
     hops: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
     timely_ids: frozenset[UUID] = frozenset()
+    estimate_relevance: Callable[[RetrievedMemory], float] = lambda _: NEUTRAL_SHARE
 
 
 NO_SIGNALS = QuerySignals()
@@ -131,6 +135,7 @@ def create_scorer(
     clock, combine = _select_clock(profile.recency.clock), create_combiner(profile)
     boost, salience = _create_boost(profile.boosts, signals), _create_salience(profile.boosts, signals)
     trials, hops, timely_ids = signals.trials, signals.hops, signals.timely_ids
+    estimate_relevance = signals.estimate_relevance
 
     def score(found: RetrievedMemory) -> ScoredMemory:
         hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_PER_HOUR
@@ -150,6 +155,7 @@ def create_scorer(
             float(found.memory_id in timely_ids),
             hours,
             float(found.uses),
+            estimate_relevance(found),
         )
         features = _STORED_FLOATS.unpack(_STORED_FLOATS.pack(*precise))
         return ScoredMemory(found, features, combine(features))

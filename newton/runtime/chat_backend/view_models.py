@@ -63,6 +63,7 @@ class ContextView(ViewModel):
     identity: IdentityView
     missing: dict[str, str]
     empty_time_ranges: list[str]
+    has_nothing_relevant: bool
     continued_from: ContinuationView | None
 
 

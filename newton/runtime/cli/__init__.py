@@ -153,6 +153,7 @@ TOKEN_COMMANDS = {
 }
 BENCH_COMMANDS = {
     "recall": ("newton.bench.recall:run_benchmark", "Measure how much of the evidence reaches the context."),
+    "unknown": ("newton.bench.unknown:run_benchmark", "Measure what questions load that memory cannot answer."),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the daily lifecycle job."),

@@ -6,9 +6,8 @@ from newton.cognition.metrics.metrics import MetricGroup, QualityMetric, Quality
 
 # Advice by metric and by the side on which it misses its target.
 ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
-    ("context relevance", "low"): "A memory enters a context with a quarter of the best evidence (a message: half"
-    " of the best relevance), so that few answers are lost. A custom profile (NEWTON_PROFILES_DIR) with a higher"
-    " `floor` and `near` raises this metric, but loses some answers; a smaller budget does not help.",
+    ("context relevance", "low"): "Many items are unlikely to be relevant to their inputs. A frame of your own"
+    " (NEWTON_FRAMES_DIR) with a higher `relevance_floor` leaves them out, but loses some answers.",
     ("budget utilisation", "low"): "The memory has too little to fill the budgets: lower NEWTON_CONTEXT_TOKENS,"
     " or store more (`newton remember`, `newton ingest`).",
     ("budget utilisation", "high"): "Contexts are full and omit memories: raise NEWTON_CONTEXT_TOKENS.",

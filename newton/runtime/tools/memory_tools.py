@@ -25,9 +25,15 @@ async def build_context(caller: ToolCaller, args: inputs.ContextInput) -> ToolRe
         adaptive_budget=args.tokens is None,
         frame=args.frame,
         item_ids=True,
+        fill=args.fill,
     )
     bundle = await newton.context_builder.build(request)
-    fields = {"bundle_id": str(bundle.bundle_id), "frame": bundle.frame_choice.frame, "tokens": bundle.tokens}
+    fields = {
+        "bundle_id": str(bundle.bundle_id),
+        "frame": bundle.frame_choice.frame,
+        "tokens": bundle.tokens,
+        "nothing_relevant": bundle.has_nothing_relevant,
+    }
     missing = {"missing": dict(bundle.missing)} if bundle.missing else {}
     return ToolResult({**fields, "text": bundle.text, **missing})
 

@@ -72,6 +72,7 @@ async def _to_context_query(newton: AgentServices, body: ContextRequest) -> Cont
         input=body.input,
         tokens=settings.context_tokens if body.tokens is None else body.tokens,
         adaptive_budget=body.tokens is None,
+        fill=body.fill,
         frame=body.frame,
         profile=body.profile or settings.profile,
         session_id=await _find_session(newton, body.session),

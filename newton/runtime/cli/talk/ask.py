@@ -80,10 +80,13 @@ async def show_context(
     tokens: Annotated[
         int | None,
         Parameter(
-            help="Maximum tokens. If set, the context is filled up to this size; if not, Newton picks a size and leaves"
-            " out weak matches."
+            help="Maximum tokens. If not set, Newton picks a size and leaves out weak matches. Only relevant memories"
+            " are included, see --fill."
         ),
     ] = None,
+    fill: Annotated[
+        bool, Parameter(negative=(), help="Use the whole budget: include less relevant memories as far as they fit.")
+    ] = False,
     frame: FrameOption = None,
     profile: ProfileOption = None,
     as_of: Annotated[
@@ -124,6 +127,7 @@ async def show_context(
                 input=text,
                 tokens=settings.context_tokens if tokens is None else tokens,
                 adaptive_budget=tokens is None,
+                fill=fill,
                 frame=frame,
                 profile=profile or settings.profile,
                 as_of=as_of,
@@ -146,6 +150,8 @@ async def show_context(
         say(bundle.text, end="")
         formatting.print_missing_sources(bundle.missing)
         formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=tokens)
+        if bundle.has_nothing_relevant:
+            formatting.print_notice("(Nothing relevant is known.)")
         formatting.print_empty_filters(bundle)
         formatting.print_unknown_times(bundle.empty_time_ranges)
         formatting.print_notice(f"\n{formatting.format_bundle_line(to_context_view(bundle))}")

@@ -1,0 +1,64 @@
+"""Questions on nothing that memory knows: the context is nearly empty, says so to the caller, and keeps its reasons."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from statistics import mean
+
+import pytest
+import yaml
+
+from newton.cognition.bundles.bundle import Bundle
+from newton.memory.outbox import EmbeddingOutbox
+from newton.providers.minilm import MiniLM
+from tests.scenarios import worked
+from tests.scenarios.conftest import Mind
+from tests.system.lines import importer
+
+SIZES = {"decisions": 40, "facts": 120, "episodes": 30, "procedures": 5, "censors": 5}
+UNKNOWN: list[str] = yaml.safe_load((Path(__file__).parents[1] / "data/unknown_questions.yaml").read_text())
+HELD_OUT = UNKNOWN[1::2]  # the coefficients are fitted to the others
+
+
+@pytest.fixture
+async def lived(mind: Mind, tmp_path: Path) -> Mind:
+    model = MiniLM()
+    path = worked.write(tmp_path / "life.ndjson", mind.clock.now(), **SIZES)
+    outbox = EmbeddingOutbox(mind.db, model, mind.agent_id)
+    await importer(mind.db, mind.agent_id, outbox=outbox, home=tmp_path).run(path)
+    return replace(mind, embedder=model)
+
+
+def relevance(bundle: Bundle) -> float:
+    """The context relevance of one context, as `newton metrics` has it."""
+    return mean(item.features["probability"] for item in bundle.items)
+
+
+async def test_nothing_beats_noise(lived: Mind) -> None:
+    # S002-3, S002-22: a budget is a ceiling; an item needs its own reason to be in
+    contexts = [await lived.context(question, budget=8_000) for question in HELD_OUT]
+    assert sum(len(bundle.items) <= 2 for bundle in contexts) >= 0.9 * len(HELD_OUT)
+    empty = next(bundle for bundle in contexts if not bundle.items)
+    answer = empty.as_json()
+    assert answer["nothing_relevant"] is True
+    reasons = [one["reason"] for one in answer["dropped"]]
+    assert any(reason.startswith("below the relevance floor (.0") and reason.endswith("< .08)") for reason in reasons)
+    # S002-13: the model reads nothing about a choice of memories
+    assert "relevan" not in empty.text.lower()
+
+
+async def test_noise_scores_low_and_the_good_context_high(lived: Mind) -> None:
+    # S002-22, S002-23
+    good = await lived.context(worked.QUESTION, frame="decision", budget=8_000)
+    filled = await lived.context("Which alphabet does Georgian use?", budget=8_000, fill=True)
+    assert good.as_json()["nothing_relevant"] is False
+    assert len(filled.items) > 2, "a request to fill ignores the floor"
+    assert relevance(good) > 0.6
+    assert relevance(filled) < 0.1
+
+
+async def test_a_word_asked_for_by_time_or_said_in_this_session_needs_no_probability(mind: Mind) -> None:
+    await mind.hear("Marta painted the fence green.")
+    mind.clock.advance(timedelta(days=1))
+    asked = await mind.context("What happened yesterday?")
+    assert any("fence" in item.text for item in asked.items)

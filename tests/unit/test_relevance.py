@@ -1,0 +1,58 @@
+"""The probability of being relevant: an absolute bar, unlike the relevance that is relative to the best candidate."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from newton.cognition.scoring.relevance import create_estimator
+from newton.content.frames import load_frames
+from newton.content.relevance_model import load_relevance_model
+from newton.ids import derive_model_id
+from newton.memory.recall import NO_EMBEDDER
+from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
+from tests.support import NOON
+
+MODEL = load_relevance_model()
+FLOOR = load_frames()["question"].relevance_floor
+
+
+def found(number: int, cosine: float, lexical: float, relevance: float = 1.0) -> RetrievedMemory:
+    plain = ("said", "said", 3, 3, 12, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
+    return RetrievedMemory(UUID(int=number), "fact", "ACTIVE", *plain, cosine, lexical, relevance)
+
+
+def probabilities(memories: Sequence[RetrievedMemory], *, known: float, model: str | None) -> list[float]:
+    query = RecallQuery(text="?", model_id=derive_model_id(model) if model else None)
+    missing = {} if model else {"embeddings": NO_EMBEDDER}
+    result = RecallResult(query=query, memories=memories, missing=missing, known_share=known)
+    return [create_estimator(MODEL, result)(one) for one in memories]
+
+
+CLEAR = [found(1, 0.65, 0.45), found(2, 0.5, 0.3, 0.75)]
+UNRELATED = [found(1, 0.3, 0.4), found(2, 0.28, 0.0, 0.4)]  # the input has one common word with them
+
+
+@pytest.mark.parametrize("model", [MODEL.embedding_model, None])
+def test_an_answer_is_above_the_floor_and_the_best_of_noise_below(model: str | None) -> None:
+    # S002-3: an item needs its own reason, however it compares with the others
+    cosine = 1.0 if model else 0.0
+    clear, unrelated = (
+        [one._replace(similarity=one.similarity * cosine) for one in some] for some in (CLEAR, UNRELATED)
+    )
+    assert min(probabilities(clear, known=1.0, model=model)) > 0.6
+    assert max(probabilities(unrelated, known=0.2, model=model)) < FLOOR
+
+
+def test_words_that_memory_does_not_have_count_against_what_it_has() -> None:
+    known, unknown = (probabilities(CLEAR, known=share, model=MODEL.embedding_model)[0] for share in (1.0, 0.1))
+    assert known > unknown
+
+
+def test_with_another_embedding_model_the_best_is_never_left_out() -> None:
+    # its cosines have another range, so that an absolute bar would mean nothing
+    assert probabilities(UNRELATED, known=0.2, model="another/model")[0] > FLOOR
+
+
+def test_nothing_found_is_no_error() -> None:
+    assert probabilities([], known=0.0, model=None) == []
