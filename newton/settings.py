@@ -155,12 +155,6 @@ class Settings(BaseModel):
         le=1,
         description="Reuse the session's last context if an item has at least this cosine similarity to the input.",
     )
-    context_reuse_min_topic_cosine: float = Field(
-        0.22,
-        ge=0,
-        le=1,
-        description="An input with several new words and less cosine similarity to the last inputs is on a new topic.",
-    )
     context_reuse_min_word_overlap: float = Field(
         0.8,
         ge=0,

@@ -114,7 +114,6 @@ async def _build_contexts(scope: AgentScope, settings: Settings, frame_set: Fram
         tiebreak=_build_tiebreak(settings, scope),
         coverage_thresholds=CoverageThresholds(
             min_cosine=settings.context_reuse_min_cosine,
-            min_topic_cosine=settings.context_reuse_min_topic_cosine,
             min_word_overlap=settings.context_reuse_min_word_overlap,
         ),
         artifact_policy=build_artifact_policy(settings),

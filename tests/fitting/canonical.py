@@ -4,16 +4,20 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-PEOPLE = ["Carla", "Ben", "Mei", "Tariq", "Olga", "Ana", "Jonas"]
-PEOPLE += ["Priya", "Diego", "Fatima", "Lars", "Ngozi", "Yuki", "Sam"]
+PEOPLE = [
+    *("Carla", "Ben", "Mei", "Tariq", "Olga", "Ana", "Jonas"),
+    *("Priya", "Diego", "Fatima", "Lars", "Ngozi", "Yuki", "Sam"),
+]
 CITIES = ["Oslo", "Bergen", "Lyon", "Porto", "Kyoto", "Denver", "Accra", "Riga", "Cork", "Lima", "Turin", "Graz"]
 COMPANIES = ["Acme", "Globex", "Siemens", "Initech", "the city council", "Nordbank", "a start-up", "Umbrella"]
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"]
 DATES = ["3 May", "17 June", "1 October", "22 March", "the 9th", "the 30th"]
 HOURS = ["9:00", "10:30", "2 pm", "3 pm", "noon", "8 am"]
 NUMBERS = ["30", "50", "60", "100", "120", "200", "250", "500", "800", "1000"]
-TOOLS = ["MySQL", "PostgreSQL", "Redis", "MongoDB", "SQLite", "Jenkins"]
-TOOLS += ["GitLab CI", "Slack", "Teams", "Notion", "Jira", "Linear"]
+TOOLS = [
+    *("MySQL", "PostgreSQL", "Redis", "MongoDB", "SQLite", "Jenkins"),
+    *("GitLab CI", "Slack", "Teams", "Notion", "Jira", "Linear"),
+]
 VERSIONS = ["1.2", "2.0", "2.1", "3.9", "3.12", "14", "16", "18.04", "20.04", "22.04"]
 CARS = ["Volvo", "Tesla", "Skoda", "Toyota", "Fiat", "bike", "motorbike"]
 NAMES = ["Falcon", "Eagle", "Atlas", "Nimbus", "Orion", "Heron", "Juno"]

@@ -200,7 +200,7 @@ async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
         wire.writer.transport.abort()
 
     async with (
-        endpoint(ends, breaks, lambda wire: wire.send(200, {})) as server,
+        endpoint(ends, breaks, lambda wire: wire.send(200, {"items": []})) as server,
         Client(server.url.removesuffix("/v1"), token="x") as client,
     ):
         there = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "write", "model": None})

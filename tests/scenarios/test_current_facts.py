@@ -11,7 +11,7 @@ import yaml
 
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.memories import FactDraft
-from newton.db.pool import Database
+from newton.db.pool import Database, Tx
 from newton.errors import NotFoundError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts.conflicts import FactPair, Settlement
@@ -47,10 +47,15 @@ async def tell(mind: Mind, *facts: FactDraft) -> list[UUID]:
     return ids
 
 
+async def read_states(tx: Tx) -> dict[UUID, str]:
+    rows = await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'")
+    return {row["memory_id"]: row["state"] for row in rows}
+
+
 async def outcome(mind: Mind, older: UUID, newer: UUID) -> str:
     """Return update, unsure, same or compatible, from the stored states and links."""
     async with mind.db.transaction(mind.agent_id) as tx:
-        states = dict(await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'"))
+        states = await read_states(tx)
         links = {
             (row[0], row[1], row[2]) for row in await tx.fetch("select memory_id, link, other_id from memory.links")
         }
@@ -154,7 +159,7 @@ async def test_a_person_settles_a_conflict_with_one_word(
     service = ConflictService(scope=mind.scope)
     assert len(await service.settle(newer.hex, keep)) == 1
     async with mind.db.transaction(mind.agent_id) as tx:
-        found = dict(await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'"))
+        found = await read_states(tx)
         assert not await tx.fetchval("select bool_or(is_contested) from heart.facts")
     assert (found[older], found[newer]) == states
     assert await service.list_conflicts() == []
@@ -171,7 +176,7 @@ class Judge:
 
     async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
         self.asked += len(pairs)
-        return [self.relation] * len(pairs)
+        return [self.relation for _ in pairs]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +199,7 @@ async def test_a_judge_decides_once_and_never_replaces_what_concerns_safety(
     for _ in range(2):
         await judge_undecided(mind.db, mind.scope.write_context(), judge, limit=10)
     async with mind.db.transaction(mind.agent_id) as tx:
-        found = dict(await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'"))
+        found = await read_states(tx)
     assert (judge.asked, (found[older], found[newer])) == (1, states)
     is_open = relation == "unsure" or not safe
     assert len(await ConflictService(scope=mind.scope).list_conflicts()) == is_open, "a person still settles it"
@@ -205,7 +210,7 @@ async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(m
     texts = ("The rate limit is 100.", "The rate limit was raised to 250.", "The rate limit is 100.")
     first, second, _ = await tell(mind, *(FactDraft(content=text) for text in texts))
     async with mind.db.transaction(mind.agent_id) as tx:
-        found = dict(await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'"))
+        found = await read_states(tx)
     assert (found[first], found[second]) == ("CONFIRMED", "SUPERSEDED")
 
 

@@ -101,7 +101,7 @@ async def test_the_first_call_is_made_if_it_fits_to_the_token_and_else_not(mind:
     await take(mind.turns(Honest()), TurnInput(session_id=await mind.session(), text=ASKED))
     (row,) = await usage(mind)
     whole = row["input_tokens"] + row["output_tokens"]
-    for name, per_day in (("fits", whole), ("does not", whole - 1), ("hardly", 1), ("never", 0)):
+    for name, per_day in (("fits", whole), ("too-long", whole - 1), ("hardly", 1), ("never", 0)):
         other, model = await newborn(mind, name), Honest()
         _, answer = await take(
             other.turns(model, per_day=per_day), TurnInput(session_id=await other.session(), text=ASKED)

@@ -26,6 +26,7 @@ BODIES = {
     "/v1/decisions/{decision_id}/thoughts": {"text": "x"},
     "/v1/procedures/{name}/outcomes": {"result": "success"},
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
+    "/v1/censors/{censor_id}/relax": {"reason": "it never applies"},
     "/v1/conflicts/{memory_id}/settle": {"keep": "newer"},
     "/v1/memories/{memory_id}/outcome": {"outcome": "success"},
     "/v1/decisions/{decision_id}/review": {"outcome": "success"},

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import ModuleType
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,9 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly import assembler as assembling
+from newton.cognition.assembly import candidate_sections
 from newton.cognition.assembly.assembler import AssemblyInput, assemble
 from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, Placement
+from newton.cognition.assembly.order import arrange
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
 from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
 from newton.cognition.bundles.bundle import Bundle
@@ -283,8 +286,8 @@ def test_a_memory_that_is_gone_is_named() -> None:
     assert "-- Fact 2 tells" in dict(replay.differences)["text"]
 
 
-def starred(line: str, tokens: int) -> TextBlock:
-    return TextBlock(f"* {line}\n", tokens)
+def in_reverse(*items: Any, **options: Any) -> list[Any]:
+    return list(reversed(arrange(*items, **options)))
 
 
 def without_fill(candidates: Sequence[FillCandidate], **_: object) -> list[Placement]:
@@ -299,7 +302,7 @@ def doubling(profile: Profile) -> Combine:
     ("module", "name", "rule", "named"),
     [
         (assembling, "fill", without_fill, "verdict on"),
-        (assembling, "render_item", starred, "text"),
+        (candidate_sections, "arrange", in_reverse, "text"),
         (scoring, "create_combiner", doubling, "score of"),
     ],
 )

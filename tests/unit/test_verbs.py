@@ -1,7 +1,6 @@
 """The table of verbs agrees with the interfaces: each has every verb, or the table says why not."""
 
 from collections.abc import Iterator
-from typing import Any, cast
 
 import pytest
 from cyclopts import App
@@ -85,7 +84,7 @@ def test_tools_describe_themselves_and_their_arguments() -> None:
     fields = [
         (name, field)
         for name, tool in TOOLS.items()
-        for field, schema in cast("dict[str, Any]", tool.schema).get("properties", {}).items()
+        for field, schema in tool.schema.get("properties", {}).items()
         if "description" not in schema and "$ref" not in schema
     ]
     assert fields == []

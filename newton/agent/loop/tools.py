@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from newton.agent import inputs
+from newton.agent import decision_inputs, inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
@@ -146,13 +146,13 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
     return ToolResult(fields, memory.trust if memory.quarantined else None)
 
 
-async def decide(toolset: AgentToolset, args: inputs.DecisionInput) -> ToolResult:
+async def decide(toolset: AgentToolset, args: decision_inputs.DecisionInput) -> ToolResult:
     result = await toolset.decisions.decide(args.to_draft(toolset.memories.scope.now()))
     fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **preview_fields(result.preview)}
     return ToolResult(fields)
 
 
-async def review(toolset: AgentToolset, args: inputs.ReviewInput) -> ToolResult:
+async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> ToolResult:
     await toolset.decisions.review(args.decision_id, args.outcome, lesson=args.lesson, how="api")
     return ToolResult({"reviewed": args.outcome})
 
@@ -182,8 +182,8 @@ TOOLS: Mapping[str, ToolSpec] = {
     "remember": ToolSpec(inputs.RememberInput, remember),
     "recall": ToolSpec(inputs.RecallInput, recall, mutates=False),
     EXPAND_TOOL: ToolSpec(inputs.ExpandInput, expand, mutates=False),
-    "decide": ToolSpec(inputs.DecisionInput, decide),
-    "review": ToolSpec(inputs.ReviewInput, review),
+    "decide": ToolSpec(decision_inputs.DecisionInput, decide),
+    "review": ToolSpec(decision_inputs.ReviewInput, review),
     "push_task": ToolSpec(inputs.PushTaskInput, push_task),
     "pop_task": ToolSpec(inputs.PopTaskInput, pop_task),
     "note_lesson": ToolSpec(inputs.LessonInput, note_lesson),

@@ -166,7 +166,7 @@ async def _archive_texts(
 
 
 async def _mark_ineffective(
-    tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]
+    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
 ) -> None:
     """Mark the steps of procedures that became ineffective, and remove the mark from others."""
     changed = [step.memory_id for step in steps if "INEFFECTIVE" in (step.from_state, step.to_state)]

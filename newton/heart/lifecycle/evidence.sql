@@ -261,13 +261,16 @@ where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
 -- name: get_censor_records(agent_id, memory_ids)
 with record as materialized (
     select
-        memory_id,
+        a.memory_id,
         count(*)::integer as activations,
-        count(*) filter (where result = 'false_positive')::integer as false_positives
+        count(*) filter (where a.result = 'false_positive')::integer as false_positives
     from heart.activations as a
-    join heart.censors as c using (agent_id, memory_id)
-    where agent_id = $1 and memory_id = any($2::uuid[]) and (c.relaxed_at is null or a.activated_at > c.relaxed_at)
-    group by memory_id
+    join heart.censors as c on c.agent_id = $1 and c.memory_id = a.memory_id
+    where
+        a.agent_id = $1
+        and a.memory_id = any($2::uuid[])
+        and (c.relaxed_at is null or a.activated_at > c.relaxed_at)
+    group by a.memory_id
 )
 select
     m.memory_id, m.state, c.is_retired as retired, c.threshold,

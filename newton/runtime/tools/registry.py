@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import inputs
+from newton.agent import decision_inputs, inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.errors import CensorError, DatabaseError, NewtonError, NotFoundError
@@ -107,15 +107,15 @@ TOOLS: Mapping[str, McpTool] = {
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
     "note_lesson": McpTool(inputs.LessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "working_memory": _reader(inputs.WorkingMemoryInput, memory_tools.show_working_memory),
-    "decide": McpTool(inputs.DecisionInput, "adds", _agent_tool("decide")),
-    "preview": _reader(inputs.PreviewDecisionInput, decision_tools.preview),
-    "think": _writer(inputs.ThinkInput, decision_tools.think),
-    "review": McpTool(inputs.ReviewInput, "adds", _agent_tool("review")),
-    "decisions": _reader(inputs.ListDecisionsInput, decision_tools.list_decisions),
-    "decision": _reader(inputs.ShowDecisionInput, decision_tools.show_decision),
-    "outcomes": _reader(inputs.ListOutcomesInput, decision_tools.list_outcomes),
-    "calibration": _reader(inputs.CalibrationInput, decision_tools.compute_calibration),
-    "guardrails": _reader(inputs.ListGuardrailsInput, decision_tools.list_guardrails),
+    "decide": McpTool(decision_inputs.DecisionInput, "adds", _agent_tool("decide")),
+    "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
+    "think": _writer(decision_inputs.ThinkInput, decision_tools.think),
+    "review": McpTool(decision_inputs.ReviewInput, "adds", _agent_tool("review")),
+    "decisions": _reader(decision_inputs.ListDecisionsInput, decision_tools.list_decisions),
+    "decision": _reader(decision_inputs.ShowDecisionInput, decision_tools.show_decision),
+    "outcomes": _reader(decision_inputs.ListOutcomesInput, decision_tools.list_outcomes),
+    "calibration": _reader(decision_inputs.CalibrationInput, decision_tools.compute_calibration),
+    "guardrails": _reader(decision_inputs.ListGuardrailsInput, decision_tools.list_guardrails),
     "tasks": _reader(inputs.ListTasksInput, session_tools.list_tasks),
     "push_task": _writer(inputs.StartTaskInput, session_tools.push_task),
     "block_task": _writer(inputs.BlockTaskInput, session_tools.block_task),

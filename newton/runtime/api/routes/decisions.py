@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
+from newton.agent.decision_inputs import DecisionInput, OutcomeInput, ThoughtInput
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
-from newton.agent.inputs import DecisionInput, OutcomeInput, ThoughtInput
 from newton.agent.services.decisions import DecisionPreview
 from newton.brain.draft import DecisionDraft, Stakes, Verdict
 from newton.brain.quality import total_score
