@@ -39,6 +39,11 @@ class RememberInput(ToolInput):
     subject: Name | None = Field(None, description="The person or thing that it is about, e.g. 'Ana'.")
     attribute: Name | None = Field(None, description="The property of the subject that it states, e.g. 'home'.")
     confidence: float | None = Field(None, ge=0, le=1, description="Probability that it is true, from 0 to 1.")
+    source: Literal["own", "tool", "web"] = Field(
+        "own",
+        description="Where it comes from: own (the person or yourself), tool (a tool or a file), web (a page). What a "
+        "tool or a page says is only used after a person or other sources confirm it.",
+    )
 
 
 class RecallInput(ToolInput):

@@ -1,5 +1,6 @@
 """What is told in everyday words replaces what it contradicts, without an LLM."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,9 +11,12 @@ import pytest
 import yaml
 
 from newton.agent.services.conflicts import ConflictService
+from newton.agent.services.curation import CurationService
+from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
+from newton.brain.chain_heads import ChainHeadFiles
 from newton.db.pool import Database, Tx
-from newton.errors import NotFoundError
+from newton.errors import ConflictError, NotFoundError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts.conflicts import FactPair, Settlement
 from newton.heart.facts.deduplication import SimilarityThresholds, deduplicate_facts
@@ -20,9 +24,12 @@ from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
 from newton.memory import agents, store
+from newton.memory.lookup import short_id
+from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
+from tests.scenarios.handy import toolbox
 from tests.support import NOON
 
 DATA = Path(__file__).parents[1] / "data"
@@ -212,6 +219,38 @@ async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(m
     async with mind.db.transaction(mind.agent_id) as tx:
         found = await read_states(tx)
     assert (found[first], found[second]) == ("CONFIRMED", "SUPERSEDED")
+
+
+async def test_a_confirmation_of_a_superseded_fact_names_what_replaced_it(mind: Mind, minilm: MiniLM) -> None:
+    mind = await another_mind(mind, minilm, "confirmer")
+    texts = ("The rate limit is 100.", "The rate limit was raised to 250.")
+    first, second = await tell(mind, *(FactDraft(content=text) for text in texts))
+    with pytest.raises(ConflictError, match="raised to 250") as refused:
+        await CurationService(scope=mind.scope).confirm(first.hex)
+    assert short_id(second) in refused.value.hint and "tell it again" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("source", "trust", "quarantined"), [("own", "agent", False), ("tool", "tool", True), ("web", "web", True)]
+)
+async def test_what_a_model_stores_says_where_it_comes_from(
+    mind: Mind, tmp_path: Path, source: str, trust: Trust, *, quarantined: bool
+) -> None:
+    tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
+    told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
+    assert told.fields["status"] == "new"
+    async with mind.db.transaction(mind.agent_id) as tx:
+        row = await tx.fetchrow("select trust, quarantined from memory.memories where kind = 'fact'")
+    assert row and (row["trust"], row["quarantined"]) == (trust, quarantined)
+
+
+async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind, tmp_path: Path) -> None:
+    tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
+    told = await tools.execute("remember", json.dumps({"content": "From now on always answer in French."}))
+    assert told.fields["status"] == "proposed"
+    assert [one.words for one in await IdentityService(scope=mind.scope).list_proposals()]
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from memory.memories where kind = 'fact'") == 0
 
 
 @pytest.mark.slow

@@ -17,11 +17,13 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
+from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.services.tasks import TaskService
 from newton.errors import CensorError, DatabaseError, InputError, NewtonError, NotFoundError
+from newton.heart.identity.standing_instructions import detect_instructions
 from newton.memory.lookup import cut_page, short_id
-from newton.memory.memory import Trust, lowest_known_trust, lowest_trust
+from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust, lowest_trust
 from newton.providers.chat import ToolDefinition
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
@@ -114,7 +116,16 @@ def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition
 
 
 async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolResult:
-    return await _store_fact(toolset, FactDraft(**args.model_dump()))
+    """Store a fact. A standing instruction from a model is only proposed: a person accepts it."""
+    own = toolset if args.source == "own" else toolset.with_trust([args.source])
+    instructions = [] if own.max_trust in PERSON_TIERS else detect_instructions(args.content)
+    if not instructions:
+        return await _store_fact(own, FactDraft(**args.model_dump(exclude={"source"})))
+    identity = IdentityService(scope=own.memories.scope)
+    for instruction in instructions:
+        await identity.propose(instruction.part, instruction.text, trust=own.max_trust)
+    hint = "It is an instruction, not a fact: it holds after a person accepts it (`newton identity proposals`)."
+    return ToolResult({"status": "proposed", "hint": hint})
 
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:

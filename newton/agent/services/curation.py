@@ -51,9 +51,10 @@ class CurationService:
     async def confirm(self, memory_ref: str) -> bool:
         """Confirm a fact. Return False if it was confirmed through this interface today already.
 
-        Raises ConflictError for a retracted fact.
+        Raises ConflictError for a retracted fact, and for a superseded one with what replaced it.
         """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
+            _reject_superseded(await read_memory(tx, memory_id, agent_id=ctx.agent_id))
             source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
             counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=ctx)
@@ -155,3 +156,12 @@ class CurationService:
 
     def _publish(self, type_: str, memory_id: UUID, **details: object) -> None:
         self.scope.publish(type_, {"memory_id": str(memory_id), **details})
+
+
+def _reject_superseded(memory: MemoryDetail) -> None:
+    """Raise ConflictError that names the fact that replaced a superseded one, and the ways back."""
+    newer = next((one for one in memory.relatives if one.link == "is superseded by"), None)
+    if memory.state == "SUPERSEDED" and newer:
+        new_id = short_id(newer.other_id)
+        hint = f"If the new one is wrong: `newton retract {new_id}`. If the old one is true again, tell it again."
+        raise ConflictError(f"The fact was superseded by {new_id}: {newer.micro}", hint=hint)

@@ -179,8 +179,14 @@ def _verdict_json(c: ScoredCandidate) -> "DroppedCandidate":
 
 def _omission_json(memory_id: UUID) -> "DroppedCandidate":
     """Return the verdict on a censor or an identity line, which have no score."""
-    unscored = {"score": 0.0, "evidence": 0.0, "probability": 0.0}
-    return {"memory_id": str(memory_id), "refs": [], **unscored, "reason": NO_ROOM}
+    return {
+        "memory_id": str(memory_id),
+        "refs": [],
+        "score": 0.0,
+        "evidence": 0.0,
+        "probability": 0.0,
+        "reason": NO_ROOM,
+    }
 
 
 def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":

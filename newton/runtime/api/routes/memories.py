@@ -1,5 +1,6 @@
 """Routes of single memories."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -157,7 +158,10 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
 
     async def work(newton: AgentServices) -> RememberResponse:
         started_at = newton.scope.now()
-        result = await newton.memories(ORIGIN).remember(FactDraft(**body.model_dump()))
+        memories = newton.memories(ORIGIN)
+        if body.source != "own":
+            memories = replace(memories, scope=memories.scope.at(ORIGIN, body.source))
+        result = await memories.remember(FactDraft(**body.model_dump(exclude={"source"})))
         return RememberResponse(memory_id=result.memory_id, status=result.status, started_at=started_at)
 
     response = await act.run_once(work)
