@@ -253,6 +253,33 @@ async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind,
         assert await tx.fetchval("select count(*) from memory.memories where kind = 'fact'") == 0
 
 
+async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_what_it_contradicts(
+    mind: Mind, minilm: MiniLM
+) -> None:
+    # S002-16
+    mind = await another_mind(mind, minilm, "marta")
+    told = yaml.safe_load((DATA / "everyday_statements.yaml").read_text(encoding="utf-8"))
+    memory_ids = await tell(mind, *(FactDraft(content=one["fact"]) for one in told))
+    ids = dict(zip([one["id"] for one in told], memory_ids, strict=True))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        states = await read_states(tx)
+    conflicts = await ConflictService(scope=mind.scope).list_conflicts()
+    contested = {frozenset((pair.newer.memory_id, pair.older.memory_id)) for pair in conflicts}
+    replaced = [one for one in told if one.get("replaced_by")]
+    seen = [
+        one["id"]
+        for one in replaced
+        if states[ids[one["id"]]] == "SUPERSEDED" or frozenset((ids[one["id"]], ids[one["replaced_by"]])) in contested
+    ]
+    lost = [one["id"] for one in told if not one.get("replaced_by") and states[ids[one["id"]]] == "SUPERSEDED"]
+    expected = {frozenset((ids[one["id"]], ids[one["replaced_by"]])) for one in replaced}
+    # docs/benchmarks.md has the figures
+    assert len(replaced) == 25
+    assert len(seen) >= 21, sorted({one["id"] for one in replaced} - set(seen))
+    assert lost == [], "no fact is superseded that nothing replaced"
+    assert len(contested - expected) <= 8
+
+
 @pytest.mark.slow
 async def test_labelled_pairs_that_were_held_out(mind: Mind, minilm: MiniLM, db: Database) -> None:
     pairs = yaml.safe_load((DATA / "updates_heldout.yaml").read_text(encoding="utf-8"))
