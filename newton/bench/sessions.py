@@ -1,5 +1,6 @@
 """`newton bench sessions`: how often the context of a session is rebuilt within a topic and at a change of topic."""
 
+import asyncio
 import hashlib
 import re
 from collections import Counter
@@ -21,6 +22,7 @@ from newton.bench.scoring import p50_and_p95
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
+from newton.cognition.session_context.staleness import CLOCK_SLACK_MS
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.memory.outbox import EmbeddingOutbox
@@ -114,6 +116,7 @@ async def run_benchmark(
     unrelated = read_lines(facts) if facts else []
     async with open_environment(load_settings().model_copy(update={"database_url": None})) as env:
         await store_facts(env.newton, [*(fact for script in scripts for fact in script.memories), *unrelated])
+        await asyncio.sleep(CLOCK_SLACK_MS / 1_000)  # memories stored just before a context count as new to it
         turns = [turn for script in scripts[PARTS[part]] for turn in await replay_session(env.newton, script)]
         receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=[BUDGET])
     figures = summarize(turns)

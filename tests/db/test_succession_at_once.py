@@ -122,11 +122,11 @@ async def test_two_who_would_close_a_circle_at_once_do_not(db: Database, agent: 
 
 
 async def release(tx: Tx, agent: UUID) -> None:
-    assert await confirm(tx, await known(tx, "Bergen", agent), ref="c", source="s", ctx=on(6, agent))
+    assert await confirm(tx, await known(tx, "Bergen", agent), ref="c", source="s", ctx=on(9, agent))
 
 
 async def take_back(tx: Tx, agent: UUID) -> None:
-    await retract(tx, await known(tx, "Bergen", agent), ctx=on(6, agent))
+    await retract(tx, await known(tx, "Bergen", agent), ctx=on(9, agent))
 
 
 @pytest.mark.parametrize(("trust", "change"), [("tool", release), ("user", take_back)])

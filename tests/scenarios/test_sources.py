@@ -239,7 +239,7 @@ async def hurried(mind: Mind) -> Bundle:
     ("table", "late", "gone"),
     [
         ("heart.entity_names", ["entities and procedures"], "Acme"),
-        ("heart.events", ["events"], None),
+        ("heart.events", ["events"], "boat.py"),
         ("heart.censors, brain.calibration_snapshots", ["identity and constraints", "session"], None),
         ("memory.postings", ["words", "session artifacts"], None),
         ("dialogue.tasks", ["tasks"], None),

@@ -50,7 +50,7 @@ async def test_two_days_of_use_are_measured_as_they_were(mind: Mind, tmp_path: P
     assert figures["refresh rate"].n == len(week.answers) - 3, "three sessions, each with a first turn"
     items = [item for bundle in made.values() for item in bundle.items]
     assert figures["context relevance"].value == pytest.approx(
-        sum(item.features["similarity"] for item in items) / len(items), abs=1e-4
+        sum(item.features["probability"] for item in items) / len(items), abs=1e-4
     )
     assert (figures["facts confirmed"].n, figures["facts confirmed"].value) == (11, pytest.approx(1 / 11))
     assert (figures["recall precision"].value or 0.0) > 0.2
@@ -67,7 +67,7 @@ async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None
     figures = await lived(newton, Week(newton, mind.clock))
     for name in ("cold start, p95", "facts confirmed"):
         assert figures[name].verdict == "ok", figures[name]
-    assert (figures["context relevance"].value or 0.0) > 0.4
+    assert (figures["context relevance"].value or 0.0) > 0.35
     assert (figures["recall precision"].value or 0.0) > 0.25
     assert (figures["memories a day"].value or 0.0) > 30
     mind.clock.advance(timedelta(days=30))

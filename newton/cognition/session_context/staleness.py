@@ -19,8 +19,8 @@ SQL = load("newton.cognition.session_context", "staleness.sql")
 MAX_NEW_MEMORIES = 200  # with more new memories a full search is cheaper
 MAX_ADDED_MEMORIES = 10
 MAX_MISSING = 3  # memories nearest to the input that are added, when the context lacks them
-MIN_MISSING_COSINE = 0.2  # a memory less close to the input says nothing of it
-_CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
+MIN_MISSING_COSINE = 0.3  # a memory less close to the input says nothing of it
+CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 
 
 class ContextChanges(NamedTuple):
@@ -93,8 +93,8 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
 
 
 def _subtract_clock_slack(bundle_id: UUID) -> UUID:
-    """Return the time-ordered id that is `_CLOCK_SLACK_MS` before this one."""
-    milliseconds = (bundle_id.int >> 80) - _CLOCK_SLACK_MS
+    """Return the time-ordered id that is `CLOCK_SLACK_MS` before this one."""
+    milliseconds = (bundle_id.int >> 80) - CLOCK_SLACK_MS
     return UUID(int=max(milliseconds, 0) << 80)
 
 
