@@ -135,6 +135,20 @@ async def test_an_allergy_is_never_replaced_silently(mind: Mind, minilm: MiniLM)
     assert await outcome(mind, first, second) != "update"
 
 
+async def test_a_statement_changes_one_thing_and_leaves_the_rest(mind: Mind, minilm: MiniLM) -> None:
+    mind = await another_mind(mind, minilm, "gateway")
+    texts = (
+        "The gateway server runs Debian 11.",
+        "The gateway server has 16 GB of memory.",
+        "Backups of the gateway are kept for 90 days.",
+        "I upgraded the gateway server to Debian 12.",
+    )
+    debian, memory, backups, _ = await tell(mind, *(FactDraft(content=text) for text in texts))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        states = await read_states(tx)
+    assert (states[debian], states[memory], states[backups]) == ("SUPERSEDED", "NEW", "NEW")
+
+
 UNSURE = ("Ana is vegetarian.", "Ana ordered the steak and ate all of it.")
 
 

@@ -15,7 +15,7 @@ from newton.db.queries import load
 from newton.heart.facts.conflicts import may_replace
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.statements.change_detection import detect_change, load_model, score_vectors
+from newton.heart.statements.change_detection import ChangeKind, ChangeVerdict, detect_change, load_model, score_vectors
 from newton.heart.statements.similarity import compare_statements
 from newton.ids import derive_model_id
 from newton.memory import store
@@ -182,22 +182,44 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
 
 
 def find_changes(fact: UncomparedFact) -> FactChanges:
-    """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure."""
+    """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
+
+    A statement changes one thing. If the evidence on one known fact is clear, others count only if they are versions of
+    that fact.
+    """
+    compared = [k for k in fact.candidates[:MAX_COMPARED] if k.is_current and not k.is_multi_valued]
+    verdicts = [(known, _detect(fact, known)) for known in compared if known.canonical_id != fact.memory_id]
+    clear = [(verdict.probability, n) for n, (_, verdict) in enumerate(verdicts) if verdict.kind == "update"]
+    if clear:
+        best = verdicts[max(clear)[1]][0]
+        verdicts = [(k, v) for k, v in verdicts if k is best or (v.kind == "update" and _is_version(k, best))]
     changes = defaultdict[str, list[UUID]](list)
-    for known in fact.candidates[:MAX_COMPARED]:
-        if known.is_current and not known.is_multi_valued and known.canonical_id != fact.memory_id:
-            changes[_classify_change(fact, known)].append(known.canonical_id)
+    for known, verdict in verdicts:
+        changes[_classify_change(fact, known, verdict.kind)].append(known.canonical_id)
     return FactChanges(*(tuple(changes[name]) for name in FactChanges._fields))
 
 
-def _classify_change(fact: UncomparedFact, known: KnownFact) -> str:
-    """Return the field of FactChanges for a known fact, or "none"."""
-    is_newer = fact.since >= known.since
-    older, newer = (known, fact) if is_newer else (fact, known)
+def _detect(fact: UncomparedFact, known: KnownFact) -> ChangeVerdict:
+    """Return whether the later of two facts replaces the earlier one."""
+    older, newer = (known, fact) if fact.since >= known.since else (fact, known)
     score = math.nan
     if older.vector is not None and newer.vector is not None:
         score = score_vectors(older.vector, newer.vector)
-    kind = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score).kind
+    return detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score)
+
+
+def _is_version(known: KnownFact, best: KnownFact) -> bool:
+    """Return whether two known facts are versions of one fact."""
+    if known.vector is None or best.vector is None:
+        return False
+    cosine, score = float(known.vector @ best.vector), score_vectors(known.vector, best.vector)
+    return detect_change(known.text, best.text, cosine=cosine, vector_score=score).kind == "update"
+
+
+def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -> str:
+    """Return the field of FactChanges for a known fact, or "none"."""
+    is_newer = fact.since >= known.since
+    older, newer = (known, fact) if is_newer else (fact, known)
     if kind == "compatible":
         return "none"
     if kind == "unsure" or not may_replace(newer.trust, older.text, state=older.state, trust=older.trust):
