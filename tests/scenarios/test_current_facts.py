@@ -149,6 +149,13 @@ async def test_a_statement_changes_one_thing_and_leaves_the_rest(mind: Mind, min
     assert (states[debian], states[memory], states[backups]) == ("SUPERSEDED", "NEW", "NEW")
 
 
+async def test_a_statement_against_an_allergy_is_shown_as_a_conflict(mind: Mind, minilm: MiniLM) -> None:
+    mind = await another_mind(mind, minilm, "peanuts")
+    texts = ("Carla is allergic to peanuts.", "Carla can eat peanuts without any problem.")
+    first, second = await tell(mind, *(FactDraft(content=text) for text in texts))
+    assert await outcome(mind, first, second) == "unsure"
+
+
 UNSURE = ("Ana is vegetarian.", "Ana ordered the steak and ate all of it.")
 
 

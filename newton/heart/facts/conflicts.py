@@ -59,12 +59,17 @@ class FactPair:
         return may_replace(self.newer.trust, self.older.text, state=self.older.state, trust=self.older.trust)
 
 
+def concerns_safety(text: str) -> bool:
+    """Return whether a fact is about an allergy, a medication or a prohibition. Pure."""
+    return bool(_SAFETY.search(text))
+
+
 def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust) -> bool:
     """Return whether a statement may replace a known fact without a decision by a person. Pure.
 
     Nothing replaces core facts and facts on safety; see also `may_supersede`.
     """
-    if state == "CORE" or _SAFETY.search(text):
+    if state == "CORE" or concerns_safety(text):
         return False
     return may_supersede(newer_trust, known=trust, is_confirmed=state == "CONFIRMED")
 

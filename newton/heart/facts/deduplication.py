@@ -12,7 +12,7 @@ from asyncpg import Record
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
-from newton.heart.facts.conflicts import may_replace
+from newton.heart.facts.conflicts import concerns_safety, may_replace
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.statements.change_detection import ChangeKind, ChangeVerdict, detect_change, load_model, score_vectors
@@ -27,6 +27,7 @@ SQL = load("newton.heart.facts", "deduplication.sql")
 BATCH = 64
 MAX_CANDIDATES = 20
 MAX_COMPARED = 8  # of the candidates, for changes
+SAFETY_UNSURE_MIN = 0.4  # probability from which a statement contests a fact on safety
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +206,10 @@ def _detect(fact: UncomparedFact, known: KnownFact) -> ChangeVerdict:
     score = math.nan
     if older.vector is not None and newer.vector is not None:
         score = score_vectors(older.vector, newer.vector)
-    return detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score)
+    verdict = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score)
+    if verdict.kind == "compatible" and verdict.probability >= SAFETY_UNSURE_MIN and concerns_safety(older.text):
+        return verdict._replace(kind="unsure")
+    return verdict
 
 
 def _is_version(known: KnownFact, best: KnownFact) -> bool:
