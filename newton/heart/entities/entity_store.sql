@@ -46,10 +46,13 @@ from unnest($2::text[], $3::uuid[]) as n (spelling, entity_id)
 on conflict do nothing;
 
 -- name: insert_mentions(agent_id, entity_ids, memory_ids, times)
+-- Entities and memories that were forgotten meanwhile are left out.
 with inserted as (
     insert into heart.mentions (agent_id, entity_id, memory_id)
     select $1, n.entity_id, n.memory_id
     from unnest($2::uuid[], $3::uuid[]) as n (entity_id, memory_id)
+    join heart.entities as e on e.agent_id = $1 and e.memory_id = n.entity_id
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = n.memory_id
     on conflict do nothing
     returning entity_id, memory_id
 ),
