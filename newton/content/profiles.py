@@ -9,8 +9,8 @@ from typing import Annotated, Literal, cast, get_args
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from newton.content.decay import Decay
 from newton.content.package_data import data_folder
+from newton.content.recency_decay import Decay
 from newton.content.yaml_models import (
     ExpressionCheck,
     NamedModel,

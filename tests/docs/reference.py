@@ -14,7 +14,7 @@ from newton.agent.events import EVENT_TYPES
 from newton.runtime.api.app import build_openapi, create_app
 from newton.runtime.cli import build_app
 from newton.runtime.error_status import get_error_status
-from newton.runtime.verbs import AbsenceReason, load_verbs
+from newton.runtime.interface_matrix import AbsenceReason, load_verbs
 from newton.settings import SHARED_VARIABLES, Settings
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from newton.cognition.metrics.metrics import (
     compute_report,
 )
 from newton.content.frames import Frame
-from newton.runtime.cli import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
+from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
 from newton.runtime.cli.judgement.metrics import format_metrics
 from newton.runtime.reports.metrics import ADVICE_BY_VERDICT, metrics_to_json
 from newton.settings import Settings

@@ -10,7 +10,6 @@ import pytest
 from pydantic import ValidationError
 
 from newton.cognition.scoring.score import check_expression
-from newton.content.decay import DECAY_PRESETS
 from newton.content.package_data import data_folder
 from newton.content.profiles import (
     FEATURES,
@@ -26,6 +25,7 @@ from newton.content.profiles import (
     select_profile,
     write_profile,
 )
+from newton.content.recency_decay import DECAY_PRESETS
 from newton.content.yaml_models import read_folder
 from newton.errors import ConfigError, ConflictError, InputError, NotFoundError
 

@@ -10,8 +10,8 @@ from newton.client import Client
 from newton.runtime.cli import build_app
 from newton.runtime.cli.talk.chat import BUILTIN_COMMANDS
 from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS
-from newton.runtime.tools.registry import TOOLS
-from newton.runtime.verbs import INTERFACES, AbsenceReason, load_verbs
+from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, load_verbs
+from newton.runtime.tools.mcp_tools import TOOLS
 from tests.docs.reference import describe_api
 
 VERBS = load_verbs()
@@ -51,7 +51,7 @@ def test_the_table_names_exactly_what_each_interface_has(interface: str) -> None
     listed = [name for row in VERBS for name in row.names(interface)]
     assert sorted(listed) == sorted(set(listed)), "a name is in two rows"
     real = real_names(interface)
-    assert real - set(listed) == set(), "add these to a row of newton/runtime/verbs.yaml"
+    assert real - set(listed) == set(), "add these to a row of newton/runtime/interface_matrix.yaml"
     assert set(listed) - real == set(), "these do not exist"
 
 

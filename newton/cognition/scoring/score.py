@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.content.decay import DecayClock
 from newton.content.frames import Frame
 from newton.content.profiles import Profile, ScoreBoosts
+from newton.content.recency_decay import DecayClock
 from newton.memory.memory import Outcome
 from newton.memory.search_types import RetrievedMemory
 

@@ -24,7 +24,7 @@ from newton.errors import ForbiddenError, NewtonError
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api import problems
 from newton.runtime.api.middleware import request_limits
-from newton.runtime.tools.registry import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
+from newton.runtime.tools.mcp_tools import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
 from newton.runtime.wiring import AgentServices
 
 INSTRUCTIONS = (

@@ -8,7 +8,7 @@ from newton.errors import NotFoundError
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption
 from newton.runtime.cli.printing import say
-from newton.runtime.verbs import INTERFACES, AbsenceReason, VerbRow, load_verbs
+from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, VerbRow, load_verbs
 
 
 def show_verbs(

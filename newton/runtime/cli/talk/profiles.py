@@ -7,8 +7,8 @@ from cyclopts import Parameter
 from newton.agent.maintenance.profile_fitting import LEARNABLE_FEATURES
 from newton.cognition.scoring.score import check_expression
 from newton.cognition.scoring.weight_fit import WeightFit
-from newton.content.decay import Decay
 from newton.content.profiles import Profile, get_profile, load_profiles
+from newton.content.recency_decay import Decay
 from newton.errors import ConfigError
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting

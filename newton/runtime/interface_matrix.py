@@ -1,4 +1,4 @@
-"""The verbs of Newton and their names in each interface, from verbs.yaml. A test compares it with the interfaces."""
+"""The verbs of Newton and their names in each interface, from a YAML file. A test compares it with the interfaces."""
 
 from collections.abc import Mapping
 from pathlib import Path
