@@ -15,6 +15,7 @@ _CONTINUATION = re.compile(
     r"\W*(?:and|but|or|because|even|no|nope|yes|yeah|yep|(?:and|so|then|ok|okay|but)?,? ?(?:what|how) about)\b",
     re.IGNORECASE,
 )
+_IDIOM = re.compile(r"\b(?:that['’]s (?:it|that)|there(?:['’]s| is| are| was| were))\b", re.IGNORECASE)  # no references
 
 # Frequent words of inputs that carry no topic, in addition to STOP_WORDS.
 _FREQUENT_WORDS = """
@@ -50,8 +51,16 @@ def is_follow_up(text: str) -> bool:
     [True, True, False, False]
     """
     words = {_lemmatize(word) for word in _filter_content_words(text)}
-    refers_back = not set(_split_words(text)).isdisjoint(_REFERENCE_WORDS.split())
-    return not words or (refers_back and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
+    return not words or (refers_back(text) and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
+
+
+def refers_back(text: str) -> bool:
+    """Return True for an input with a word that refers to an earlier message, such as a pronoun.
+
+    >>> [refers_back(text) for text in ("Can I glue them?", "Is the ferry late?", "And that's it.")]
+    [True, False, False]
+    """
+    return not set(_split_words(_IDIOM.sub(" ", text))).isdisjoint(_REFERENCE_WORDS.split())
 
 
 def is_continuation(text: str) -> bool:

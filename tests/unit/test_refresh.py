@@ -79,6 +79,7 @@ STAYS = {
     "few new words": replace(ELSEWHERE, new_word_count=2),
     "an item is close and none is closer": replace(ELSEWHERE, cosine=0.5),
     "a follow-up": replace(ELSEWHERE, is_follow_up=True),
+    "it refers back and memory has nothing close": replace(ELSEWHERE, refers_back=True),
 }
 
 
@@ -92,6 +93,8 @@ def test_fewer_new_words_suffice_when_memory_has_something_closer() -> None:
     # S002-14
     closer = replace(ELSEWHERE, cosine=0.55, missing_cosine=0.6, new_word_count=2)
     assert decide_refresh(replace(CALM, coverage=closer), DEFAULT_COVERAGE_THRESHOLDS).method == "built"
+    referring = replace(CALM, coverage=replace(closer, refers_back=True))
+    assert decide_refresh(referring, DEFAULT_COVERAGE_THRESHOLDS).method == "built"
     lenient = CoverageThresholds(min_topic_cosine=0.05)
     assert decide_refresh(replace(CALM, coverage=closer), lenient).method == "stood"
 

@@ -19,7 +19,8 @@ class InputCoverage:
     `cosine` is the highest cosine similarity of the input to an item, `topic_cosine` to an input of the topic; None
     without an embedder. `word_share` is the share of the input's content words in the context and the last inputs,
     `new_word_count` the number of the others. `missing_cosine` is the highest cosine similarity of the input to a
-    memory that is not in the context. A follow-up needs no coverage.
+    memory that is not in the context. `refers_back` is True for an input with a pronoun or the like. A
+    follow-up needs no coverage.
     """
 
     cosine: float | None
@@ -28,24 +29,32 @@ class InputCoverage:
     topic_cosine: float | None = None
     new_word_count: int = 0
     missing_cosine: float = 0.0
+    refers_back: bool = False
 
     @property
     def is_nearest_shown(self) -> bool:
         """Return True when no memory outside of the context is nearer to the input."""
         return self.cosine is not None and self.cosine >= self.missing_cosine
 
+    @property
+    def is_close_missing(self) -> bool:
+        """Return True when a memory outside of the context is close to the input, and nearer than each item."""
+        return self.missing_cosine >= CLOSE_COSINE and not self.is_nearest_shown
+
     def is_new_topic(self, thresholds: CoverageThresholds) -> bool:
         """Return True when the input is unlike the last inputs and has several new content words.
 
-        One word less is enough when memory has something close to the input that is not in the context. An item close
-        to the input covers it unless memory has a closer one.
+        One word less is enough when memory has something close to the input that is not in the context. If it has not,
+        an input that refers back is on the same topic. An item close to the input covers it unless memory has a closer
+        one.
         """
         if self.is_follow_up or self.cosine is None or self.topic_cosine is None:
             return False
         if self.cosine >= thresholds.min_cosine and self.is_nearest_shown:
             return False
-        is_close_missing = self.missing_cosine >= CLOSE_COSINE and not self.is_nearest_shown
-        min_words = MIN_NEW_WORDS - 1 if is_close_missing else MIN_NEW_WORDS
+        if self.refers_back and not self.is_close_missing:
+            return False
+        min_words = MIN_NEW_WORDS - 1 if self.is_close_missing else MIN_NEW_WORDS
         return self.topic_cosine < thresholds.min_topic_cosine and self.new_word_count >= min_words
 
 

@@ -13,7 +13,7 @@ from newton.cognition.assembly.fact_labels import count_label_tokens, label_fact
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
 from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
-from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up
+from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up, refers_back
 from newton.cognition.frames.selection import FrameChoice, keep_session_frame
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
@@ -296,6 +296,7 @@ def _compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> 
         topic_cosine=matches.topic_cosine,
         new_word_count=len(new_words),
         missing_cosine=matches.missing_cosine,
+        refers_back=refers_back(text),
     )
 
 
