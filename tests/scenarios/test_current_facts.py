@@ -88,6 +88,10 @@ async def another_mind(mind: Mind, minilm: MiniLM, name: str) -> Mind:
         ("Carla lives in Oslo.", "Carla lives in Bergen."),
         ("Our standup is at 9:30.", "The standup was moved to 10:15."),
         ("The staging database listens on port 5433.", "The staging database listens on port 5440."),
+        ("We keep our tickets in Trello.", "We switched from Trello to Asana."),
+        ("The newsletter goes out on Mondays.", "The newsletter goes out on Thursdays from now on."),
+        ("Renske is the editor of the paper.", "Hugo took over from Renske as editor."),
+        ("Our wine comes from Lidl.", "We no longer buy wine from Lidl."),
     ],
 )
 async def test_a_newer_statement_replaces_what_it_contradicts(
@@ -299,6 +303,19 @@ async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_wha
     assert len(seen) >= 21, sorted({one["id"] for one in replaced} - set(seen))
     assert lost == [], "no fact is superseded that nothing replaced"
     assert len(contested - expected) <= 8
+
+
+async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind, minilm: MiniLM) -> None:
+    # S002-16
+    mind = await another_mind(mind, minilm, "hedda")
+    store = yaml.safe_load((DATA / "unrelated_store.yaml").read_text(encoding="utf-8"))
+    texts = [*store["person"], *store["project"]]
+    await tell(mind, *(FactDraft(content=text) for text in texts))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        states = await read_states(tx)
+    conflicts = await ConflictService(scope=mind.scope).list_conflicts()
+    assert Counter(states.values()) == {"NEW": 60}
+    assert len(conflicts) <= 2, [(pair.older.text, pair.newer.text) for pair in conflicts]
 
 
 @pytest.mark.slow

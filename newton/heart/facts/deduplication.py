@@ -186,7 +186,7 @@ def find_changes(fact: UncomparedFact) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
     A statement changes one thing. If the evidence on one known fact is clear, others count only if they are versions of
-    that fact.
+    that fact. If it is clear on none, only the fact with the most evidence is contested, and every fact on safety.
     """
     compared = [k for k in fact.candidates[:MAX_COMPARED] if k.is_current and not k.is_multi_valued]
     verdicts = [(known, _detect(fact, known)) for known in compared if known.canonical_id != fact.memory_id]
@@ -194,6 +194,9 @@ def find_changes(fact: UncomparedFact) -> FactChanges:
     if clear:
         best = verdicts[max(clear)[1]][0]
         verdicts = [(k, v) for k, v in verdicts if k is best or (v.kind == "update" and _is_version(k, best))]
+    else:
+        most = max((v.probability for _, v in verdicts), default=0.0)
+        verdicts = [(k, v) for k, v in verdicts if v.probability == most or concerns_safety(k.text)]
     changes = defaultdict[str, list[UUID]](list)
     for known, verdict in verdicts:
         changes[_classify_change(fact, known, verdict.kind)].append(known.canonical_id)

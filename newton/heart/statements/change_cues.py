@@ -11,11 +11,12 @@ import yaml
 
 
 class ChangeCues(NamedTuple):
-    """Compiled patterns by name: cues, relations with one value at a time, relations with several values."""
+    """Compiled patterns by name: cues, relations with one value or several, and phrases beside what is over."""
 
     cues: Mapping[str, Pattern[str]]
     single_valued: Mapping[str, Pattern[str]]
     multi_valued: Mapping[str, Pattern[str]]
+    former: Mapping[str, Pattern[str]]
 
 
 @cache

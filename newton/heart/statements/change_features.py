@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.lemmas import OPPOSITES, VERB_LEMMAS, lemmatize
@@ -45,6 +45,9 @@ _HEDGE = re.compile(
     re.IGNORECASE,
 )
 _MORE = re.compile(r"\b(?:also|too|as well|another|other|second|both|besides|still)\b", re.IGNORECASE)
+# The phrase ends before these words.
+_PHRASE_END = re.compile(r"[,.;:!?()](?:\s|$)|\b(?:to|with|by|for|as|in|on|at|and|but|so|now|because|since|last|after)\b", re.I)
+_FORMER_WORDS = 4  # of a phrase that names what is over
 _VERB_CLASSES = {"be": 1, "have": 2, "do": 3}
 _STOPWORD_LIST = """
     a an the of in on at to for with by from and or but is are was were be been being am do does did has have had i me
@@ -72,12 +75,14 @@ class StatementOutline:
     scopes: frozenset[str]
     single: frozenset[str]
     multi: frozenset[str]
+    former: frozenset[str]
+    former_heads: frozenset[str]
 
 
 @lru_cache(maxsize=2_048)
 def outline(text: str) -> StatementOutline:
     """Return the outline of a statement."""
-    patterns, parsed = load_cues(), parse_statement(text)
+    patterns, parsed, former = load_cues(), parse_statement(text), _former_phrases(text)
     words = [word for word in _WORD.findall(text) if not _is_stopword(word)]
     opening = words[0] if words and text.lstrip().startswith(words[0]) else ""
     is_verb_first = lemmatize(opening.lower()) in VERB_LEMMAS
@@ -95,7 +100,20 @@ def outline(text: str) -> StatementOutline:
         scopes=frozenset(_stem(found) for found in patterns.cues["scope"].findall(text)),
         single=frozenset(name for name, pattern in patterns.single_valued.items() if pattern.search(text)),
         multi=frozenset(name for name, pattern in patterns.multi_valued.items() if pattern.search(text)),
+        former=frozenset(chain.from_iterable(former)),
+        former_heads=frozenset(stems[-1] for stems in former),
     )
+
+
+def _former_phrases(text: str) -> list[list[str]]:
+    """Return the stems of each phrase that names what is over: the words after `instead of`, or before `was sold`."""
+    before, after = (load_cues().former[name] for name in ("before", "after"))
+    phrases = [
+        *(_PHRASE_END.split(text[found.end() :].lstrip())[0].split()[:_FORMER_WORDS] for found in before.finditer(text)),
+        *(_PHRASE_END.split(text[: found.start()].rstrip())[-1].split()[-_FORMER_WORDS:] for found in after.finditer(text)),
+    ]
+    stems = [[_stem(w) for w in _WORD.findall(" ".join(phrase)) if not _is_stopword(w)] for phrase in phrases]
+    return [one for one in stems if one]
 
 
 def _is_number(word: str) -> bool:
@@ -132,6 +150,7 @@ def extract_features(older: str, newer: str, *, cosine: float, vector_score: flo
     features = {"cosine": cosine, "vector_score": vector_score}
     features |= _overlap_features(old, new) | _subject_features(old, new) | _cue_features(old, new)
     features |= _value_features(old, new) | _relation_features(old, new) | _form_features(old, new, cosine)
+    features |= _former_features(old, new) | _topic_features(old, new)
     return features | _verb_features(old, new) | _alignment_features(old, new) | _interactions(features)
 
 
@@ -218,6 +237,33 @@ def _value_features(old: StatementOutline, new: StatementOutline) -> dict[str, f
             bool((old.names - new.stems - old.subject) and (new.names - old.stems))
             or bool(old.numbers - new.numbers and new.numbers - old.numbers)
         ),
+    }
+
+
+def _former_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
+    """Compare what the newer statement says is over with the older statement."""
+    found = new.former & old.stems
+    return {
+        "former_named": float(bool(new.former)),
+        "former_found": float(bool(found - old.subject)),
+        "former_share": len(found) / len(new.former) if new.former else 0.0,
+        "former_is_value": float(bool(found & (old.names | old.numbers) - old.subject)),
+        "former_is_subject": float(bool(found & old.subject)),
+        "former_missing": float(bool(new.former) and not found),
+        "former_heads_missing": float(bool(new.former) and not new.former_heads & old.stems),
+        "former_heads_found": float(bool(new.former_heads & old.stems - old.subject)),
+    }
+
+
+def _topic_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
+    """Compare the words of the statements without those of their subjects."""
+    subjects = old.subject | new.subject
+    old_rest, new_rest = old.stems - subjects, new.stems - subjects
+    shared = old_rest & new_rest
+    return {
+        "rest_shared": min(5, len(shared)),
+        "rest_covered": len(shared) / max(1, len(old_rest)),
+        "rest_anywhere": len((old.stems - old.subject) & new.stems) / max(1, len(old.stems - old.subject)),
     }
 
 
