@@ -89,5 +89,5 @@ async def talking(home: Path, dsn: str, **env: str) -> AsyncGenerator[Talk]:
 
     async with endpoint(respond) as behind:
         address = {"OPENAI_BASE_URL": behind.url, "OPENAI_MODEL": "scripted"}
-        with daemon(home, NEWTON_EMBEDDING_PROVIDER="none", **address, **env) as made:
+        with daemon(home, **{"NEWTON_EMBEDDING_PROVIDER": "none", **address, **env}) as made:
             yield Talk(made, behind, dsn, script, usual)
