@@ -22,11 +22,13 @@ Outcome = Literal["success", "partial", "failure"]
 
 
 class RememberDict(TypedDict):
-    """The id and the status of a stored fact."""
+    """The id and the status of a stored fact, the facts that it superseded, and current ones that may exclude it."""
 
     memory_id: str
     status: Literal["new", "confirmed", "unchanged"]
     started_at: str
+    replaced: list[dict[str, str]]
+    contested: list[dict[str, str]]
 
 
 class RecallItemDict(TypedDict):

@@ -12,7 +12,7 @@ from asyncpg import Record as Row
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.memory.memory import Kind, Outcome, Trust
+from newton.memory.memory import Kind, Outcome, Trust, past_reason
 
 SQL = load("newton.memory", "lookup.sql")
 
@@ -61,6 +61,23 @@ class MemoryDetail:
     quarantined: bool
     ref: str | None
     relatives: tuple[RelatedMemory, ...]
+
+    @property
+    def replaced(self) -> list[RelatedMemory]:
+        """Return the facts that this one supersedes."""
+        return [one for one in self.relatives if one.link == "supersedes" and past_reason(one.kind, one.state)]
+
+    @property
+    def replaced_by(self) -> list[RelatedMemory]:
+        """Return the facts that supersede this one; none while it is current."""
+        is_past = past_reason(self.kind, self.state)
+        return [one for one in self.relatives if one.link == "is superseded by"] if is_past else []
+
+    @property
+    def contested(self) -> list[RelatedMemory]:
+        """Return the current facts that may exclude this one: `newton conflicts` lists such pairs."""
+        links = ("contradicts", "is contradicted by")
+        return [one for one in self.relatives if one.link in links and not past_reason(one.kind, one.state)]
 
 
 def short_id(memory_id: UUID) -> str:

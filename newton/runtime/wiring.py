@@ -67,8 +67,12 @@ class AgentServices(ScopeServices):
         return module.GuardrailService(scope=self.scope.at(origin), file_guardrails=files)
 
     def censors(self, origin: str) -> CensorService:
-        domains = frozenset(domain for frame in self.frames.values() for domain in frame.domains)
-        return CensorService(scope=self.scope.at(origin), domains=domains)
+        return CensorService(scope=self.scope.at(origin), domains=self.domains)
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """Return the domains that the frames name."""
+        return frozenset(domain for frame in self.frames.values() for domain in frame.domains)
 
     def decisions(self, origin: str) -> DecisionService:
         return DecisionService(
@@ -110,7 +114,9 @@ class AgentServices(ScopeServices):
     def importer(self) -> NdjsonImporter:
         scope, sizes = self.scope, options.build_summary_sizes(self.settings)
         outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
-        return NdjsonImporter(scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=sizes)
+        return NdjsonImporter(
+            scope=scope, outbox=outbox, chain_heads=self.chain_heads, domains=self.domains, sizes=sizes
+        )
 
     def archive(self) -> AgentArchive:
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)

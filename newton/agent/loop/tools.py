@@ -181,12 +181,16 @@ async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolRe
 
 
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
-    started_at = toolset.memories.scope.now()
     stored = await toolset.memories.remember(fact)
     await toolset.maintenance.process_pending()
-    changes = [f"{step.event}: {micro}" for step, micro in await toolset.curation.list_changes(started_at)]
-    fields = {"memory_id": short_id(stored.memory_id), "status": str(stored.status)}
-    return ToolResult({**fields, "changes": changes} if changes else fields)
+    detail, _, _ = await toolset.curation.get(stored.memory_id.hex)
+    effects = {"replaced": detail.replaced, "contested": detail.contested}
+    listed = {
+        name: [{"memory_id": short_id(one.other_id), "text": one.micro} for one in facts]
+        for name, facts in effects.items()
+        if facts
+    }
+    return ToolResult({"memory_id": short_id(stored.memory_id), "status": str(stored.status), **listed})
 
 
 TOOLS: Mapping[str, ToolSpec] = {

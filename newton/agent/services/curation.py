@@ -36,7 +36,15 @@ class CurationService:
             changes = await list_transitions(tx, agent_id=self.scope.agent_id, memory_id=memory_id)
             if memory.kind != "fact":
                 return memory, changes, {}
+            memory = await self._add_adjacent_values(tx, memory)
             return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
+
+    async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
+        """Return the fact with the values before and after it as relatives, unless links name them."""
+        linked = {(one.link, one.other_id) for one in memory.relatives}
+        values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=self.scope.agent_id)
+        new = [one for one in values if (one.link, one.other_id) not in linked]
+        return replace(memory, relatives=(*memory.relatives, *new))
 
     async def resolve(self, memory_ref: str) -> UUID:
         """Return the full id of a memory. Raises as `resolve_id`."""
@@ -54,7 +62,9 @@ class CurationService:
         Raises ConflictError for a retracted fact, and for a superseded one with what replaced it.
         """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
-            _reject_superseded(await read_memory(tx, memory_id, agent_id=ctx.agent_id))
+            _reject_superseded(
+                await self._add_adjacent_values(tx, await read_memory(tx, memory_id, agent_id=ctx.agent_id))
+            )
             source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
             counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=ctx)
@@ -160,7 +170,7 @@ class CurationService:
 
 def _reject_superseded(memory: MemoryDetail) -> None:
     """Raise ConflictError that names the fact that replaced a superseded one, and the ways back."""
-    newer = next((one for one in memory.relatives if one.link == "is superseded by"), None)
+    newer = next(iter(memory.replaced_by), None)
     if memory.state == "SUPERSEDED" and newer:
         new_id = short_id(newer.other_id)
         hint = f"If the new one is wrong: `newton retract {new_id}`. If the old one is true again, tell it again."

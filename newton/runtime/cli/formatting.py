@@ -16,7 +16,7 @@ from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.heart.facts.conflicts import Settlement
 from newton.heart.identity.tenets import Tenet
-from newton.memory.lookup import short_id
+from newton.memory.lookup import RelatedMemory, short_id
 from newton.memory.transitions import AppliedTransition, PlannedTransition
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
@@ -70,6 +70,10 @@ def transition_to_json(step: PlannedTransition) -> dict[str, object]:
         "to_state": step.to_state,
         "reason": step.reason,
     }
+
+
+def related_to_json(related: RelatedMemory) -> dict[str, object]:
+    return {"memory_id": str(related.other_id), "state": related.state, "micro": related.micro}
 
 
 def print_notice(text: str) -> None:

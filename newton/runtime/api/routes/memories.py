@@ -1,5 +1,6 @@
 """Routes of single memories."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
@@ -13,7 +14,7 @@ from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import Verdict
-from newton.memory.lookup import cut_page
+from newton.memory.lookup import RelatedMemory, cut_page
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
@@ -33,16 +34,6 @@ class RememberRequest(RememberInput):
     until: Timestamp | None = Field(None, description="When the fact stops being true, if known.")
 
 
-class RememberResponse(ResponseModel):
-    """The memory that contains the fact, and whether the fact was new."""
-
-    memory_id: UUID
-    status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
-    started_at: datetime = Field(
-        description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
-    )
-
-
 class MemoryLinkInfo(ResponseModel):
     """A link to another memory."""
 
@@ -51,6 +42,20 @@ class MemoryLinkInfo(ResponseModel):
     kind: Kind
     state: str
     micro: str
+
+
+class RememberResponse(ResponseModel):
+    """The memory that contains the fact, whether the fact was new, and what the fact changed."""
+
+    memory_id: UUID
+    status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
+    started_at: datetime = Field(
+        description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
+    )
+    replaced: list[MemoryLinkInfo] = Field(default=[], description="Known facts that the fact superseded.")
+    contested: list[MemoryLinkInfo] = Field(
+        default=[], description="Current facts that may exclude the fact; `GET /v1/conflicts` lists them for a person."
+    )
 
 
 class StateChangeInfo(ResponseModel):
@@ -165,8 +170,17 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
         return RememberResponse(memory_id=result.memory_id, status=result.status, started_at=started_at)
 
     response = await act.run_once(work)
-    await act.caller.newton.maintenance(ORIGIN).process_pending()
-    return response
+    newton = act.caller.newton
+    await newton.maintenance(ORIGIN).process_pending()
+    stored = RememberResponse.model_validate_json(bytes(response.body))
+    detail, _, _ = await newton.curation(ORIGIN).get(stored.memory_id.hex)
+    changes = {"replaced": _to_link_infos(detail.replaced), "contested": _to_link_infos(detail.contested)}
+    body_text = stored.model_copy(update=changes).model_dump_json()
+    return Response(body_text, response.status_code, media_type="application/json")
+
+
+def _to_link_infos(relatives: Iterable[RelatedMemory]) -> list[MemoryLinkInfo]:
+    return [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in relatives]
 
 
 @router.post("/process")
@@ -186,7 +200,7 @@ async def get_memory(
 ) -> MemoryResponse:
     """Return a memory with its full text, or a page of it."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
-    links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
+    links = _to_link_infos(detail.relatives)
     history = [StateChangeInfo.from_source(one, changed_at=one.at) for one in changes]
     page = cut_page(detail.full_text, offset=offset, limit=limit or len(detail.full_text))
     return MemoryResponse.from_source(

@@ -55,6 +55,8 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
     for change in changes:
         say(_format_change(change))
     say(f"current state: {record.state}{', quarantined' if record.quarantined else ''}")
+    for newer in record.replaced_by:
+        say(f"superseded by: {short_id(newer.other_id)} {newer.micro}")
 
 
 async def confirm_fact(

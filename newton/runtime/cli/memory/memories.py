@@ -65,17 +65,23 @@ async def remember(
             )
         processed = await newton.maintenance("cli").process_pending()
         changes = await newton.curation("cli").list_changes(started_at)
+        detail, _, _ = await newton.curation("cli").get(result.memory_id.hex)
     if json:
         formatting.print_json(
             {
                 "status": result.status,
                 "memory_id": str(result.memory_id),
                 "changes": [formatting.transition_to_json(step) | {"micro": micro} for step, micro in changes],
+                "replaced": [formatting.related_to_json(one) for one in detail.replaced],
+                "contested": [formatting.related_to_json(one) for one in detail.contested],
                 "embedder_error": processed.stopped_by,
             }
         )
         return
     say(formatting.format_remember_result(result, changes))
+    if detail.contested:
+        say("\n".join(f"  contradicts: {short_id(one.other_id)} {one.micro}" for one in detail.contested))
+        say("`newton conflicts` shows such pairs, and settles them.")
     if processed.stopped_by:
         formatting.print_notice(
             f"(Not embedded: {processed.stopped_by}. Until it is embedded, search finds the memory by its words only.)"
