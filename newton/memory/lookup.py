@@ -63,21 +63,31 @@ class MemoryDetail:
     relatives: tuple[RelatedMemory, ...]
 
     @property
+    def is_past(self) -> bool:
+        return past_reason(self.kind, self.state) is not None
+
+    @property
     def replaced(self) -> list[RelatedMemory]:
-        """Return the facts that this one supersedes."""
-        return [one for one in self.relatives if one.link == "supersedes" and past_reason(one.kind, one.state)]
+        """Return the past facts whose place this one took; none if it is past too.
+
+        Of two linked facts the one that was stated last holds, so the link may point either way.
+        """
+        linked = () if self.is_past else self._list_linked("supersedes", "is superseded by")
+        return [one for one in linked if past_reason(one.kind, one.state)]
 
     @property
     def replaced_by(self) -> list[RelatedMemory]:
-        """Return the facts that supersede this one; none while it is current."""
-        is_past = past_reason(self.kind, self.state)
-        return [one for one in self.relatives if one.link == "is superseded by"] if is_past else []
+        """Return the facts that took the place of this one; none while it is current."""
+        return self._list_linked("is superseded by") if self.is_past else []
 
     @property
     def contested(self) -> list[RelatedMemory]:
         """Return the current facts that may exclude this one: `newton conflicts` lists such pairs."""
-        links = ("contradicts", "is contradicted by")
-        return [one for one in self.relatives if one.link in links and not past_reason(one.kind, one.state)]
+        linked = self._list_linked("contradicts", "is contradicted by")
+        return [one for one in linked if not past_reason(one.kind, one.state)]
+
+    def _list_linked(self, *links: str) -> list[RelatedMemory]:
+        return [one for one in self.relatives if one.link in links]
 
 
 def short_id(memory_id: UUID) -> str:

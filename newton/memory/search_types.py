@@ -33,8 +33,8 @@ class SearchLimits(NamedTuple):
 class RetrievedMemory(NamedTuple):
     """A memory that a search found, with the evidence for it.
 
-    `similarity` is its cosine similarity to the query, `lexical` its BM25 score divided by the best one, and
-    `relevance` the combination of both divided by the best one.
+    `similarity` is its cosine similarity to the query, `lexical` its BM25 score as a share of the highest that is
+    possible for the query, and `relevance` the combination of both divided by that of the best memory found.
 
     The fields before `similarity` and those after `relevance` are the columns of the query `get_memories`, in its
     order; the latter are set for facts only. `renewed_at` is when the fact was last stated again, `contradicted_ids`
@@ -145,7 +145,7 @@ class RecallResult:
 
     @property
     def has_match(self) -> bool:
-        """Whether a memory contains a word of the query or is close to its meaning."""
+        """Return True if a memory contains a word of the query or is close to its meaning."""
         return any(found.lexical > 0 or found.similarity >= CLOSE_COSINE for found in self.memories)
 
 

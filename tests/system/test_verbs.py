@@ -102,7 +102,7 @@ async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts
     first = await client.remember("Noor lives in Oslo.", **home)
     assert (first["replaced"], first["contested"]) == ([], [])
     second = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
-    assert [(one["memory_id"], one["state"]) for one in second["replaced"]] == [(first["memory_id"], "SUPERSEDED")]
+    assert second["replaced"] == [{"memory_id": first["memory_id"], "text": "Noor lives in Oslo."}]
     again = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
     assert again == second, "a repeated request is answered alike"
     third = await tool(client, "remember", content="Noor lives in Turku.", **home)
@@ -113,6 +113,44 @@ async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts
     assert ("is superseded by", second["memory_id"]) in [(one["type"], one["memory_id"]) for one in links]
     with pytest.raises(ConflictError, match="Noor lives in Bergen"):
         await client.confirm(first["memory_id"])
+
+
+async def test_a_value_that_is_stated_again_replaces_the_one_between(client: Client) -> None:
+    # S002-16
+    home = {"subject": "Noor", "attribute": "lives in"}
+    oslo = await client.remember("Noor lives in Oslo.", **home)
+    bergen = await client.remember("Noor lives in Bergen.", **home)
+    again = await client.remember("Noor lives in Oslo.", **home)
+    assert (again["memory_id"], again["status"]) == (oslo["memory_id"], "confirmed")
+    assert [one["text"] for one in again["replaced"]] == ["Noor lives in Bergen."]
+    with pytest.raises(ConflictError, match="Noor lives in Oslo"):
+        await client.confirm(bergen["memory_id"])
+
+
+async def test_a_contested_value_is_not_named_as_what_replaced_a_fact(client: Client) -> None:
+    # S002-16
+    home = {"subject": "Noor", "attribute": "lives in"}
+    oslo = await client.remember("Noor lives in Oslo.", **home)
+    await tool(client, "remember", content="Noor lives in Turku.", **home)
+    bergen = await client.remember("Noor lives in Bergen.", **home)
+    assert oslo["memory_id"] in [one["memory_id"] for one in bergen["replaced"]]
+    with pytest.raises(ConflictError, match="Noor lives in Bergen"):
+        await client.confirm(oslo["memory_id"])
+
+
+async def test_a_replayed_answer_to_remember_says_so_and_survives_the_fact(api: Api) -> None:
+    # S9
+    body = {"content": "The kettle is in the shed."}
+    async with api.http(await api.token("ana"), **{"Idempotency-Key": "once"}) as http:
+        first = await http.post("/v1/memories", json=body)
+        again = await http.post("/v1/memories", json=body)
+        assert (again.status_code, again.headers["Idempotency-Replayed"]) == (201, "true")
+        assert again.json() == first.json() and "Idempotency-Replayed" not in first.headers
+        memory_id = first.json()["memory_id"]
+        async with api.http(**{"X-Newton-Agent": "ana"}) as operator:
+            assert (await operator.delete(f"/v1/memories/{memory_id}?confirm=forget")).status_code == 200
+        replayed = await http.post("/v1/memories", json=body)
+    assert (replayed.status_code, replayed.json()["memory_id"]) == (201, memory_id)
 
 
 async def test_a_long_memory_is_read_in_pages_by_the_id_in_the_context(client: Client) -> None:

@@ -184,10 +184,10 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
 
 
 def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Return the messages so that user and assistant alternate, because many models reject two of one role in a row.
+    """Merge neighbouring user or assistant messages, because many models reject two of one role in a row.
 
-    Neighbours of one role become one message. A user message that quotes earlier conversation (`is_history`) is not
-    joined with one that a person just sent: a short assistant message stands between them.
+    An assistant message with tool calls is not merged with the next one. A user message that quotes earlier
+    conversation (`is_history`) is not merged with one that a person just sent: a short assistant message comes between.
     """
     merged: list[ChatMessage] = []
     for message in messages:

@@ -23,9 +23,9 @@ def create_token(*parts: str, now: datetime) -> str:
 
 
 def verify_token(token: str, *parts: str, now: datetime) -> None:
-    """Raise ConflictError unless the confirmation token is valid: made of the same `parts`, and not expired.
+    """Raise ConflictError unless the confirmation token was created for the same `parts` and has not expired.
 
-    `parts` are the operation and its arguments, as they were given to create the token.
+    `parts` are the id of the agent and the state of the memories concerned, so any change of these makes it invalid.
     """
     time, _, mac = token.partition("-")
     try:
@@ -36,7 +36,7 @@ def verify_token(token: str, *parts: str, now: datetime) -> None:
         is_current = False
     if not is_current:
         raise ConflictError(
-            "The confirmation token is not valid: it has expired, or it was made for another request.",
+            "The confirmation token is invalid: it has expired, or the memory has changed since.",
             hint="Send the request without a token: the answer lists what it would delete, and has a new token.",
         )
 

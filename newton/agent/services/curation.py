@@ -42,7 +42,8 @@ class CurationService:
     async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
         """Return the fact with the values before and after it as relatives, unless links name them."""
         linked = {(one.link, one.other_id) for one in memory.relatives}
-        values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=self.scope.agent_id)
+        agent_id, now = self.scope.agent_id, self.scope.now()
+        values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=agent_id, now=now)
         new = [one for one in values if (one.link, one.other_id) not in linked]
         return replace(memory, relatives=(*memory.relatives, *new))
 
@@ -62,9 +63,8 @@ class CurationService:
         Raises ConflictError for a retracted fact, and for a superseded one with what replaced it.
         """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
-            _reject_superseded(
-                await self._add_adjacent_values(tx, await read_memory(tx, memory_id, agent_id=ctx.agent_id))
-            )
+            known = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
+            _reject_superseded(await self._add_adjacent_values(tx, known))
             source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
             counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=ctx)

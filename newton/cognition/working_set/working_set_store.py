@@ -109,7 +109,7 @@ async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *,
 
 
 async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
-    """Return how often each scoring profile selected the working memory of sessions, most used first."""
+    """Return the number of working-memory contexts that each scoring profile ranked, with their sizes, most first."""
     return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
 
 

@@ -76,10 +76,10 @@ class CompactionStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutputs:
-    """A strategy that replaces the outputs of tools by a short note. It needs no model.
+    """A strategy that shortens old outputs of tools. It needs no model.
 
-    It applies when the view fills `share` of its tokens, to outputs of `least` tokens or more that are older than the
-    last `turns` turns.
+    It applies when the view has at least `share` of the tokens allowed, to outputs of at least `least` tokens in turns
+    before the last `turns` ones.
     """
 
     name: str = "mask_outputs"

@@ -73,7 +73,7 @@ def transition_to_json(step: PlannedTransition) -> dict[str, object]:
 
 
 def related_to_json(related: RelatedMemory) -> dict[str, object]:
-    return {"memory_id": str(related.other_id), "state": related.state, "micro": related.micro}
+    return {"memory_id": str(related.other_id), "text": related.micro}
 
 
 def print_notice(text: str) -> None:

@@ -1,6 +1,5 @@
 """Routes of single memories."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
@@ -14,11 +13,12 @@ from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import Verdict
-from newton.memory.lookup import RelatedMemory, cut_page
+from newton.errors import NotFoundError
+from newton.memory.lookup import cut_page
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
-from newton.runtime.api.idempotency import AdminAction, WriteAction
+from newton.runtime.api.idempotency import AdminAction, WriteAction, replace_body
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
@@ -34,14 +34,11 @@ class RememberRequest(RememberInput):
     until: Timestamp | None = Field(None, description="When the fact stops being true, if known.")
 
 
-class MemoryLinkInfo(ResponseModel):
-    """A link to another memory."""
+class AffectedFact(ResponseModel):
+    """A known fact that a new one superseded or may exclude."""
 
-    type: str = Field(examples=["supersedes"])
     memory_id: UUID
-    kind: Kind
-    state: str
-    micro: str
+    text: str
 
 
 class RememberResponse(ResponseModel):
@@ -52,10 +49,20 @@ class RememberResponse(ResponseModel):
     started_at: datetime = Field(
         description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
     )
-    replaced: list[MemoryLinkInfo] = Field(default=[], description="Known facts that the fact superseded.")
-    contested: list[MemoryLinkInfo] = Field(
+    replaced: list[AffectedFact] = Field(default=[], description="Known facts that the fact superseded.")
+    contested: list[AffectedFact] = Field(
         default=[], description="Current facts that may exclude the fact; `GET /v1/conflicts` lists them for a person."
     )
+
+
+class MemoryLinkInfo(ResponseModel):
+    """A link to another memory."""
+
+    type: str = Field(examples=["supersedes"])
+    memory_id: UUID
+    kind: Kind
+    state: str
+    micro: str
 
 
 class StateChangeInfo(ResponseModel):
@@ -124,7 +131,7 @@ class RetractResponse(ResponseModel):
 
 
 class OutcomeRequest(RequestModel):
-    """How an episode ended."""
+    """An outcome for an episode: whether what was attempted in it succeeded."""
 
     outcome: Verdict = Field(examples=["success"])
 
@@ -173,14 +180,23 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
     newton = act.caller.newton
     await newton.maintenance(ORIGIN).process_pending()
     stored = RememberResponse.model_validate_json(bytes(response.body))
-    detail, _, _ = await newton.curation(ORIGIN).get(stored.memory_id.hex)
-    changes = {"replaced": _to_link_infos(detail.replaced), "contested": _to_link_infos(detail.contested)}
-    body_text = stored.model_copy(update=changes).model_dump_json()
-    return Response(body_text, response.status_code, media_type="application/json")
+    answer = await _add_effects(newton, stored)
+    return replace_body(response, answer)
 
 
-def _to_link_infos(relatives: Iterable[RelatedMemory]) -> list[MemoryLinkInfo]:
-    return [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in relatives]
+async def _add_effects(newton: AgentServices, stored: RememberResponse) -> RememberResponse:
+    """Return the response with the facts that the new one affects; unchanged if it has been forgotten meanwhile."""
+    try:
+        detail, _, _ = await newton.curation(ORIGIN).get(stored.memory_id.hex)
+    except NotFoundError:
+        return stored
+    effects = {"replaced": detail.replaced, "contested": detail.contested}
+    return stored.model_copy(
+        update={
+            name: [AffectedFact(memory_id=one.other_id, text=one.micro) for one in facts]
+            for name, facts in effects.items()
+        }
+    )
 
 
 @router.post("/process")
@@ -200,7 +216,7 @@ async def get_memory(
 ) -> MemoryResponse:
     """Return a memory with its full text, or a page of it."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
-    links = _to_link_infos(detail.relatives)
+    links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
     history = [StateChangeInfo.from_source(one, changed_at=one.at) for one in changes]
     page = cut_page(detail.full_text, offset=offset, limit=limit or len(detail.full_text))
     return MemoryResponse.from_source(
