@@ -28,6 +28,13 @@ LIST_COMMANDS: dict[Kind | None, str] = {
 }  # the commands that show ids; of other kinds, `newton recall` does
 
 
+class MemoryMention(NamedTuple):
+    """A memory that a result names, with its text."""
+
+    memory_id: UUID
+    text: str
+
+
 class RelatedMemory(NamedTuple):
     """A related memory. `link` is the relation as a phrase, such as 'supersedes' or 'was made from'."""
 

@@ -217,7 +217,7 @@ async def test_the_verbs_are_there_as_slash_commands(
         '/add-censor "sell the boat" it is not ours',
         "/censors",
         "/task push Paint the hull",
-        "/done It is blue now",
+        "/task pop It is blue now",
         "/task",
         "/propose instruction Answer in Dutch",
         "/identity",

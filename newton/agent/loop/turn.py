@@ -202,7 +202,9 @@ class TurnRunner:
             if prepared.tool_loop and not block_message:
                 # A context built for a model omits the conversation.
                 prepared = replace(prepared, context=await self._build_full_context(turn))
-            pieces = [block_message or quote_memories(prepared.context.bundle)]
+            quotes = quote_memories(prepared.context.bundle)
+            block_message = block_message or await self._find_block_message(quotes, check)
+            pieces = [block_message or quotes]
             yield pieces[0]
             author = "censor" if block_message else "memory"
             await recorder.record_reply(_to_reply_record(turn, prepared, pieces[0], author))
@@ -219,6 +221,14 @@ class TurnRunner:
             tokens=prepared.tokens,
             proposed=proposed,
         )
+
+    async def _find_block_message(self, quotes: str, check: CensorCheck) -> str | None:
+        """Return the message of the censor that blocks quotes of memories, or None."""
+        try:
+            await self.gate.check_reply(quotes, exempt=check.explained)
+        except CensorError as error:
+            return str(error)
+        return None
 
     async def _prepare(self, turn: _Turn, check: CensorCheck) -> _PreparedTurn:
         """Build the context and the model request, or the context alone when no model may be called."""
@@ -265,6 +275,7 @@ class TurnRunner:
             max_tokens=budget.usable,
             append_lines=turn.recorder.append,
             min_trust=lowest_known_trust((*quarantined, *context.bundle.external_trusts)),
+            exempt_censors=check.explained,
         )
         return _PreparedTurn(context=context, tool_loop=tool_loop)
 

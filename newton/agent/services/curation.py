@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
@@ -12,14 +13,24 @@ from newton.brain.draft import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
 from newton.heart import episodes
-from newton.heart.facts import attributes, fact_store
+from newton.heart.facts import attributes, conflicts, fact_store, replacements
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
-from newton.memory.lookup import MemoryDetail, read_memory, resolve_id, short_id
+from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
+from newton.memory.memory import Kind
 from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
+
+REPLACING_EVENTS = frozenset({"superseded", "merged", "generalized"})
+
+
+class FactEffects(NamedTuple):
+    """The facts that a statement replaced, and the current ones that it may exclude."""
+
+    replaced: Sequence[MemoryMention]
+    contested: Sequence[MemoryMention]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +47,24 @@ class CurationService:
             changes = await list_transitions(tx, agent_id=self.scope.agent_id, memory_id=memory_id)
             if memory.kind != "fact":
                 return memory, changes, {}
+            if changes and changes[-1].event in REPLACING_EVENTS:
+                by = await replacements.find_replacement(tx, memory_id, agent_id=self.scope.agent_id)
+                changes[-1] = replace(changes[-1], replaced_by=by)
             return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
 
-    async def resolve(self, memory_ref: str) -> UUID:
+    async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
         """Return the full id of a memory. Raises as `resolve_id`."""
         async with self.scope.transaction() as tx:
-            return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
+            return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id, kind=kind)
+
+    async def find_effects(self, memory_id: UUID, *, since: datetime) -> FactEffects:
+        """Return the facts that a fact replaced since a time, and those of its open conflicts."""
+        agent_id = self.scope.agent_id
+        async with self.scope.transaction() as tx:
+            replaced = await replacements.list_replaced(tx, memory_id, since=since, agent_id=agent_id)
+            pairs = await conflicts.list_conflicts(tx, agent_id=agent_id, memory_id=memory_id)
+        sides = [side for pair in pairs for side in (pair.newer, pair.older) if side.memory_id != memory_id]
+        return FactEffects(replaced, [MemoryMention(side.memory_id, side.text) for side in sides])
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
         """List the state transitions caused through this interface since a time."""

@@ -123,7 +123,13 @@ class BundleExplanation:
                 )
             if matches:
                 return matches[0]
+        if not self.items:
+            hint = "Ask about something that memory knows, or store it with `newton remember`."
+            raise InputError("This context has no memories: nothing was found for its input.", hint=hint)
         last = max((item.rank or 0 for item in self.items), default=0)
+        if not last and item_ref.isdecimal() and len(item_ref) < MIN_ID_DIGITS:
+            hint = "Give the id or a part of the text of a memory that was left out; `newton bundles` lists them."
+            raise InputError("No memory is in this context, so none has a number.", hint=hint)
         numbers = f"a number from 1 to {last}, " if last else ""
         raise InputError(
             f"No memory of this context matches {item_ref!r}.",

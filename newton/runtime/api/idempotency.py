@@ -77,6 +77,12 @@ class IdempotentAction:
         return await self.run_once(lambda joined: work(joined, prepared))
 
 
+def with_body(response: Response, body: BaseModel) -> Response:
+    """Return the response with another body, and with the header of a replayed one."""
+    headers = {name: value for name in (REPLAYED_HEADER,) if (value := response.headers.get(name))}
+    return Response(body.model_dump_json(), response.status_code, headers=headers, media_type="application/json")
+
+
 def _to_http_response(stored: StoredResponse, *, replayed: bool = False) -> Response:
     headers = {REPLAYED_HEADER: "true"} if replayed else None
     return Response(stored.text, stored.status, headers=headers, media_type="application/json")

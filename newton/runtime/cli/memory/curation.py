@@ -147,7 +147,8 @@ async def forget_memories(
 def _format_change(change: TransitionRecord) -> str:
     is_same = change.from_state == change.to_state
     states = change.to_state if is_same else f"{change.from_state} → {change.to_state}"
-    return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.reason} ({change.origin})"
+    by = f"; by {formatting.format_mention(change.replaced_by)}" if change.replaced_by else ""
+    return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.reason}{by} ({change.origin})"
 
 
 def _change_to_json(change: TransitionRecord) -> dict[str, object]:
@@ -158,6 +159,7 @@ def _change_to_json(change: TransitionRecord) -> dict[str, object]:
         "event": change.event,
         "reason": change.reason,
         "origin": change.origin,
+        "replaced_by": change.replaced_by and formatting.mention_to_json(change.replaced_by),
     }
 
 
