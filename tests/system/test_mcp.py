@@ -64,7 +64,7 @@ async def lived(client: Client) -> None:
     hints = {name: tool.annotations for name, tool in offered.items() if tool.annotations}
     assert {name for name, hint in hints.items() if hint.read_only_hint} == READING
     assert {name for name, hint in hints.items() if hint.destructive_hint} == DESTROYING
-    kept = await told(client, "remember", content="The lighthouse is painted red.", subject="lighthouse")
+    kept = await told(client, "remember", content="The lighthouse is painted red.", source="own")
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
     assert "lighthouse" in (await told(client, "context", input="Which colour has the lighthouse?", tokens=500))["text"]

@@ -3,9 +3,12 @@
 import asyncio
 import json
 import logging
+import ssl
+import subprocess
 import traceback
 from collections.abc import Sequence
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -368,3 +371,27 @@ async def test_a_hanging_embedding_endpoint_is_left_at_the_deadline() -> None:
         model = OpenAIEmbedder(settings(server.url, llm_timeout=0.3))
         with pytest.raises(ProviderError, match="NEWTON_LLM_TIMEOUT"):
             await model.embed(["a"])
+
+
+async def test_an_untrusted_certificate_names_the_variable_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subject = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*new, *subject], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "localhost", 0, ssl=context)
+    async with server:
+        url = f"https://localhost:{server.sockets[0].getsockname()[1]}/v1"
+        model = OpenAIChat(settings(url))
+        with pytest.raises(ProviderError) as refused:
+            [piece async for piece in model.stream(ASKED, max_tokens=50)]
+        assert "is not trusted" in refused.value.what and "SSL_CERT_FILE" in refused.value.hint
+        with pytest.raises(ProviderError, match="not trusted"):
+            await OpenAIEmbedder(settings(url, embedding_model="tiny", embedding_dimensions=3)).embed(["x"])
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with pytest.raises(ProviderError) as trusted:
+            [piece async for piece in OpenAIChat(settings(url)).stream(ASKED, max_tokens=50)]
+        assert "is not trusted" not in trusted.value.what

@@ -36,7 +36,8 @@ class ToolLoop:
     """The tool loop of one turn.
 
     `caller_options` are the options without Newton's tools, `append_lines` stores messages, and `min_trust` is the
-    lowest trust of the text that the model has read. The `exempt_censors` do not apply to the reply. After the loop, `calls` are the calls that the caller must run.
+    lowest trust of the text that the model has read. After the loop, `calls` are the calls that the caller must run.
+    `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService

@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.errors import InputError
 from newton.heart import episodes
-from newton.heart.entities.subject_ranking import demote_other_subjects
+from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.heart.episodes import NewEpisode
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import FactOutcome, NewFact

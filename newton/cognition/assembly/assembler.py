@@ -1,7 +1,7 @@
 """Assembly of scored candidates into a context: exclude, fill and render. Pure."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from newton.cognition.assembly.artifact_selection import (
 )
 from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
+from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.fill import FillCandidate, Placement, fill
 from newton.cognition.assembly.render import (
@@ -37,7 +38,6 @@ from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.content.profiles import Profile
-from newton.heart.identity.tenets import normalize_line
 from newton.memory.memory import past_reason
 from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
@@ -265,7 +265,7 @@ def _reject_candidates(
     comparable = [s.found for s in ordered if s.found.kind != "procedure" and not excluded[s.found.memory_id]]
     best = max((found.evidence_score for found in comparable), default=0.0)
     out_of_range = _find_out_of_range(ordered, assembly_input)
-    deduplicator = Deduplicator(assembly_input, focus)
+    deduplicator = Deduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, Placement] = {}
     for s in ordered:
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
@@ -287,27 +287,6 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
     dated = [s for s in ordered if s.found.kind in DATED_KINDS]
     outside = {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
     return outside if len(outside) < len(dated) else frozenset()
-
-
-class Deduplicator:
-    """Rejects memories that repeat the identity or an earlier, better memory."""
-
-    def __init__(self, assembly_input: AssemblyInput, shown: Iterable[RetrievedMemory]) -> None:
-        identity = assembly_input.identity
-        self._identity_reasons = {normalize_line(tenet.text): "already in the identity" for tenet in identity.shown}
-        removed = map(normalize_line, identity.removed_texts)
-        self._identity_reasons |= dict.fromkeys(removed, "repeats a removed line of the identity")
-        self._shown_texts = {found.dedup_text for found in shown}
-
-    def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
-        """Return why the memory is a duplicate, else `other_reason`. Register it when both are None."""
-        if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
-            return reason
-        if found.dedup_text in self._shown_texts:
-            return "repeats a better candidate"
-        if other_reason is None:
-            self._shown_texts.add(found.dedup_text)
-        return other_reason
 
 
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:

@@ -41,7 +41,7 @@ from newton.errors import ProviderError
 from newton.heart import censors, procedures
 from newton.heart.entities import entity_lookup
 from newton.heart.entities.entity_lookup import EntityQuery
-from newton.heart.entities.subject_ranking import demote_other_subjects
+from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity

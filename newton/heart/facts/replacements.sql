@@ -5,7 +5,7 @@ with own as materialized (
     select o.memory_id, o.subject_key, o.attribute, o.single_valued
     from heart.facts as f
     join heart.facts as o on o.agent_id = $1 and o.memory_id = coalesce(f.duplicate_of, f.memory_id)
-    where f.agent_id = $1 and f.memory_id = $2
+    where f.agent_id = $1 and f.memory_id = $2 and o.is_current
 ),
 others as (
     select l.other_id as memory_id
@@ -30,12 +30,6 @@ where
         select
         from memory.transitions as t
         where t.agent_id = $1 and t.memory_id = r.memory_id and t.event = 'superseded' and t.changed_at >= $3
-    )
-    and exists (
-        select
-        from own as o
-        join memory.memories as c on c.agent_id = $1 and c.memory_id = o.memory_id
-        where not memory.is_obsolete(c.kind, c.state)
     )
 order by m.occurred_at desc, m.memory_id;
 
