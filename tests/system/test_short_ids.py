@@ -12,6 +12,8 @@ from newton.db.pool import Database
 from newton.ids import derive_agent_id
 from tests.system.served import Api, served
 
+REASON = {"kind": "analysis", "text": "it has forty seats"}
+
 
 @pytest.fixture
 async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
@@ -38,8 +40,8 @@ async def test_an_id_may_be_given_by_its_end(ana: httpx2.AsyncClient) -> None:
     await post(ana, "censors", trigger="sell the boat", reason="it is not ours", action="block")
     censor = (await ana.get("/v1/censors")).json()["items"][0]["memory_id"]
     assert (await post(ana, f"censors/{censor[-8:]}/relax", reason="a joke")).json()["censor_id"] == censor
-    made = await post(ana, "decisions", description="Rent the hall", confidence=0.7, reasons=[])
-    hall = made.json().get("decision_id") or (await ana.get("/v1/decisions")).json()["items"][0]["decision_id"]
+    made = await post(ana, "decisions", description="Rent the hall", confidence=0.7, reasons=[REASON])
+    hall = made.json()["decision_id"]
     assert (await ana.get(f"/v1/decisions/{hall[-8:]}")).json()["decision_id"] == hall
     assert (await post(ana, f"decisions/{hall[-8:]}/done")).json() == {"decision_id": hall}
     context = (await post(ana, "context", input="Where is the spare key?", exclude=[fact[-8:]])).json()
@@ -67,5 +69,5 @@ async def test_an_end_that_does_not_identify_one_is_refused_as_at_the_command_li
         )
     several = await ana.get(f"/v1/memories/{first[-8:]}")
     assert (several.status_code, several.json()["hint"]) == (409, "Give more digits of the id.")
-    for ref, status in ((first[-5:], 422), ("spare-key", 422), ("abcdef01", 404), (first, 200), (str(twin), 200)):
+    for ref, status in ((first[-5:], 422), ("spare-key", 422), ("abcdef01", 404), (first, 200)):
         assert (await ana.get(f"/v1/memories/{ref}")).status_code == status, ref
