@@ -29,7 +29,7 @@ class MemoryMentionDict(TypedDict):
 
 
 class RememberDict(TypedDict):
-    """The id and the status of a stored fact, the facts that it replaced, and those that it may exclude."""
+    """The id and the status of a stored fact, the facts that it superseded, and current ones that may exclude it."""
 
     memory_id: str
     status: Literal["new", "confirmed", "unchanged"]

@@ -12,7 +12,7 @@ from asyncpg import Record as Row
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.memory.memory import Kind, Outcome, Trust
+from newton.memory.memory import Kind, Outcome, Trust, past_reason
 
 SQL = load("newton.memory", "lookup.sql")
 
@@ -44,6 +44,10 @@ class RelatedMemory(NamedTuple):
     state: str
     micro: str
 
+    @property
+    def mention(self) -> MemoryMention:
+        return MemoryMention(self.other_id, self.micro)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDetail:
@@ -68,6 +72,27 @@ class MemoryDetail:
     quarantined: bool
     ref: str | None
     relatives: tuple[RelatedMemory, ...]
+
+    @property
+    def replaced(self) -> list[RelatedMemory]:
+        """Return the facts that this one supersedes, also its successor if this one was stated again."""
+        links = ("supersedes",) if past_reason(self.kind, self.state) else ("supersedes", "is superseded by")
+        return [one for one in self.relatives if one.link in links and one.state == "SUPERSEDED"]
+
+    @property
+    def replaced_by(self) -> list[RelatedMemory]:
+        """Return the facts that supersede this one, also a previous one that was stated again; none while current."""
+        if not past_reason(self.kind, self.state):
+            return []
+        current = [one for one in self.relatives if not past_reason(one.kind, one.state)]
+        restated = [one for one in current if one.link == "supersedes"]
+        return [*restated, *(one for one in self.relatives if one.link == "is superseded by")]
+
+    @property
+    def contested(self) -> list[RelatedMemory]:
+        """Return the current facts that may exclude this one: `newton conflicts` lists such pairs."""
+        links = ("contradicts", "is contradicted by")
+        return [one for one in self.relatives if one.link in links and not past_reason(one.kind, one.state)]
 
 
 def short_id(memory_id: UUID) -> str:

@@ -33,7 +33,10 @@ class SearchLimits(NamedTuple):
 
 
 class RetrievedMemory(NamedTuple):
-    """A memory with its evidence: cosine similarity, lexical share, and relevance relative to the best.
+    """A memory that a search found, with the evidence for it.
+
+    `similarity` is its cosine similarity to the query, `lexical` its BM25 score divided by the best one, and
+    `relevance` the combination of both divided by the best one.
 
     The fields before `similarity` and those after `relevance` are the columns of the query `get_memories`, in its
     order; the latter are set for facts only. `renewed_at` is when the fact was last stated again, `contradicted_ids`

@@ -78,7 +78,7 @@ class ModelEndpoint:
         return now + self.seconds
 
     def record_result(self, error: Exception | None) -> None:
-        """Record the result of an attempt in the circuit breaker."""
+        """Tell the circuit breaker of this endpoint whether an attempt failed; `error` is None for a success."""
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:

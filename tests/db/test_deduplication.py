@@ -14,7 +14,7 @@ from newton.errors import ConflictError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts import fact_store
 from newton.heart.facts.conflicts import FactPair
-from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.fact_comparison import DedupReport, SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.facts.judgement import judge_undecided
 from newton.ids import derive_model_id

@@ -19,7 +19,7 @@ from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts.conflicts import FactPair, Settlement
-from newton.heart.facts.deduplication import SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.fact_comparison import SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id

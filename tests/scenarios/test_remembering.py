@@ -70,7 +70,7 @@ async def test_what_a_fact_replaced_and_contests_is_named_over_every_interface(m
             record = await client.expand(first.result.memory_id)
             assert record["changes"][-1]["replaced_by"] == {"memory_id": str(second.result.memory_id), "text": said[1]}
             (repeated,) = await tell(mind, partner, said[1])
-            assert repeated.replaced == (), "it replaced nothing this time"
+            assert repeated.replaced == second.replaced, "a repetition names them again"
         allergies = ("Ben is allergic to peanuts.", "Ben is no longer allergic to peanuts.")
         known, denied = await tell(mind, there, *allergies)
         assert [one.memory_id for one in denied.contested] == [known.result.memory_id]

@@ -14,7 +14,7 @@ def test_what_a_fact_replaced_is_printed_and_found_in_its_history(home: Path) ->
     said = ok(typed(home, "remember", "Ana lives in Bergen.", *about))
     assert said.splitlines()[1] == f"  Replaced: {old} Ana lives in Porto."
     new = said.splitlines()[0].partition("(")[2].rstrip(")")
-    assert f"; by {new} Ana lives in Bergen. (cli)" in ok(typed(home, "history", old))
+    assert f"superseded by: {new} Ana lives in Bergen." in ok(typed(home, "history", old))
     changes = json.loads(ok(typed(home, "history", old, "--json")))
     assert changes[-1]["replaced_by"]["text"] == "Ana lives in Bergen."
 

@@ -52,7 +52,7 @@ async def test_an_id_may_be_given_by_its_end(ana: httpx2.AsyncClient) -> None:
     line = (await ana.get("/v1/identity/proposals")).json()["items"][0]["line_id"]
     assert (await post(ana, f"identity/proposals/{line[-8:]}/accept")).json()["line_id"] == line
     gone = await ana.delete(f"/v1/memories/{fact[-8:]}", params={"confirm": "forget"})
-    assert gone.json()["items"] == [fact]
+    assert fact in gone.json()["items"]
 
 
 async def test_an_end_that_does_not_identify_one_is_refused_as_at_the_command_line(

@@ -96,6 +96,25 @@ async def test_facts_are_curated_by_mcp_with_the_trust_of_an_agent(client: Clien
     assert (await client.expand(fact["memory_id"]))["state"] != "SUPERSEDED"
 
 
+async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts(client: Client) -> None:
+    # S002-16
+    home = {"subject": "Noor", "attribute": "lives in"}
+    first = await client.remember("Noor lives in Oslo.", **home)
+    assert (first["replaced"], first["contested"]) == ([], [])
+    second = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
+    assert second["replaced"] == [{"memory_id": first["memory_id"], "text": "Noor lives in Oslo."}]
+    again = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
+    assert again == second, "a repeated request is answered alike"
+    third = await tool(client, "remember", content="Noor lives in Turku.", source="own", **home)
+    (contested,) = third["contested"]
+    assert (contested["memory_id"], contested["text"]) == (second["memory_id"][-8:], "Noor lives in Bergen.")
+    assert "replaced" not in third, "the word of an agent replaces nothing that a person told"
+    links = (await client.expand(first["memory_id"]))["links"]
+    assert ("is superseded by", second["memory_id"]) in [(one["type"], one["memory_id"]) for one in links]
+    with pytest.raises(ConflictError, match="Noor lives in Bergen"):
+        await client.confirm(first["memory_id"])
+
+
 async def test_a_long_memory_is_read_in_pages_by_the_id_in_the_context(client: Client) -> None:
     # S002-15
     await client.append_messages("river", [{"role": "user", "content": LONG}])

@@ -184,9 +184,10 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
 
 
 def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Merge consecutive messages of one role, which many models reject.
+    """Return the messages so that user and assistant alternate, because many models reject two of one role in a row.
 
-    History and a message of a person are not merged but separated by an acknowledgment.
+    Neighbours of one role become one message. A user message that quotes earlier conversation (`is_history`) is not
+    joined with one that a person just sent: a short assistant message stands between them.
     """
     merged: list[ChatMessage] = []
     for message in messages:

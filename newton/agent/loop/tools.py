@@ -180,10 +180,9 @@ async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolRe
 
 
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
-    started_at = toolset.memories.scope.now()
     stored = await toolset.memories.remember(fact)
     await toolset.maintenance.process_pending()
-    effects = await toolset.curation.find_effects(stored.memory_id, since=started_at)
+    effects = await toolset.curation.find_effects(stored.memory_id)
     fields = {
         "memory_id": short_id(stored.memory_id),
         "status": str(stored.status),

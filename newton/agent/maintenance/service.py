@@ -9,7 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.agent.maintenance.extraction import ExtractionResult, extract
+from newton.agent.maintenance.extracted_facts import ExtractionResult
+from newton.agent.maintenance.extraction import extract
 from newton.agent.maintenance.line_summaries import summarize_lines
 from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.scope import AgentScope
@@ -21,7 +22,7 @@ from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ProviderError
 from newton.heart.entities import entity_store
-from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.fact_comparison import DedupReport, SimilarityThresholds, deduplicate_facts
 from newton.heart.facts.generalization import generalize_facts
 from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine

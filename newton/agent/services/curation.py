@@ -13,7 +13,7 @@ from newton.brain.draft import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
 from newton.heart import episodes
-from newton.heart.facts import attributes, conflicts, fact_store, replacements
+from newton.heart.facts import attributes, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
@@ -23,11 +23,9 @@ from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resol
 from newton.memory.memory import Kind
 from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
 
-REPLACING_EVENTS = frozenset({"superseded", "merged", "generalized"})
-
 
 class FactEffects(NamedTuple):
-    """The facts that a statement replaced, and the current ones that it may exclude."""
+    """The facts that a fact supersedes, and the current ones that may exclude it."""
 
     replaced: Sequence[MemoryMention]
     contested: Sequence[MemoryMention]
@@ -47,24 +45,27 @@ class CurationService:
             changes = await list_transitions(tx, agent_id=self.scope.agent_id, memory_id=memory_id)
             if memory.kind != "fact":
                 return memory, changes, {}
-            if changes and changes[-1].event in REPLACING_EVENTS:
-                by = await replacements.find_replacement(tx, memory_id, agent_id=self.scope.agent_id)
-                changes[-1] = replace(changes[-1], replaced_by=by)
+            memory = await self._add_adjacent_values(tx, memory)
+            if memory.replaced_by and changes and changes[-1].to_state == "SUPERSEDED":
+                changes[-1] = replace(changes[-1], replaced_by=memory.replaced_by[0].mention)
             return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
+
+    async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
+        """Return the fact with the values before and after it as relatives, unless links name them."""
+        linked = {(one.link, one.other_id) for one in memory.relatives}
+        values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=self.scope.agent_id)
+        new = [one for one in values if (one.link, one.other_id) not in linked]
+        return replace(memory, relatives=(*memory.relatives, *new))
 
     async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
         """Return the full id of a memory. Raises as `resolve_id`."""
         async with self.scope.transaction() as tx:
             return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id, kind=kind)
 
-    async def find_effects(self, memory_id: UUID, *, since: datetime) -> FactEffects:
-        """Return the facts that a fact replaced since a time, and those of its open conflicts."""
-        agent_id = self.scope.agent_id
-        async with self.scope.transaction() as tx:
-            replaced = await replacements.list_replaced(tx, memory_id, since=since, agent_id=agent_id)
-            pairs = await conflicts.list_conflicts(tx, agent_id=agent_id, memory_id=memory_id)
-        sides = [side for pair in pairs for side in (pair.newer, pair.older) if side.memory_id != memory_id]
-        return FactEffects(replaced, [MemoryMention(side.memory_id, side.text) for side in sides])
+    async def find_effects(self, memory_id: UUID) -> FactEffects:
+        """Return the facts that a fact supersedes, and the current ones that may exclude it."""
+        memory, _, _ = await self.get(memory_id.hex)
+        return FactEffects([one.mention for one in memory.replaced], [one.mention for one in memory.contested])
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
         """List the state transitions caused through this interface since a time."""
@@ -77,7 +78,9 @@ class CurationService:
         Raises ConflictError for a retracted fact, and for a superseded one with what replaced it.
         """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
-            _reject_superseded(await read_memory(tx, memory_id, agent_id=ctx.agent_id))
+            _reject_superseded(
+                await self._add_adjacent_values(tx, await read_memory(tx, memory_id, agent_id=ctx.agent_id))
+            )
             source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
             counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=ctx)
@@ -183,7 +186,7 @@ class CurationService:
 
 def _reject_superseded(memory: MemoryDetail) -> None:
     """Raise ConflictError that names the fact that replaced a superseded one, and the ways back."""
-    newer = next((one for one in memory.relatives if one.link == "is superseded by"), None)
+    newer = next(iter(memory.replaced_by), None)
     if memory.state == "SUPERSEDED" and newer:
         new_id = short_id(newer.other_id)
         hint = f"If the new one is wrong: `newton retract {new_id}`. If the old one is true again, tell it again."

@@ -35,10 +35,10 @@ class FactIntake:
 
     async def store(self, fact: FactDraft) -> RememberReport:
         """Store a fact and compare it with known facts. Raises as `MemoryService.remember` and `check_write`."""
-        started_at, warning = self.memories.scope.now(), await self._check(fact.content)
+        warning = await self._check(fact.content)
         result = await self.memories.remember(fact)
         processed = await self.maintenance.process_pending()
-        effects = await self.curation.find_effects(result.memory_id, since=started_at)
+        effects = await self.curation.find_effects(result.memory_id)
         return RememberReport(
             result=result,
             replaced=tuple(effects.replaced),

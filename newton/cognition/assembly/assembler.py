@@ -215,7 +215,7 @@ def _add_nothing_known_note(
     note, headers = assembly_input.nothing_known_note, assembly_input.header_tokens
     if note is None or assembly_input.empty_range_note or not contains_question(assembly_input.input):
         return sections
-    extended = {**sections, "note": [note, *sections["note"]]}
+    extended = {**sections, "note": [*sections["note"], note]}
     fits = render(extended, header_tokens=headers).tokens <= assembly_input.budget.total
     return extended if fits else sections
 
@@ -307,7 +307,10 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
         return "a failure, which this profile leaves out"
-    if found.is_only_question and (assembly_input.is_adaptive or _is_like_question(found, assembly_input.input)):
+    fills = assembly_input.relevance_floor == 0  # any memory that fits is asked for
+    if found.is_only_question and (
+        assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
+    ):
         return "only a question"
     if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
         return "not a procedure for this input"
@@ -316,8 +319,8 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
 
 def _is_like_question(found: RetrievedMemory, text: str) -> bool:
     """Return whether a question asks for much the same as the input, so that it cannot answer it."""
-    is_close = found.similarity >= LIKE_QUESTION_MIN_COSINE
-    return is_close or extract_content_words(found.spoken_text) <= extract_content_words(text)
+    words = extract_content_words(found.spoken_text)
+    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
 
 
 def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:

@@ -120,7 +120,7 @@ async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *,
 
 
 async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
-    """Return the usage of each strategy, most used first."""
+    """Return how often each scoring profile selected the working memory of sessions, most used first."""
     return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
 
 

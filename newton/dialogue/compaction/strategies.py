@@ -76,7 +76,11 @@ class CompactionStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutputs:
-    """Mask tool outputs older than `turns` once the view is fairly full. Needs no model."""
+    """A strategy that replaces the outputs of tools by a short note. It needs no model.
+
+    It applies when the view fills `share` of its tokens, to outputs of `least` tokens or more that are older than the
+    last `turns` turns.
+    """
 
     name: str = "mask_outputs"
     share: float = 0.6

@@ -16,6 +16,7 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, review
 from newton.memory import store
+from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_short_forms, one_line, start_prefix
@@ -168,6 +169,12 @@ async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, 
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
     fields = {"subject": row["subject"], "attribute": row["attribute"], "until": end}
     return {name: value for name, value in fields.items() if value}
+
+
+async def list_adjacent_values(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> list[RelatedMemory]:
+    """Return the fact with the previous value of its attribute, and the next one if the fact is superseded."""
+    rows = await SQL["list_adjacent_values"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
+    return [RelatedMemory(*row) for row in rows]
 
 
 async def _read_fact(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:

@@ -27,6 +27,41 @@ join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.duplicate_
 join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
 
+-- name: list_adjacent_values(agent_id, memory_id)
+-- The values of a single-valued attribute that come directly before a fact and, if it is superseded, directly after it.
+with given as (
+    select f.subject_key, f.attribute, f.valid_from, f.memory_id, m.state
+    from heart.facts as f
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+    where f.agent_id = $1 and f.memory_id = $2 and f.single_valued and m.state <> 'INACTIVE'
+), others as (
+    select f.memory_id, f.valid_from, m.kind, m.state, m.micro
+    from given as g
+    join heart.facts as f
+        on f.agent_id = $1 and f.subject_key = g.subject_key and f.attribute = g.attribute
+        and f.memory_id <> g.memory_id and f.duplicate_of is null
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+    where m.state <> 'INACTIVE'
+)
+select 'supersedes' as link, before.memory_id, before.kind, before.state, before.micro
+from (
+    select o.*
+    from others as o
+    join given as g on (o.valid_from, o.memory_id) < (g.valid_from, g.memory_id)
+    order by o.valid_from desc, o.memory_id desc
+    limit 1
+) as before
+where before.state = 'SUPERSEDED'
+union all
+(
+    select 'is superseded by' as link, o.memory_id, o.kind, o.state, o.micro
+    from others as o
+    join given as g on (o.valid_from, o.memory_id) > (g.valid_from, g.memory_id)
+    where g.state = 'SUPERSEDED'
+    order by o.valid_from, o.memory_id
+    limit 1
+);
+
 -- name: get_fact(agent_id, memory_id)
 select subject, attribute, valid_to
 from heart.facts

@@ -35,23 +35,6 @@ class RememberRequest(RememberInput):
     until: Timestamp | None = Field(None, description="When the fact stops being true, if known.")
 
 
-class RememberResponse(ResponseModel):
-    """The memory that contains the fact, and whether the fact was new."""
-
-    memory_id: UUID
-    status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
-    started_at: datetime = Field(
-        description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
-    )
-    replaced: list[MemoryMentionInfo] = Field(default=[], description="The facts that it supersedes.")
-    contested: list[MemoryMentionInfo] = Field(
-        default=[], description="The current facts that it may exclude; both are kept."
-    )
-    warning: str | None = Field(
-        default=None, description="The censor that the text matches. The fact is stored all the same."
-    )
-
-
 class MemoryLinkInfo(ResponseModel):
     """A link to another memory."""
 
@@ -60,6 +43,23 @@ class MemoryLinkInfo(ResponseModel):
     kind: Kind
     state: str
     micro: str
+
+
+class RememberResponse(ResponseModel):
+    """The memory that contains the fact, whether the fact was new, and what the fact changed."""
+
+    memory_id: UUID
+    status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
+    started_at: datetime = Field(
+        description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
+    )
+    replaced: list[MemoryMentionInfo] = Field(default=[], description="Known facts that the fact superseded.")
+    contested: list[MemoryMentionInfo] = Field(
+        default=[], description="Current facts that may exclude the fact; `GET /v1/conflicts` lists them for a person."
+    )
+    warning: str | None = Field(
+        default=None, description="The censor that the text matches. The fact is stored all the same."
+    )
 
 
 class StateChangeInfo(ResponseModel):
@@ -184,7 +184,7 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
     response = await act.run_after(check, work)
     await newton.maintenance(ORIGIN).process_pending()
     stored = RememberResponse.model_validate_json(bytes(response.body))
-    effects = await newton.curation(ORIGIN).find_effects(stored.memory_id, since=stored.started_at)
+    effects = await newton.curation(ORIGIN).find_effects(stored.memory_id)
     # not stored for a repetition of the request: it is text of the user
     answer = RememberResponse.from_source(
         stored,

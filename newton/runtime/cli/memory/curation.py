@@ -55,6 +55,8 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
     for change in changes:
         say(_format_change(change))
     say(f"current state: {record.state}{', quarantined' if record.quarantined else ''}")
+    for newer in record.replaced_by:
+        say(f"superseded by: {short_id(newer.other_id)} {newer.micro}")
 
 
 async def confirm_fact(
@@ -147,8 +149,7 @@ async def forget_memories(
 def _format_change(change: TransitionRecord) -> str:
     is_same = change.from_state == change.to_state
     states = change.to_state if is_same else f"{change.from_state} → {change.to_state}"
-    by = f"; by {formatting.format_mention(change.replaced_by)}" if change.replaced_by else ""
-    return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.reason}{by} ({change.origin})"
+    return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.reason} ({change.origin})"
 
 
 def _change_to_json(change: TransitionRecord) -> dict[str, object]:

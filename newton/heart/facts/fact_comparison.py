@@ -22,7 +22,7 @@ from newton.memory import store
 from newton.memory.memory import Trust
 from newton.providers.embedding import Vector
 
-SQL = load("newton.heart.facts", "deduplication.sql")
+SQL = load("newton.heart.facts", "fact_comparison.sql")
 
 BATCH = 64
 MAX_CANDIDATES = 20
