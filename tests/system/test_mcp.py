@@ -208,7 +208,7 @@ async def test_a_contradiction_is_seen_and_settled_through_every_interface(serve
         typed, house, "remember", "Ana lives in Oslo.", "--subject", "Ana", "--attribute", "lives in", *mine
     )
     async with speaking(served.url, served.token, **who) as client:
-        kept = await told(client, "remember", content="Ana lives in Bergen.", **ana)
+        kept = await told(client, "remember", content="Ana lives in Bergen.", source="own", **ana)
         (seen,) = (await told(client, "conflicts"))["items"]
         assert (seen["newer"]["text"], seen["older"]["text"]) == ("Ana lives in Bergen.", "Ana lives in Oslo.")
         error = await refused(client, "settle_conflict", memory_id=kept["memory_id"], keep="newer")
