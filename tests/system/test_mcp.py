@@ -107,7 +107,7 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
 async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     env = {**bare, "NEWTON_DATA_DIR": str(house / "data"), "NEWTON_EMBEDDING_PROVIDER": "none"}
-    create_agents(house, "pipes")
+    await asyncio.to_thread(create_agents, house, "pipes")
     words = ["-m", "newton", "mcp", "--agent", "pipes"]
     async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(house))) as client:
         await lived(client)
