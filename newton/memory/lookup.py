@@ -28,6 +28,13 @@ LIST_COMMANDS: dict[Kind | None, str] = {
 }  # the commands that show ids; of other kinds, `newton recall` does
 
 
+class MemoryMention(NamedTuple):
+    """A memory that a result names, with its text."""
+
+    memory_id: UUID
+    text: str
+
+
 class RelatedMemory(NamedTuple):
     """A related memory. `link` is the relation as a phrase, such as 'supersedes' or 'was made from'."""
 
@@ -36,6 +43,10 @@ class RelatedMemory(NamedTuple):
     kind: Kind
     state: str
     micro: str
+
+    @property
+    def mention(self) -> MemoryMention:
+        return MemoryMention(self.other_id, self.micro)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +88,14 @@ class MemoryDetail:
 
     @property
     def replaced_by(self) -> list[RelatedMemory]:
-        """Return the facts that took the place of this one; none while it is current."""
-        return self._list_linked("is superseded by") if self.is_past else []
+        """Return the facts that took the place of this one; none while it is current.
+
+        A fact that was stated again comes first: its link still says that this one superseded it.
+        """
+        if not self.is_past:
+            return []
+        restated = [one for one in self._list_linked("supersedes") if not past_reason(one.kind, one.state)]
+        return [*restated, *self._list_linked("is superseded by")]
 
     @property
     def contested(self) -> list[RelatedMemory]:

@@ -10,13 +10,15 @@ from uuid import UUID
 from newton.db.pool import Database
 from newton.memory.importance import derive_importance
 from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
-from newton.memory.question_detection import has_only_questions, is_only_question
+from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights, evidence_score
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
 from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
+
+ASSISTANT = "Assistant"  # the speaker of a reply, as the text of a message names it
 
 WIDEN_FACTOR = 4  # of the limits of a search that is widened
 
@@ -105,10 +107,13 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def is_only_question(self) -> bool:
-        """Return whether the memory is a single question, or summarizes a session of questions only."""
+        """Return whether the memory only asks, only says that the answer is unknown, or summarizes only questions."""
         if self.kind == "episode":
             return has_only_questions(self.spoken_text)
-        return self.kind == "exchange" and is_only_question(self.spoken_text)
+        if self.kind != "exchange":
+            return False
+        is_reply = self.summary.partition(": ")[0].endswith(ASSISTANT)
+        return is_only_question(self.spoken_text) or (is_reply and lacks_answer(self.spoken_text))
 
     def repeats_query(self, text: str) -> bool:
         """Return whether it is a message with the same text, such as the same question asked before."""

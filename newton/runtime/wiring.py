@@ -12,6 +12,7 @@ from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
+from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
 from newton.brain.chain_heads import ChainHeadFiles
@@ -144,6 +145,14 @@ class AgentServices(ScopeServices):
             gate=self.action_gate(origin),
             maintenance=self.maintenance(origin),
         ).with_trust(())
+
+    def fact_intake(self, origin: str) -> FactIntake:
+        return FactIntake(
+            memories=self.memories(origin),
+            curation=self.curation(origin),
+            maintenance=self.maintenance(origin),
+            gate=self.action_gate(origin),
+        )
 
     def turn_runner(
         self, model: "ChatModel | None", *, origin: str = "chat", on_event: EventCallback = _ignore

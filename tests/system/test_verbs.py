@@ -39,7 +39,7 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     await tool(client, "think", decision_id=made["decision_id"][-8:], text="The crew is free in May.")
     thoughts = (await client.decision(made["decision_id"]))["thoughts"]
     assert [one["text"] for one in thoughts] == ["The permit may be late.", "The crew is free in May."]
-    await client.done(decision_id=made["decision_id"])
+    await client.done(made["decision_id"][-8:])
     assert (await tool(client, "decision", decision_id=made["decision_id"]))["state"] == "PENDING"
     assert [one["decision_id"] for one in (await tool(client, "decisions", open=True))["items"]] == [
         made["decision_id"]
@@ -48,8 +48,8 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     (outcome,) = await client.outcomes()
     assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early.")
     assert (await tool(client, "outcomes", outcome="success"))["items"] == []
-    with pytest.raises(InputError):
-        await tool(client, "done")
+    with pytest.raises(ConflictError):
+        await tool(client, "done", decision_id=made["decision_id"])
     with pytest.raises(ConflictError):
         await client.think(made["decision_id"], "Too late.")
 
@@ -105,7 +105,7 @@ async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts
     assert second["replaced"] == [{"memory_id": first["memory_id"], "text": "Noor lives in Oslo."}]
     again = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
     assert again == second, "a repeated request is answered alike"
-    third = await tool(client, "remember", content="Noor lives in Turku.", **home)
+    third = await tool(client, "remember", content="Noor lives in Turku.", source="own", **home)
     (contested,) = third["contested"]
     assert (contested["memory_id"], contested["text"]) == (second["memory_id"][-8:], "Noor lives in Bergen.")
     assert "replaced" not in third, "the word of an agent replaces nothing that a person told"
@@ -179,8 +179,8 @@ async def test_tasks_are_finished_with_a_result(client: Client) -> None:
     await tool(client, "push_task", goal="Find the pump", session="house")
     assert (await tool(client, "block_task", reason="The shed is locked", session="house"))["status"] == "blocked"
     await tool(client, "resume_task", number=2, session="house")
-    assert (await client.done("It was in the shed", session="house"))["current_number"] == 1
-    assert (await tool(client, "done", result="Dry again", session="house"))["current_number"] is None
+    assert (await client.pop("It was in the shed", session="house"))["current_number"] == 1
+    assert (await tool(client, "pop_task", result="Dry again", session="house"))["current_number"] is None
     notes = [one["note"] for one in await client.tasks("house")]
     assert notes == ["Dry again", "It was in the shed"]
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
@@ -18,8 +19,16 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
-from newton.memory.lookup import MemoryDetail, read_memory, resolve_id, short_id
+from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
+from newton.memory.memory import Kind
 from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
+
+
+class FactEffects(NamedTuple):
+    """The facts that a fact supersedes, and the current ones that may exclude it."""
+
+    replaced: Sequence[MemoryMention]
+    contested: Sequence[MemoryMention]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +46,8 @@ class CurationService:
             if memory.kind != "fact":
                 return memory, changes, {}
             memory = await self._add_adjacent_values(tx, memory)
+            if memory.replaced_by and changes and changes[-1].to_state == "SUPERSEDED":
+                changes[-1] = replace(changes[-1], replaced_by=memory.replaced_by[0].mention)
             return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
 
     async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
@@ -47,10 +58,15 @@ class CurationService:
         new = [one for one in values if (one.link, one.other_id) not in linked]
         return replace(memory, relatives=(*memory.relatives, *new))
 
-    async def resolve(self, memory_ref: str) -> UUID:
+    async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
         """Return the full id of a memory. Raises as `resolve_id`."""
         async with self.scope.transaction() as tx:
-            return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
+            return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id, kind=kind)
+
+    async def find_effects(self, memory_id: UUID) -> FactEffects:
+        """Return the facts that a fact supersedes, and the current ones that may exclude it."""
+        memory, _, _ = await self.get(memory_id.hex)
+        return FactEffects([one.mention for one in memory.replaced], [one.mention for one in memory.contested])
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
         """List the state transitions caused through this interface since a time."""

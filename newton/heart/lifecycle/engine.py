@@ -151,7 +151,8 @@ async def _update_current(
     reviewed = [facts.FactEvidence(**row) for row in evidence]
     await add_links(tx, "contradicts", facts.find_contested_values(reviewed, now=ctx.now), ctx=ctx)
     memory_ids = [fact.memory_id for fact in reviewed]
-    await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
+    latest_start = ctx.now + facts.MAX_CLOCK_SKEW
+    await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, latest_start=latest_start)
 
 
 async def _archive_texts(

@@ -160,6 +160,7 @@ def _change_to_json(change: TransitionRecord) -> dict[str, object]:
         "event": change.event,
         "reason": change.reason,
         "origin": change.origin,
+        "replaced_by": change.replaced_by and formatting.mention_to_json(change.replaced_by),
     }
 
 
