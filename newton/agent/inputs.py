@@ -46,6 +46,18 @@ class RememberInput(ToolInput):
     )
 
 
+class HostRememberInput(RememberInput):
+    """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
+    clear without context. Say where it comes from: what is not marked as `own` is not used before a person or other
+    sources confirm it. Do not store facts that the context already contains, and never store secrets."""
+
+    source: Literal["own", "tool", "web"] = Field(
+        "tool",
+        description="Where it comes from: own (the user said it, or you concluded it from what the user said), tool "
+        "(the default: a tool, a file or anything else that you read) or web (a page).",
+    )
+
+
 class RecallInput(ToolInput):
     """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for information
     that is missing in the context. Each result has an id for `expand`."""
@@ -159,17 +171,20 @@ class PopTaskInput(ToolInput):
     result: MessageContent = Field(description="What came of it, as one sentence.")
 
 
-class DoneInput(ToolInput):
-    """Finish the current task of a session and record its result. With `decision_id` instead of `result`, mark this
-    decision as carried out; its outcome is reviewed later."""
+class PopSessionTaskInput(PopTaskInput):
+    """Finish the current task of a session and record its result. Its messages are replaced by a one-line summary."""
 
-    result: MessageContent | None = Field(None, description="The result of the current task.")
-    decision_id: str | None = Field(None, description="The id of a decision that was carried out.")
     session: Ref | None = Field(None, description="The session of the task. Default: that of the last pushed task.")
 
 
+class DoneInput(ToolInput):
+    """Mark a decision as carried out. Its outcome is recorded later with `review`, once it is known."""
+
+    decision_id: str = Field(description="The id of the decision, or its last letters.")
+
+
 class StartTaskInput(PushTaskInput):
-    """Start a task inside the current one, so that its goal stays in the context until `done` finishes it."""
+    """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it."""
 
     session: Ref | None = Field(None, description="The session; created if it does not exist. Default: the last one.")
 

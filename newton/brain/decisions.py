@@ -149,7 +149,10 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
             hint="An outcome can be recorded only once; amend the decision to add to it.",
         )
     if review.at > ctx.now:
-        raise InputError(f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.", hint="Wait until it is known.")
+        raise InputError(
+            f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.",
+            hint="Give the time at which it was observed, or omit it to use the present time.",
+        )
     await _apply_review(tx, stored, codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
 
 

@@ -111,7 +111,10 @@ def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) 
 
 
 def summarize_repeats(decisions: Iterable[DecisionVector], assessed_pairs: Iterable[AssessedPair]) -> RepeatReport:
-    """Summarize the pairs of these decisions. Pairs of one decision must be adjacent."""
+    """Count how often the given decisions resemble an earlier one that failed.
+
+    Each assessed pair joins a decision to an earlier one; the pairs of one decision must follow one another.
+    """
     own = list(decisions)
     compared = {one.decision_id for one in own if one.vector is not None}
     pairs = [pair for pair in assessed_pairs if pair.pair.decision_id in compared and pair.is_close]

@@ -21,12 +21,22 @@ from newton.client.operations import AgentOperations, IdLike
 Outcome = Literal["success", "partial", "failure"]
 
 
+class MemoryMentionDict(TypedDict):
+    """A memory that a result names."""
+
+    memory_id: str
+    text: str
+
+
 class RememberDict(TypedDict):
-    """The id and the status of a stored fact."""
+    """The id and the status of a stored fact, the facts that it superseded, and current ones that may exclude it."""
 
     memory_id: str
     status: Literal["new", "confirmed", "unchanged"]
     started_at: str
+    replaced: list[MemoryMentionDict]
+    contested: list[MemoryMentionDict]
+    warning: str | None
 
 
 class RecallItemDict(TypedDict):

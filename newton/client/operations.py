@@ -17,13 +17,9 @@ class AgentOperations(DaemonConnection):
         """Record a thought on an open decision."""
         await self.post(f"/v1/decisions/{decision_id}/thoughts", {"text": text})
 
-    async def done(
-        self, result: str | None = None, *, decision_id: IdLike | None = None, session: str | None = None
-    ) -> JsonDict:
-        """Finish the current task with its result; with `decision_id`, mark this decision as carried out."""
-        if decision_id is not None:
-            return await self.post(f"/v1/decisions/{decision_id}/done")
-        return await self.post("/v1/tasks/pop", {"result": result, "session": session})
+    async def done(self, decision_id: IdLike) -> None:
+        """Mark a decision as carried out."""
+        await self.post(f"/v1/decisions/{decision_id}/done")
 
     async def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
         """Check a decision without recording it."""

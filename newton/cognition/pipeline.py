@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 
+NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
 
 
@@ -318,6 +319,7 @@ class ContextBuilder:
             artifact_selector=self._create_artifact_selector(gathered),
             time_ranges=candidate_set.time_ranges,
             empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
+            nothing_known_note=None if "memories" in gathered.missing else _render_note(NOTHING_KNOWN, count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
@@ -369,7 +371,11 @@ def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCou
     if not candidate_set.is_range_empty:
         return None
     phrases = ", ".join(span.phrase for span in candidate_set.time_ranges)
-    line = to_bullet(f"Memory has nothing from the requested time ({phrases}).")
+    return _render_note(f"Memory has nothing from the requested time ({phrases}).", count_tokens)
+
+
+def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
+    line = to_bullet(text)
     return TextBlock(line, count_tokens(line))
 
 

@@ -82,7 +82,10 @@ class Decay(StrictModel):
     def with_time_constant(self, hours: float) -> "Decay":
         """Return the decay with this time constant. Raises InputError when it is not positive, or nothing decays."""
         if self.kind == "none":
-            raise InputError("This profile does not decay.", hint="Omit the hours, or choose the profile balanced.")
+            raise InputError(
+                "In this profile the score of a memory does not fall with its age, so hours do not apply.",
+                hint="Omit the hours, or choose a profile with decay, such as balanced.",
+            )
         if not 0 < hours < math.inf:
             raise InputError(f"A decay of {hours} hours is not possible.", hint="Give a number above 0, such as 0.5.")
         return Decay(kind=self.kind, clock=self.clock, time_constant_hours=hours)

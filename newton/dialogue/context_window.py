@@ -16,7 +16,9 @@ class WindowShares(NamedTuple):
 
 
 def split_window(window: int, *, reply: int, conversation: int, context: int) -> WindowShares:
-    """Divide a window. `reply`, `conversation` and `context` are upper limits.
+    """Divide the context window of a model between its reply, the conversation and the context from memory.
+
+    All numbers are tokens. `reply`, `conversation` and `context` are upper limits of their parts.
 
     >>> split_window(128_000, reply=1_000, conversation=100_000, context=8_000)
     WindowShares(usable=112000, conversation=89600, context=8000)

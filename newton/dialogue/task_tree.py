@@ -183,7 +183,7 @@ class TaskTree:
         if (current and current.task_id) != task.parent_id:
             number = current.number if current else "none"
             raise InputError(
-                f"Task {task.number} is not in the current task, which is {number}.",
+                f"Task {task.number} is not a subtask of the current task {number}.",
                 hint="Pop, block or fail the current one first, until its parent is current.",
             )
         return task

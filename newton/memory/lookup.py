@@ -12,7 +12,7 @@ from asyncpg import Record as Row
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.memory.memory import Kind, Outcome, Trust
+from newton.memory.memory import Kind, Outcome, Trust, past_reason
 
 SQL = load("newton.memory", "lookup.sql")
 
@@ -28,6 +28,13 @@ LIST_COMMANDS: dict[Kind | None, str] = {
 }  # the commands that show ids; of other kinds, `newton recall` does
 
 
+class MemoryMention(NamedTuple):
+    """A memory that a result names, with its text."""
+
+    memory_id: UUID
+    text: str
+
+
 class RelatedMemory(NamedTuple):
     """A related memory. `link` is the relation as a phrase, such as 'supersedes' or 'was made from'."""
 
@@ -36,6 +43,10 @@ class RelatedMemory(NamedTuple):
     kind: Kind
     state: str
     micro: str
+
+    @property
+    def mention(self) -> MemoryMention:
+        return MemoryMention(self.other_id, self.micro)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +72,39 @@ class MemoryDetail:
     quarantined: bool
     ref: str | None
     relatives: tuple[RelatedMemory, ...]
+
+    @property
+    def is_past(self) -> bool:
+        return past_reason(self.kind, self.state) is not None
+
+    @property
+    def replaced(self) -> list[RelatedMemory]:
+        """Return the past facts whose place this one took; none if it is past too.
+
+        Of two linked facts the one that was stated last holds, so the link may point either way.
+        """
+        linked = () if self.is_past else self._list_linked("supersedes", "is superseded by")
+        return [one for one in linked if past_reason(one.kind, one.state)]
+
+    @property
+    def replaced_by(self) -> list[RelatedMemory]:
+        """Return the facts that took the place of this one; none while it is current.
+
+        A fact that was stated again comes first: its link still says that this one superseded it.
+        """
+        if not self.is_past:
+            return []
+        restated = [one for one in self._list_linked("supersedes") if not past_reason(one.kind, one.state)]
+        return [*restated, *self._list_linked("is superseded by")]
+
+    @property
+    def contested(self) -> list[RelatedMemory]:
+        """Return the current facts that may exclude this one: `newton conflicts` lists such pairs."""
+        linked = self._list_linked("contradicts", "is contradicted by")
+        return [one for one in linked if not past_reason(one.kind, one.state)]
+
+    def _list_linked(self, *links: str) -> list[RelatedMemory]:
+        return [one for one in self.relatives if one.link in links]
 
 
 def short_id(memory_id: UUID) -> str:

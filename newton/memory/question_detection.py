@@ -8,8 +8,14 @@ _SPLIT = re.compile(r"(?<=[.!?…])\s+|\n+")
 _POLITE = r"\W*(?:(?:please|ok|okay|hey|hi|so|and|but)\W+)*(?:(?:can|could|will|would) you\W+)?(?:please\W+)?"
 _EXPLANATION_REQUEST = re.compile(
     _POLITE + r"(?:explain|describe|why\b(?! (?:don't|not\b))|what (?:happens|would happen|if)\b"
-    r"|how (?:come|do|does|would|can|could)\b|(?:tell|show|remind) (?:me|us) (?:about|what|why|how|whether|if)\b"
-    r"|i wonder\b)",
+    r"|how (?:come|do|does|would|can|could)\b"
+    r"|(?:tell|show|remind) (?:me|us) (?:about|what|when|where|which|who\w*|why|how|whether|if)\b"
+    r"|i wonder\b|i(?:'d| would) (?:like|love) to know\b|i want to know\b)",
+    re.IGNORECASE,
+)
+_RULE = re.compile(
+    r"\b(?:allow(?:ed|s)?|permit(?:s|ted)?|forbid(?:s|den)?|prohibit(?:s|ed)?|banned|blocked|rules?|polic(?:y|ies))\b"
+    r"|\bnot supposed\b|\bwhy\b.*(?:\b(?:not|never|no|cannot)\b|n['’]t\b)",
     re.IGNORECASE,
 )
 _ACTION_REQUEST = re.compile(
@@ -17,16 +23,36 @@ _ACTION_REQUEST = re.compile(
     r"|,\s*(?:ok|okay|right|yes)\W*$",
     re.IGNORECASE,
 )
+_UNKNOWN = re.compile(
+    r"\W*(?:(?:i'?m |i am )?(?:sorry|afraid)\W+|unfortunately\W+|but\W+|so\W+)*"
+    r"(?:(?:i|memory|we) (?:do(?:es)?(?:n['’]t| not) (?:know|have|contain|remember)|(?:have|has) (?:no|nothing)\b"
+    r"|can(?:no|['’])t (?:find|recall|tell)|could(?:n['’]t| not) find|(?:did|do)(?:n['’]t| not) find)"
+    r"|there is (?:no|nothing)\b.{0,40}\b(?:memory|record|known))",
+    re.IGNORECASE,
+)
+_SUMMARY_PREFIX = re.compile(r"(?:They came back to this|It ended with [^:]+): ")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
 def is_only_question(text: str) -> bool:
-    """Return whether the text is a single question.
+    """Return whether the text is a single question, or only questions and requests for an explanation.
 
-    >>> is_only_question("Where are the keys?"), is_only_question("Where are the keys? I lost them.")
-    (True, False)
+    >>> texts = ("Where are the keys?", "Tell me where the keys are.", "Where are the keys? I lost them.")
+    >>> [is_only_question(text) for text in texts]
+    [True, True, False]
     """
-    return _QUESTION.fullmatch(text) is not None
+    return _QUESTION.fullmatch(text) is not None or not remove_questions(text)
+
+
+def lacks_answer(reply: str) -> bool:
+    """Return whether a reply contains nothing but that the answer is not known, and questions.
+
+    >>> replies = ("Sorry, I don't know when it is. Do you?", "I don't know the day. It is at noon.")
+    >>> [lacks_answer(reply) for reply in replies]
+    [True, False]
+    """
+    sentences = [sentence for sentence in _SPLIT.split(reply) if sentence.strip()]
+    return all(_UNKNOWN.match(sentence) or sentence.rstrip().endswith("?") for sentence in sentences)
 
 
 def remove_questions(text: str) -> str:
@@ -38,11 +64,26 @@ def remove_questions(text: str) -> str:
     return " ".join(sentence for sentence in _SPLIT.split(text) if not _is_question(sentence))
 
 
+def contains_question(text: str) -> bool:
+    """Return whether a sentence of the text is a question or a request for an explanation."""
+    return "?" in text or any(map(_is_question, _SPLIT.split(text)))
+
+
 def _is_question(sentence: str) -> bool:
     if _EXPLANATION_REQUEST.match(sentence):
         return True
     is_request = _ACTION_REQUEST.search(sentence) is not None
     return sentence.rstrip("\"')]”’ ").endswith("?") and not is_request
+
+
+def asks_about_rule(text: str) -> bool:
+    """Return whether the text asks for a rule or its reason, so that an answer must name what the rule forbids.
+
+    >>> texts = ("Why may we not deploy on Fridays?", "Is a deploy allowed on Fridays?", "Who deploys on Fridays?")
+    >>> [asks_about_rule(text) for text in texts]
+    [True, True, False]
+    """
+    return any(_RULE.search(sentence) for sentence in _SPLIT.split(text) if _is_question(sentence))
 
 
 def has_only_questions(summary: str) -> bool:
@@ -53,7 +94,12 @@ def has_only_questions(summary: str) -> bool:
     """
     found = _SESSION_SUMMARY.search(summary)
     # a truncated sentence counts as a question
-    return found is not None and all(s.rstrip("\"')]”’ ").endswith(("?", "…")) for s in _SENTENCE.split(found[1]))
+    return found is not None and all(map(_is_question_or_cut, _SENTENCE.split(found[1])))
+
+
+def _is_question_or_cut(sentence: str) -> bool:
+    spoken = _SUMMARY_PREFIX.sub("", sentence)
+    return spoken.rstrip("\"')]”’ ").endswith(("?", "…")) or _EXPLANATION_REQUEST.match(spoken) is not None
 
 
 def summarizes_session_starting_with(summary: str, text: str) -> bool:

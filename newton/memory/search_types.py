@@ -10,13 +10,15 @@ from uuid import UUID
 from newton.db.pool import Database
 from newton.memory.importance import derive_importance
 from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
-from newton.memory.question_detection import has_only_questions, is_only_question
+from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights, evidence_score
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
 from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
+
+ASSISTANT = "Assistant"  # the speaker of a reply, as the text of a message names it
 
 WIDEN_FACTOR = 4  # of the limits of a search that is widened
 
@@ -31,7 +33,10 @@ class SearchLimits(NamedTuple):
 
 
 class RetrievedMemory(NamedTuple):
-    """A memory with its evidence: cosine similarity, lexical share, and relevance relative to the best.
+    """A memory that a search found, with the evidence for it.
+
+    `similarity` is its cosine similarity to the query, `lexical` its BM25 score as a share of the highest that is
+    possible for the query, and `relevance` the combination of both divided by that of the best memory found.
 
     The fields before `similarity` and those after `relevance` are the columns of the query `get_memories`, in its
     order; the latter are set for facts only. `renewed_at` is when the fact was last stated again, `contradicted_ids`
@@ -102,10 +107,13 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def is_only_question(self) -> bool:
-        """Return whether the memory is a single question, or summarizes a session of questions only."""
+        """Return whether the memory only asks, only says that the answer is unknown, or summarizes only questions."""
         if self.kind == "episode":
             return has_only_questions(self.spoken_text)
-        return self.kind == "exchange" and is_only_question(self.spoken_text)
+        if self.kind != "exchange":
+            return False
+        is_reply = self.summary.partition(": ")[0].endswith(ASSISTANT)
+        return is_only_question(self.spoken_text) or (is_reply and lacks_answer(self.spoken_text))
 
     def repeats_query(self, text: str) -> bool:
         """Return whether it is a message with the same text, such as the same question asked before."""
@@ -142,7 +150,7 @@ class RecallResult:
 
     @property
     def has_match(self) -> bool:
-        """Whether a memory contains a word of the query or is close to its meaning."""
+        """Return True if a memory contains a word of the query or is close to its meaning."""
         return any(found.lexical > 0 or found.similarity >= CLOSE_COSINE for found in self.memories)
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
+from newton.memory.lookup import MemoryMention
 from newton.memory.memory import Kind, WriteContext
 
 SQL = load("newton.memory", "transitions.sql")
@@ -89,7 +90,10 @@ class PlannedTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionRecord:
-    """A transition that was applied. `origin` is the interface or job that applied it."""
+    """A transition that was applied. `origin` is the interface or job that applied it.
+
+    `replaced_by` is the memory that took its place, of the last transition of a fact that another one replaced.
+    """
 
     at: datetime
     event: str
@@ -97,6 +101,7 @@ class TransitionRecord:
     to_state: str
     reason: str
     origin: str
+    replaced_by: MemoryMention | None = None
 
 
 async def apply_transitions(tx: Tx, planned: Sequence[PlannedTransition], *, ctx: WriteContext) -> set[UUID]:

@@ -37,8 +37,8 @@ class MissingEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         raise ProviderError(
-            f"The active embedding model {self.identity} is not configured.",
-            hint="Run `newton reembed` to switch to the configured model.",
+            f"The memories were embedded with the model {self.identity}, which the settings do not name.",
+            hint="Set that model again, or run `newton reembed` to embed them with the model of the settings.",
         )
 
 

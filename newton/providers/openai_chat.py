@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ class ModelEndpoint:
         return now + self.seconds
 
     def record_result(self, error: Exception | None) -> None:
-        """Record the result of an attempt in the circuit breaker."""
+        """Tell the circuit breaker of this endpoint whether an attempt failed; `error` is None for a success."""
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
@@ -104,6 +105,10 @@ class ModelEndpoint:
             return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
         status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
         fields = {"address": self.address, "model": self.model, "setting": self.setting, "status": status}
+        if _is_untrusted_certificate(error):
+            what = f"The TLS certificate of {self.address} is not trusted."
+            hint = "Set SSL_CERT_FILE to a PEM file with the certificate of the authority that issued it."
+            return ProviderError(what, hint=hint)
         for kinds, what, hint in _EXPLANATIONS:
             if isinstance(error, kinds):
                 message = _server_message(error, key=self.client.api_key)
@@ -118,6 +123,15 @@ def make_client(settings: Settings) -> openai.AsyncOpenAI:
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
     base_url = settings.openai_base_url or DEFAULT_BASE_URL
     return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout)
+
+
+def _is_untrusted_certificate(error: BaseException | None) -> bool:
+    """Return whether an error in the chain of causes is a failed verification of a certificate."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _is_outage(error: Exception | None) -> bool:

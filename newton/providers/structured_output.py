@@ -3,12 +3,15 @@
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
-from openai.types.chat.completion_create_params import ResponseFormat
 from pydantic import BaseModel, ValidationError
 
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
+
+if TYPE_CHECKING:
+    # its import takes longer than most commands
+    from openai.types.chat.completion_create_params import ResponseFormat
 
 FormatMode = Literal["schema", "object", "words"]
 EndpointKey = tuple[str, str]  # (address, model)
@@ -53,7 +56,7 @@ def record_outage(endpoint: EndpointKey) -> None:
     _unavailable.add(endpoint)
 
 
-def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> ResponseFormat | None:
+def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> "ResponseFormat | None":
     """Return the `response_format` of the request; None for the text mode."""
     if mode == "schema":
         schema = output_type.model_json_schema()

@@ -8,7 +8,7 @@ from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.context_window import split_window
 from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError
-from newton.heart.facts.deduplication import SimilarityThresholds
+from newton.heart.facts.fact_comparison import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.settings import Settings
 

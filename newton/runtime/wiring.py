@@ -12,6 +12,7 @@ from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
+from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
 from newton.brain.chain_heads import ChainHeadFiles
@@ -67,8 +68,12 @@ class AgentServices(ScopeServices):
         return module.GuardrailService(scope=self.scope.at(origin), file_guardrails=files)
 
     def censors(self, origin: str) -> CensorService:
-        domains = frozenset(domain for frame in self.frames.values() for domain in frame.domains)
-        return CensorService(scope=self.scope.at(origin), domains=domains)
+        return CensorService(scope=self.scope.at(origin), domains=self.domains)
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """Return the domains that the frames name."""
+        return frozenset(domain for frame in self.frames.values() for domain in frame.domains)
 
     def decisions(self, origin: str) -> DecisionService:
         return DecisionService(
@@ -110,7 +115,9 @@ class AgentServices(ScopeServices):
     def importer(self) -> NdjsonImporter:
         scope, sizes = self.scope, options.build_summary_sizes(self.settings)
         outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
-        return NdjsonImporter(scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=sizes)
+        return NdjsonImporter(
+            scope=scope, outbox=outbox, chain_heads=self.chain_heads, domains=self.domains, sizes=sizes
+        )
 
     def archive(self) -> AgentArchive:
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
@@ -138,6 +145,14 @@ class AgentServices(ScopeServices):
             gate=self.action_gate(origin),
             maintenance=self.maintenance(origin),
         ).with_trust(())
+
+    def fact_intake(self, origin: str) -> FactIntake:
+        return FactIntake(
+            memories=self.memories(origin),
+            curation=self.curation(origin),
+            maintenance=self.maintenance(origin),
+            gate=self.action_gate(origin),
+        )
 
     def turn_runner(
         self, model: "ChatModel | None", *, origin: str = "chat", on_event: EventCallback = _ignore

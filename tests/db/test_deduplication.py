@@ -14,7 +14,7 @@ from newton.errors import ConflictError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts import fact_store
 from newton.heart.facts.conflicts import FactPair
-from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.fact_comparison import ComparisonReport, SimilarityThresholds, compare_facts
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.facts.judgement import judge_undecided
 from newton.ids import derive_model_id
@@ -50,12 +50,12 @@ def statement(n: int, content: str, subject: str | None) -> NewFact:
     return NewFact(ref=f"t{n}", content=content, valid_from=NOON, subject=subject, source=f"source {n}")
 
 
-async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact, judge: Says | None = None) -> DedupReport:
+async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact, judge: Says | None = None) -> ComparisonReport:
     own = ground(teller(agent))
     async with db.transaction(agent) as tx:
         await fact_store.add_facts(tx, told, ctx=own)
     await EmbeddingOutbox(db, model, agent).drain()
-    report = await deduplicate_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity))
+    report = await compare_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity))
     if judge:
         await judge_undecided(db, own, judge, limit=20)
     return report
@@ -72,13 +72,15 @@ async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
 
 async def test_told_in_other_words_it_is_confirmed_and_kept_once(db: Database, agent: UUID, model: MiniLM) -> None:
     await tell(db, agent, model, statement(0, "Ana lives in Oslo", "Ana"))
-    assert await tell(db, agent, model, statement(1, "By the way, ana is living in Oslo!", "ana")) == DedupReport(
+    assert await tell(db, agent, model, statement(1, "By the way, ana is living in Oslo!", "ana")) == ComparisonReport(
         1, 1, 0
     )
     assert await current(db, agent) == {"Ana lives in Oslo": ("CONFIRMED", 1)}
     # the words of that telling tell the same fact from now on, and it is what a third one joins
     await tell(db, agent, model, statement(2, "By the way, ana is living in Oslo!", "Ana"))
-    assert await tell(db, agent, model, statement(3, "Note that Ana lives in Oslo.", "Ana")) == DedupReport(1, 1, 0)
+    assert await tell(db, agent, model, statement(3, "Note that Ana lives in Oslo.", "Ana")) == ComparisonReport(
+        1, 1, 0
+    )
     assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 3)}
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.links where link = 'corroborates'") == 2
@@ -104,7 +106,7 @@ async def test_several_tellings_compared_at_once_all_count_for_the_first(
     await tell(db, agent, model, statement(0, "Ana lives in Oslo", "Ana"))
     texts = ("Ana lives in Oslo.", "Ana lives in Oslo!", "ana lives in oslo", "Ana lives  in Oslo ...")
     told = [statement(n, text, "Ana") for n, text in enumerate(texts, 1)]
-    assert await tell(db, agent, model, *told) == DedupReport(4, 4, 0)
+    assert await tell(db, agent, model, *told) == ComparisonReport(4, 4, 0)
     assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 4)}
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(distinct duplicate_of) from heart.facts") == 1
@@ -125,9 +127,9 @@ async def test_compared_again_nothing_changes(db: Database, agent: UUID, model: 
     told = [
         statement(n, text, "Ana") for n, text in enumerate(["Ana lives in Oslo", "ana is living in oslo", "Ana sails"])
     ]
-    assert await tell(db, agent, model, *told) == DedupReport(3, 1, 0)
+    assert await tell(db, agent, model, *told) == ComparisonReport(3, 1, 0)
     before = await current(db, agent)
-    assert await tell(db, agent, model, *told) == DedupReport(0, 0, 0)
+    assert await tell(db, agent, model, *told) == ComparisonReport(0, 0, 0)
     assert await current(db, agent) == before
 
 
@@ -156,7 +158,7 @@ async def test_facts_of_other_subjects_are_not_even_compared(db: Database, agent
         statement(1, "she lives in oslo", "Eva"),
         statement(2, "She lives in Oslo!", None),
     ]
-    assert await tell(db, agent, model, *told) == DedupReport(3, 0, 0)
+    assert await tell(db, agent, model, *told) == ComparisonReport(3, 0, 0)
     assert len(await current(db, agent)) == 3
 
 

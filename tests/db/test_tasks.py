@@ -115,7 +115,7 @@ async def test_a_blocked_task_waits_and_is_resumed_where_it_belongs(tx: Tx) -> N
     with pytest.raises(InputError, match="blocked subtask: 2"):
         await pop(tx, session_id, "shipped")
     await push(tx, session_id, "Write the notes")
-    with pytest.raises(InputError, match="not in the current task, which is 3"):
+    with pytest.raises(InputError, match="not a subtask of the current task 3"):
         await tasks.resume(tx, "2", session_id=session_id, ctx=teller())
     await pop(tx, session_id, "written")
     await tasks.resume(tx, waiting.task_id.hex[-8:], session_id=session_id, ctx=teller())

@@ -217,7 +217,7 @@ async def test_the_verbs_are_there_as_slash_commands(
         '/add-censor "sell the boat" it is not ours',
         "/censors",
         "/task push Paint the hull",
-        "/done It is blue now",
+        "/task pop It is blue now",
         "/task",
         "/propose instruction Answer in Dutch",
         "/identity",
@@ -232,11 +232,20 @@ async def test_the_verbs_are_there_as_slash_commands(
         await conversation(mind, partner, *said, "/quit").run()
     shown, notices = capsys.readouterr()
     assert "trigger sell the boat" in shown and "reason it is not ours" in shown
-    assert "It is blue now" in shown and "status: complete" in shown
+    assert "Paint the hull" in shown
     assert "Answer in Dutch" in shown and "Artemis" in shown
     assert "days: Input should be less" in notices and "There is no memory 000000" in notices
     assert "Unknown command /nonsense." in notices
     assert all(name in shown for name in TOOL_COMMANDS)
+
+
+async def test_why_on_an_empty_context_says_that_it_is_empty(
+    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with meet(ScriptedChat("Hello.")) as partner:
+        await partner.create_session("s1")
+        await conversation(mind, partner, "Which alphabet does Georgian use?", "/why 1", "/quit").run()
+    assert "This context has no memories: nothing was found for its input." in capsys.readouterr().err
 
 
 async def test_a_memory_is_forgotten_in_two_steps(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,11 +31,12 @@ async def test_what_was_learnt_is_in_the_context_of_a_question_about_it(mind: Mi
     assert set(bundle.timings_ms) == {"recall", "think"}
 
 
-async def test_an_empty_mind_gives_the_frame_alone(mind: Mind) -> None:
+async def test_an_empty_mind_gives_the_frame_and_says_that_it_is_empty(mind: Mind) -> None:
     # S002-12: empty sections are left out
     bundle = await mind.context("Who is Ana?")
     assert bundle.text.startswith("## Current Approach: question\nConsider: ")
-    assert bundle.text.count("## ") == 1
+    assert bundle.text.endswith("## Note\n- Earlier conversations and notes say nothing about this.\n")
+    assert bundle.text.count("## ") == 2
     assert not bundle.items
 
 

@@ -12,7 +12,7 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.ingest import IngestService
 from newton.agent.services.memories import FactDraft
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.facts.deduplication import SimilarityThresholds
+from newton.heart.facts.fact_comparison import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from tests.scenarios.conftest import Mind
 from tests.support import agent_scope, count

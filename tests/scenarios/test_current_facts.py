@@ -19,7 +19,7 @@ from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts.conflicts import FactPair, Settlement
-from newton.heart.facts.deduplication import SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.fact_comparison import SimilarityThresholds, compare_facts
 from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
@@ -49,7 +49,7 @@ async def tell(mind: Mind, *facts: FactDraft) -> list[UUID]:
         ids.append((await mind.verbs.remember(fact)).memory_id)
         await EmbeddingOutbox(mind.db, mind.embedder, mind.agent_id).drain()
         model_id = derive_model_id(mind.embedder.identity)
-        await deduplicate_facts(mind.db, mind.scope.write_context(), THRESHOLDS, model_id=model_id)
+        await compare_facts(mind.db, mind.scope.write_context(), THRESHOLDS, model_id=model_id)
         mind.clock.advance(timedelta(days=1))
     return ids
 

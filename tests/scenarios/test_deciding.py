@@ -303,7 +303,7 @@ async def test_without_enough_outcomes_nothing_is_advised(deciding: DecisionServ
     bundle = await contexts(deciding.scope.db).build(
         ContextBuildRequest(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
     )
-    assert "## Note" not in bundle.text
+    assert "Recent accuracy" not in bundle.text
 
 
 class Slow(HashEmbedder):

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.agent.maintenance.extraction import ExtractionResult, extract
+from newton.agent.maintenance.extracted_facts import ExtractionResult
+from newton.agent.maintenance.extraction import extract
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError, TokenQuotaError
@@ -126,10 +127,19 @@ async def test_a_line_cannot_close_the_fence_it_stands_in(mind: Mind) -> None:
 @pytest.mark.parametrize(
     "answer", ["I cannot do that.", '{"facts": [{"content": ""}]}', '{"facts": "none"}', "{", "[]"]
 )
-async def test_an_answer_that_does_not_fit_teaches_nothing(mind: Mind, answer: str) -> None:
-    await talked(mind, *TALK)
-    assert await extract(asking(mind, answer), ground(teller(mind.agent_id)), limit=10) == ExtractionResult(1, 0, 0, 0)
-    assert await learnt(mind) == {}
+async def test_a_conversation_whose_answer_does_not_fit_is_read_by_the_statement_parser(
+    mind: Mind, answer: str
+) -> None:
+    # S002-17: a small model that cannot answer in the form does not stop the agent from learning
+    said: tuple[tuple[Role, str], ...] = (
+        ("user", "My sister Liv works at the harbour."),
+        ("assistant", "The rent was raised to 900 euros."),
+    )
+    await talked(mind, *said)
+    result = await extract(asking(mind, answer), ground(teller(mind.agent_id)), limit=10)
+    assert result == ExtractionResult(1, 1, 0, 0)
+    (fact,) = await learnt(mind)
+    assert "Liv works at the harbour" in fact, "what the assistant said is no fact"
 
 
 async def test_what_says_nothing_is_left_out_and_the_rest_is_learnt(mind: Mind) -> None:

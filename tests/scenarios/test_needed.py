@@ -18,8 +18,11 @@ async def test_a_turn_gets_what_is_near_and_a_budget_that_is_given_is_filled(min
     await mind.hear("The roof of the barn leaks when it rains.", "Maybe.", "The cow is brown.", session="earlier")
     await mind.hear("What is the ferry called again?", "Artemis, the ferry to Bergen.", session="yesterday")
     filled = await mind.context(ASKED, budget=2_000)
+    everything = await mind.context(ASKED, budget=2_000, fill=True)
     needed = await mind.context(ASKED, budget=2_000, adaptive_budget=True)
-    assert {NEAR, FAR, ONLY_ASKS} <= shown(filled)
+    assert {NEAR, FAR} <= shown(filled)
+    assert ONLY_ASKS not in shown(filled), "it asks the same"
+    assert {NEAR, FAR, ONLY_ASKS} <= shown(everything)
     assert NEAR in shown(needed)
     assert not {FAR, ONLY_ASKS} & shown(needed)
     why = {c.text: c.reason for c in needed.rejected_candidates}

@@ -8,11 +8,16 @@ from statistics import mean
 import pytest
 import yaml
 
+from newton.agent.loop.turn import TurnInput
 from newton.cognition.bundles.bundle import Bundle
+from newton.dialogue import session_close
 from newton.memory.outbox import EmbeddingOutbox
+from newton.providers.fakes import ScriptedChat
 from newton.providers.minilm import MiniLM
 from tests.scenarios import worked
 from tests.scenarios.conftest import Mind
+from tests.scenarios.test_turn import take
+from tests.support import apart, teller
 from tests.system.lines import importer
 
 SIZES = {"decisions": 40, "facts": 120, "episodes": 30, "procedures": 5, "censors": 5}
@@ -62,3 +67,42 @@ async def test_a_word_asked_for_by_time_or_said_in_this_session_needs_no_probabi
     mind.clock.advance(timedelta(days=1))
     asked = await mind.context("What happened yesterday?")
     assert any("fence" in item.text for item in asked.items)
+
+
+NOTE = "- Earlier conversations and notes say nothing about this.\n"
+
+
+async def test_the_text_of_an_empty_context_says_so_to_whoever_reads_it(lived: Mind) -> None:
+    # S002-3: one line, only for a question, and only when nothing was found
+    question = "Which alphabet does Georgian use?"
+    assert NOTE in (await lived.context(question)).text
+    model = ScriptedChat("I do not know.")
+    await take(lived.turns(model), TurnInput(session_id=await lived.session(), text=question))
+    assert NOTE in apart(model.received[0])[0]
+    for text in ("My sister is called Eva.", "Thanks, that helps!", "Please book a table at Rosa's."):
+        assert NOTE not in (await lived.context(text)).text, text
+    assert NOTE not in (await lived.context(worked.QUESTION, frame="decision")).text
+    past = await lived.context("What did I do on 3 May 2019?")
+    assert past.empty_time_ranges and NOTE not in past.text, "the other note says it"
+    tiny = await lived.context(question, budget=60)
+    assert tiny.tokens <= 60
+
+
+async def test_an_earlier_question_is_no_experience(mind: Mind) -> None:
+    mind = replace(mind, embedder=MiniLM())
+    asked = ("When is the board meeting?", "Tell me when the board meeting takes place.")
+    for n, question in enumerate(asked):
+        session_id = await mind.session(f"s{n}")
+        unknown = ScriptedChat("Sorry, I don't know when the board meeting is. Can you tell me?")
+        await take(mind.turns(unknown), TurnInput(session_id=session_id, text=question))
+        async with mind.db.transaction(mind.agent_id) as tx:
+            await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
+    await mind.settle()
+    for question in (*asked, "When is the next board meeting held?"):
+        for chosen in ({}, {"adaptive_budget": True}):
+            assert (await mind.context(question, budget=2_000, **chosen)).items == (), question
+    answered = await mind.session("s9")
+    told = "The board meeting is on the ninth, isn't it? I sent the invitations."
+    await take(mind.turns(ScriptedChat("Noted.")), TurnInput(session_id=answered, text=told))
+    await mind.settle()
+    assert any("ninth" in item.text for item in (await mind.context(asked[0], budget=2_000)).items)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -14,6 +15,7 @@ from newton.db.pool import in_transaction
 from newton.dialogue import branches
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import CensorRule
+from newton.memory import store
 from newton.memory.lookup import short_id
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
@@ -97,6 +99,21 @@ async def test_no_unit_of_work_is_open_while_the_model_thinks(mind: Mind) -> Non
 
     text, _ = await take(mind.turns(Watchful("Fine.")), TurnInput(session_id=await mind.session(), text="How are you?"))
     assert text == "Fine."
+
+
+async def test_a_quote_keeps_the_date_and_the_doubt_of_a_fact(mind: Mind) -> None:
+    await mind.know("The ferry leaves at nine.")
+    mind.clock.advance(timedelta(days=3))
+    await mind.know("The ferry leaves at ten.")
+    async with mind.db.transaction(mind.agent_id) as tx:
+        rows = await tx.fetch("select memory_id from memory.memories where kind = 'fact' order by created_at desc")
+        pair = [(rows[0]["memory_id"], rows[1]["memory_id"])]
+        await store.add_links(tx, "contradicts", pair, ctx=teller(mind.agent_id, now=mind.clock.now()))
+    text, _ = await take(
+        mind.turns(None), TurnInput(session_id=await mind.session(), text="When does the ferry leave?")
+    )
+    lines = ["- unsettled, 24 Nov: The ferry leaves at ten.", "or 21 Nov: The ferry leaves at nine."]
+    assert text.splitlines() == ["From memory:", *lines]
 
 
 async def test_without_a_model_it_quotes_and_the_quote_is_not_learnt_again(mind: Mind) -> None:

@@ -15,6 +15,7 @@ from newton.cognition.bundles import training_data
 from newton.cognition.working_set import working_set_store
 from newton.content.profiles import load_profiles
 from newton.errors import ConflictError, InputError
+from newton.providers import token_counter
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.db.world import desk
@@ -154,3 +155,14 @@ async def test_weights_are_learnt_from_replies(mind: Mind) -> None:
     made = await learning(mind).fit("evidence")
     assert made.training_count + made.validation_count >= 60
     assert made.after.precision == pytest.approx(made.before.precision, abs=0.02)
+
+
+async def test_a_fact_at_hand_has_the_label_of_other_contexts(mind: Mind) -> None:
+    await mind.know("The ferry is called Artemis", "The ferry leaves at nine")
+    mind.clock.advance(timedelta(days=40))
+    session_id = await mind.session()
+    await take(mind.turns(ScriptedChat("It is Artemis.")), TurnInput(session_id=session_id, text="Which ferry?"))
+    context = await working(mind, session_id).create_context("recent")
+    assert "- 21 Nov: The ferry is called Artemis\n" in context.text.replace("Nov '26", "21 Nov")
+    lines = sum(token_counter.count(line) for line in context.text.splitlines(keepends=True))
+    assert lines <= context.tokens, "labels are counted"

@@ -134,5 +134,5 @@ def lines(
     for i in range(censors):
         yield {
             "type": "censor", "ref": f"c{i}", "trigger": f"{life.matter()} number {i}", "reason": life.say(FACTS),
-            "domain": life.matter(),
+            "domain": ("social", "learning", "scheduling")[i % 3],
         }  # fmt: skip

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.clock import ManualClock
+from newton.content.frames import load_frames
 from newton.db.pool import Database
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.outbox import EmbeddingOutbox
@@ -67,6 +68,7 @@ def importer(
     return NdjsonImporter(
         outbox=outbox,
         chain_heads=ChainHeadFiles(home or Path("/nowhere"), derive_database_key(None)),
+        domains=frozenset(domain for frame in load_frames().values() for domain in frame.domains),
         scope=agent_scope(
             db=db, agent_id=agent, clock=ManualClock(NOON), count_tokens=count, thresholds=LifecycleThresholds()
         ),

@@ -89,3 +89,12 @@ async def test_what_contradicts_another_of_its_name_is_refused(db: Database, age
         "'Benny' is already an alias of 'Ben Dahl'",
         "'Ana Berg' and 'Ana Berg' are not two distinct entities",
     ]
+
+
+async def test_a_censor_of_a_domain_that_no_frame_names_is_rejected(db: Database, agent: UUID, tmp_path: Path) -> None:
+    # S002-9
+    rule: dict[str, object] = {"type": "censor", "trigger": "dig here", "reason": "cables", "action": "warn"}
+    report = await take(db, agent, tmp_path, {**rule, "domain": "gardening"}, {**rule, "domain": "debugging"})
+    assert report.new == 1
+    (rejection,) = report.rejections
+    assert rejection.line == 1 and "gardening" in rejection.reason and "debugging" in rejection.reason

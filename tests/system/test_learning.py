@@ -67,6 +67,7 @@ async def complete(served: Daemon, agent: str) -> None:
             messages.append({"role": "assistant", "content": body["choices"][0]["message"]["content"]})
 
 
+@pytest.mark.slow
 async def test_the_same_conversation_teaches_the_same_by_every_interface(
     served: Daemon, home: Path, behind: str
 ) -> None:
@@ -102,6 +103,7 @@ async def test_a_session_that_is_closed_is_learnt_at_once_by_the_daemon(served: 
     await until(is_learnt)
 
 
+@pytest.mark.slow
 async def test_with_a_model_every_interface_hands_it_the_same_lines(home: Path, behind: str) -> None:
     async def respond(wire: Wire) -> None:
         prompt = json.dumps(model.asked[-1]["messages"])

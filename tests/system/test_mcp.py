@@ -64,7 +64,7 @@ async def lived(client: Client) -> None:
     hints = {name: tool.annotations for name, tool in offered.items() if tool.annotations}
     assert {name for name, hint in hints.items() if hint.read_only_hint} == READING
     assert {name for name, hint in hints.items() if hint.destructive_hint} == DESTROYING
-    kept = await told(client, "remember", content="The lighthouse is painted red.", subject="lighthouse")
+    kept = await told(client, "remember", content="The lighthouse is painted red.", source="own")
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
     assert "lighthouse" in (await told(client, "context", input="Which colour has the lighthouse?", tokens=500))["text"]
@@ -107,7 +107,7 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
 async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     env = {**bare, "NEWTON_DATA_DIR": str(house / "data"), "NEWTON_EMBEDDING_PROVIDER": "none"}
-    create_agents(house, "pipes")
+    await asyncio.to_thread(create_agents, house, "pipes")
     words = ["-m", "newton", "mcp", "--agent", "pipes"]
     async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(house))) as client:
         await lived(client)
@@ -208,7 +208,7 @@ async def test_a_contradiction_is_seen_and_settled_through_every_interface(serve
         typed, house, "remember", "Ana lives in Oslo.", "--subject", "Ana", "--attribute", "lives in", *mine
     )
     async with speaking(served.url, served.token, **who) as client:
-        kept = await told(client, "remember", content="Ana lives in Bergen.", **ana)
+        kept = await told(client, "remember", content="Ana lives in Bergen.", source="own", **ana)
         (seen,) = (await told(client, "conflicts"))["items"]
         assert (seen["newer"]["text"], seen["older"]["text"]) == ("Ana lives in Bergen.", "Ana lives in Oslo.")
         error = await refused(client, "settle_conflict", memory_id=kept["memory_id"], keep="newer")

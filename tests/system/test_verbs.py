@@ -39,7 +39,7 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     await tool(client, "think", decision_id=made["decision_id"][-8:], text="The crew is free in May.")
     thoughts = (await client.decision(made["decision_id"]))["thoughts"]
     assert [one["text"] for one in thoughts] == ["The permit may be late.", "The crew is free in May."]
-    await client.done(decision_id=made["decision_id"])
+    await client.done(made["decision_id"][-8:])
     assert (await tool(client, "decision", decision_id=made["decision_id"]))["state"] == "PENDING"
     assert [one["decision_id"] for one in (await tool(client, "decisions", open=True))["items"]] == [
         made["decision_id"]
@@ -48,8 +48,8 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     (outcome,) = await client.outcomes()
     assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early.")
     assert (await tool(client, "outcomes", outcome="success"))["items"] == []
-    with pytest.raises(InputError):
-        await tool(client, "done")
+    with pytest.raises(ConflictError):
+        await tool(client, "done", decision_id=made["decision_id"])
     with pytest.raises(ConflictError):
         await client.think(made["decision_id"], "Too late.")
 
@@ -96,6 +96,63 @@ async def test_facts_are_curated_by_mcp_with_the_trust_of_an_agent(client: Clien
     assert (await client.expand(fact["memory_id"]))["state"] != "SUPERSEDED"
 
 
+async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts(client: Client) -> None:
+    # S002-16
+    home = {"subject": "Noor", "attribute": "lives in"}
+    first = await client.remember("Noor lives in Oslo.", **home)
+    assert (first["replaced"], first["contested"]) == ([], [])
+    second = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
+    assert second["replaced"] == [{"memory_id": first["memory_id"], "text": "Noor lives in Oslo."}]
+    again = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
+    assert again == second, "a repeated request is answered alike"
+    third = await tool(client, "remember", content="Noor lives in Turku.", source="own", **home)
+    (contested,) = third["contested"]
+    assert (contested["memory_id"], contested["text"]) == (second["memory_id"][-8:], "Noor lives in Bergen.")
+    assert "replaced" not in third, "the word of an agent replaces nothing that a person told"
+    links = (await client.expand(first["memory_id"]))["links"]
+    assert ("is superseded by", second["memory_id"]) in [(one["type"], one["memory_id"]) for one in links]
+    with pytest.raises(ConflictError, match="Noor lives in Bergen"):
+        await client.confirm(first["memory_id"])
+
+
+async def test_a_value_that_is_stated_again_replaces_the_one_between(client: Client) -> None:
+    # S002-16
+    home = {"subject": "Noor", "attribute": "lives in"}
+    oslo = await client.remember("Noor lives in Oslo.", **home)
+    bergen = await client.remember("Noor lives in Bergen.", **home)
+    again = await client.remember("Noor lives in Oslo.", **home)
+    assert (again["memory_id"], again["status"]) == (oslo["memory_id"], "confirmed")
+    assert [one["text"] for one in again["replaced"]] == ["Noor lives in Bergen."]
+    with pytest.raises(ConflictError, match="Noor lives in Oslo"):
+        await client.confirm(bergen["memory_id"])
+
+
+async def test_a_contested_value_is_not_named_as_what_replaced_a_fact(client: Client) -> None:
+    # S002-16
+    home = {"subject": "Noor", "attribute": "lives in"}
+    oslo = await client.remember("Noor lives in Oslo.", **home)
+    await tool(client, "remember", content="Noor lives in Turku.", **home)
+    bergen = await client.remember("Noor lives in Bergen.", **home)
+    assert oslo["memory_id"] in [one["memory_id"] for one in bergen["replaced"]]
+    with pytest.raises(ConflictError, match="Noor lives in Bergen"):
+        await client.confirm(oslo["memory_id"])
+
+
+async def test_a_replayed_answer_to_remember_says_so_and_survives_the_fact(api: Api) -> None:
+    # S9
+    body = {"content": "The kettle is in the shed."}
+    async with api.http(await api.token("ana"), **{"Idempotency-Key": "once"}) as http:
+        first = await http.post("/v1/memories", json=body)
+        again = await http.post("/v1/memories", json=body)
+        assert (again.status_code, again.headers["Idempotency-Replayed"]) == (201, "true")
+        assert again.json() == first.json() and "Idempotency-Replayed" not in first.headers
+        memory_id = first.json()["memory_id"]
+        async with api.http(**{"X-Newton-Agent": "ana"}) as operator:
+            assert (await operator.delete(f"/v1/memories/{memory_id}?confirm=forget")).status_code == 200
+        replayed = await http.post("/v1/memories", json=body)
+    assert (replayed.status_code, replayed.json()["memory_id"]) == (201, memory_id)
+
+
 async def test_a_long_memory_is_read_in_pages_by_the_id_in_the_context(client: Client) -> None:
     # S002-15
     await client.append_messages("river", [{"role": "user", "content": LONG}])
@@ -122,8 +179,8 @@ async def test_tasks_are_finished_with_a_result(client: Client) -> None:
     await tool(client, "push_task", goal="Find the pump", session="house")
     assert (await tool(client, "block_task", reason="The shed is locked", session="house"))["status"] == "blocked"
     await tool(client, "resume_task", number=2, session="house")
-    assert (await client.done("It was in the shed", session="house"))["current_number"] == 1
-    assert (await tool(client, "done", result="Dry again", session="house"))["current_number"] is None
+    assert (await client.pop("It was in the shed", session="house"))["current_number"] == 1
+    assert (await tool(client, "pop_task", result="Dry again", session="house"))["current_number"] is None
     notes = [one["note"] for one in await client.tasks("house")]
     assert notes == ["Dry again", "It was in the shed"]
 

@@ -3,17 +3,20 @@
 import asyncio
 import json
 import logging
+import ssl
 import traceback
 from collections.abc import Sequence
 from email.utils import format_datetime
 from typing import Any
 
+import httpx2
 import numpy as np
+import openai
 import pytest
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.openai_chat import OpenAIChat, make_client
+from newton.providers.openai_chat import OpenAIChat, make_client, make_endpoint
 from newton.providers.openai_embedding import OpenAIEmbedder
 from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs
@@ -368,3 +371,12 @@ async def test_a_hanging_embedding_endpoint_is_left_at_the_deadline() -> None:
         model = OpenAIEmbedder(settings(server.url, llm_timeout=0.3))
         with pytest.raises(ProviderError, match="NEWTON_LLM_TIMEOUT"):
             await model.embed(["a"])
+
+
+def test_an_untrusted_certificate_is_explained() -> None:
+    endpoint = make_endpoint(Settings(openai_base_url="https://models.example/v1"), "m", "OPENAI_MODEL")
+    error = openai.APIConnectionError(request=httpx2.Request("POST", endpoint.address))
+    error.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
+    explained = endpoint.to_provider_error(error)
+    assert "certificate of https://models.example/v1 is not trusted" in explained.what
+    assert "SSL_CERT_FILE" in explained.hint

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.maintenance.extraction import ExtractionResult
+from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.service import LearningReport
 from newton.brain.queries import DecisionSummary
 from newton.memory.outbox import DrainResult, OutboxBacklog

@@ -31,6 +31,7 @@ def test_the_measured_pairs_are_in_the_agreed_mix() -> None:
     assert counts == {"announced": 100, "plain_same": 60, "plain_other": 40, "compatible": 150, "implicit": 40}
 
 
+@pytest.mark.slow
 def test_no_held_out_statement_is_among_those_to_learn_from() -> None:
     seen = {
         pair[side] for name in ("updates_dev", "updates_train") for pair in load(name) for side in ("older", "newer")

@@ -317,7 +317,7 @@ def test_the_speed_of_a_decay_can_be_given(profiles: dict[str, Profile]) -> None
     for hours in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(InputError, match="is not possible"):
             profiles["balanced"].with_time_constant(hours)
-    with pytest.raises(InputError, match="does not decay"):
+    with pytest.raises(InputError, match="does not fall with its age"):
         profiles["important"].with_time_constant(0.5)
 
 

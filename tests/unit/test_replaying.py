@@ -350,6 +350,8 @@ def test_an_account_tells_weights_contributions_and_what_just_missed() -> None:
         assert told.find_item(which).stored_candidate.memory_id == FACTS[11].memory_id
     with pytest.raises(InputError, match="No memory of this context"):
         told.find_item("99")
+    with pytest.raises(InputError, match="This context has no memories"):
+        replace(told, items=()).find_item("1")
     with pytest.raises(ConflictError, match=r"10 memories of this context match 'tells'\."):
         told.find_item("tells")
     plain = told.as_json()

@@ -98,5 +98,5 @@ def test_a_slash_command_names_a_tool_and_its_arguments() -> None:
 
 def test_the_model_and_mcp_share_the_inputs_of_a_tool() -> None:
     shared = set(MODEL_TOOLS) & set(TOOLS)
-    assert set(MODEL_TOOLS) - shared == {"pop_task"}  # `done` over MCP
+    assert set(MODEL_TOOLS) == shared
     assert all(issubclass(TOOLS[name].input_model, MODEL_TOOLS[name].input_model) for name in shared)

@@ -1,9 +1,10 @@
 """Censor checks of inputs, actions and replies, made in code and not by the model."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.errors import CensorError, ProviderError
@@ -11,7 +12,8 @@ from newton.heart import activations, censors
 from newton.heart.censors import Censor, CensorStage
 from newton.ids import derive_model_id
 from newton.memory.lookup import short_id
-from newton.memory.question_detection import remove_questions
+from newton.memory.memory import PERSON_TIERS, Trust
+from newton.memory.question_detection import asks_about_rule, remove_questions
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -21,14 +23,21 @@ LOOKBACK_CHARS = 500  # the maximum length of a trigger
 
 @dataclass(frozen=True, slots=True)
 class CensorCheck:
-    """The censors that match a text. `unchecked` says why matching by meaning failed, or is None."""
+    """The censors that match a text. `unchecked` says why matching by meaning failed, or is None.
+
+    `questioned` are the ids of those that only a question matches. If the question is about a rule, they are
+    `explained` too: the reply may name what they forbid.
+    """
 
     matches: tuple[Censor, ...]
     unchecked: str | None = None
+    questioned: frozenset[UUID] = frozenset()
+    explained: frozenset[UUID] = frozenset()
 
     @property
     def blocks(self) -> bool:
-        return any(censor.is_blocking for censor in self.matches)
+        """Return whether a censor blocks the text. A question is no act, so none blocks it."""
+        return any(map(self._is_blocked_by, self.matches))
 
     @property
     def message(self) -> str:
@@ -47,7 +56,10 @@ class CensorCheck:
 
     @property
     def _first(self) -> Censor:
-        return next((censor for censor in self.matches if censor.is_blocking), self.matches[0])
+        return next(filter(self._is_blocked_by, self.matches), self.matches[0])
+
+    def _is_blocked_by(self, censor: Censor) -> bool:
+        return censor.is_blocking and censor.memory_id not in self.questioned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +73,39 @@ class ActionGate:
         rules = await self._list_rules()
         vector, unchecked = await self._embed_text(text, rules)
         matches = censors.find_matching(rules, text, vector)
-        if not dry_run and (acts := _find_act_matches(matches, text, vector, stage)):
+        acts = _find_act_matches(matches, text, vector, stage)
+        if acts and not dry_run:
             await self._record_activations(acts, stage)
-        return CensorCheck(tuple(matches), unchecked)
+        if stage != "input":
+            return CensorCheck(tuple(matches), unchecked)
+        questioned = frozenset(censor.memory_id for censor in matches if censor not in acts)
+        explained = questioned if asks_about_rule(text) else frozenset[UUID]()
+        return CensorCheck(tuple(matches), unchecked, questioned, explained)
 
-    async def filter_stream(self, chunks: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    async def check_write(self, text: str, *, trust: Trust) -> str | None:
+        """Return the warning of a censor that matches a text to store, or None.
+
+        A statement of a person is no act of the agent: it is stored and does not count as a match. Raises CensorError
+        if a censor blocks what a model or a tool writes.
+        """
+        is_person = trust in PERSON_TIERS
+        check = await self.check(text, "action", dry_run=is_person)
+        if check.blocks and not is_person:
+            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
+        return check.message if check.matches else None
+
+    async def check_reply(self, text: str, *, exempt: Collection[UUID] = ()) -> None:
+        """Raise CensorError if a censor that is not exempt blocks a complete reply."""
+        if blocking := await self._list_blocking(exempt):
+            await self._check_chunk(blocking, "", text)
+
+    async def filter_stream(self, chunks: AsyncGenerator[str], *, exempt: Collection[UUID] = ()) -> AsyncGenerator[str]:
         """Yield the chunks of a reply; while a blocking censor is in force, yield whole lines.
 
-        Raises CensorError in place of a line that a censor blocks; the text yielded before has been checked.
+        Raises CensorError in place of a line that a censor blocks, unless it is exempt; the text yielded before has
+        been checked.
         """
-        rules = await self._list_rules()
-        blocking = [censor for censor in rules if censor.is_blocking]
+        blocking = await self._list_blocking(exempt)
         passed = pending = ""
         async with aclosing(chunks):
             async for chunk in chunks:
@@ -97,6 +131,9 @@ class ActionGate:
             await self._record_activations(matches[:1], "output")
             check = CensorCheck((matches[0],))
             raise CensorError(f"A censor blocked the reply: {check.message}.", hint=check.remedy)
+
+    async def _list_blocking(self, exempt: Collection[UUID]) -> Sequence[Censor]:
+        return [one for one in await self._list_rules() if one.is_blocking and one.memory_id not in exempt]
 
     async def _list_rules(self) -> Sequence[Censor]:
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None

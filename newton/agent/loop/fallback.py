@@ -1,7 +1,8 @@
 """Replies without a model: quotes from the memories in the context. Pure."""
 
 from newton.cognition.assembly.assembler import TIMELY_INDEX
-from newton.cognition.assembly.scored_candidate import ScoredCandidate
+from newton.cognition.assembly.fact_labels import render_contradiction
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.memory.question_detection import summarizes_session_starting_with
@@ -21,17 +22,27 @@ def quote_memories(bundle: Bundle) -> str:
     empty = ", ".join(bundle.empty_time_ranges)
     skip_dated = empty and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle.input)]
-    quotes = [f"- {item.text}" for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
+    items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
+    quotes = [_render_quote(item, bundle) for item in items]
     if not quotes:
         return f"Memory has nothing from that time ({empty})." if empty else NOTHING_FOUND
     head = [f"Memory has nothing from that time ({empty}).", "From other times:"] if empty else ["From memory:"]
     return "\n".join([*head, *quotes])
 
 
+def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
+    """Return the quote of an item with the label of a fact; facts that contradict each other are one quote."""
+    if item.label is None:
+        return f"- {item.text}"
+    lines = {c.memory_id: c.context_line for c in bundle.items}
+    return render_contradiction([lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]).rstrip()
+
+
 def _is_relevant(item: ScoredCandidate, question: str) -> bool:
     found = item.scored.found
     if (
         item.kind not in QUOTABLE_KINDS
+        or item.reason == SHOWN_TOGETHER
         or found.is_only_question
         or (item.kind == "episode" and summarizes_session_starting_with(found.spoken_text, question))
     ):

@@ -184,9 +184,10 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
 
 
 def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Merge consecutive messages of one role, which many models reject.
+    """Merge neighbouring user or assistant messages, because many models reject two of one role in a row.
 
-    History and a message of a person are not merged but separated by an acknowledgment.
+    An assistant message with tool calls is not merged with the next one. A user message that quotes earlier
+    conversation (`is_history`) is not merged with one that a person just sent: a short assistant message comes between.
     """
     merged: list[ChatMessage] = []
     for message in messages:

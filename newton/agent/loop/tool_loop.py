@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from uuid import UUID
 
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.completion import ChatService
@@ -36,6 +37,7 @@ class ToolLoop:
 
     `caller_options` are the options without Newton's tools, `append_lines` stores messages, and `min_trust` is the
     lowest trust of the text that the model has read. After the loop, `calls` are the calls that the caller must run.
+    `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService
@@ -47,6 +49,7 @@ class ToolLoop:
     max_tokens: int
     append_lines: Callable[[Sequence[Message]], Awaitable[None]]
     min_trust: Trust | None = None
+    exempt_censors: frozenset[UUID] = frozenset()
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
     calls: tuple[ToolCall, ...] = ()
 
@@ -56,7 +59,7 @@ class ToolLoop:
         for rounds_left in reversed(range(MAX_ROUNDS)):
             chunks = self.chat.stream(self.prompt, self.request, self.replies)
             separator = "\n\n" if any(reply.text for reply in self.replies) else ""
-            async with aclosing(self.gate.filter_stream(chunks)) as checked:
+            async with aclosing(self.gate.filter_stream(chunks, exempt=self.exempt_censors)) as checked:
                 async for chunk in checked:
                     yield separator + chunk
                     separator = ""

@@ -20,15 +20,17 @@ from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.services.tasks import TaskService
-from newton.errors import CensorError, DatabaseError, InputError, NewtonError, NotFoundError
+from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.identity.standing_instructions import detect_instructions
-from newton.memory.lookup import cut_page, short_id
+from newton.memory.lookup import MemoryMention, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust, lowest_trust
+from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.providers.chat import ToolDefinition
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
 EXPAND_TOOL = "expand"
+QUARANTINE_HINT = "It is in quarantine: it is not used before a person or other sources confirm it."
 
 F = TypeVar("F", bound="ToolInput")
 
@@ -79,13 +81,10 @@ class AgentToolset:
             return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
     async def _check_censors(self, spec: "ToolSpec", args: ToolInput) -> str | None:
-        """Return the warning of a matching censor, or None. Raises CensorError if a censor blocks the call."""
+        """Return the warning of a matching censor, or None. Raises as `ActionGate.check_write`."""
         if not spec.mutates:
             return None
-        check = await self.gate.check(args.all_text(), "action")
-        if check.blocks:
-            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
-        return check.message if check.matches else None
+        return await self.gate.check_write(args.all_text(), trust=self.max_trust)
 
 
 class ToolSpec(NamedTuple):
@@ -181,12 +180,21 @@ async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolRe
 
 
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
-    started_at = toolset.memories.scope.now()
     stored = await toolset.memories.remember(fact)
     await toolset.maintenance.process_pending()
-    changes = [f"{step.event}: {micro}" for step, micro in await toolset.curation.list_changes(started_at)]
-    fields = {"memory_id": short_id(stored.memory_id), "status": str(stored.status)}
-    return ToolResult({**fields, "changes": changes} if changes else fields)
+    effects = await toolset.curation.find_effects(stored.memory_id)
+    fields = {
+        "memory_id": short_id(stored.memory_id),
+        "status": str(stored.status),
+        "replaced": list(map(_describe_mention, effects.replaced)),
+        "contested": list(map(_describe_mention, effects.contested)),
+    }
+    held = {"hint": QUARANTINE_HINT} if toolset.max_trust in UNTRUSTED_TIERS else {}
+    return ToolResult({**{name: value for name, value in fields.items() if value}, **held})
+
+
+def _describe_mention(mention: MemoryMention) -> dict[str, str]:
+    return {"memory_id": short_id(mention.memory_id), "text": mention.text}
 
 
 TOOLS: Mapping[str, ToolSpec] = {

@@ -199,12 +199,9 @@ class TurnRunner:
             has_reply = await recorder.lease.run_to_completion(recorder.record_reply(reply))
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            if prepared.tool_loop and not block_message:
-                # A context built for a model omits the conversation.
-                prepared = replace(prepared, context=await self._build_full_context(turn))
-            pieces = [block_message or quote_memories(prepared.context.bundle)]
+            prepared, pieces, block_message = await self._reply_without_model(turn, prepared, check, block_message)
             yield pieces[0]
-            author = "censor" if block_message else "memory"
+            author: AnsweredBy = "censor" if block_message else "memory"
             await recorder.record_reply(_to_reply_record(turn, prepared, pieces[0], author))
         await recorder.record_context(prepared.context.bundle)
         yield TurnResult(
@@ -220,12 +217,27 @@ class TurnRunner:
             proposed=proposed,
         )
 
+    async def _reply_without_model(
+        self, turn: _Turn, prepared: _PreparedTurn, check: CensorCheck, block_message: str | None
+    ) -> tuple[_PreparedTurn, list[str], str | None]:
+        """Return the turn with the context to quote, the reply, and the message of a censor if one blocks the reply."""
+        if block_message:
+            return prepared, [block_message], block_message
+        if prepared.tool_loop:
+            # A context built for a model omits the conversation.
+            prepared = replace(prepared, context=await self._build_full_context(turn))
+        quotes = quote_memories(prepared.context.bundle)
+        try:
+            await self.gate.check_reply(quotes, exempt=check.explained)
+        except CensorError as error:
+            return prepared, [str(error)], str(error)
+        return prepared, [quotes], None
+
     async def _prepare(self, turn: _Turn, check: CensorCheck) -> _PreparedTurn:
         """Build the context and the model request, or the context alone when no model may be called."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
-        limits = replace(self.limits, reply=min(turn.options.max_reply_tokens or self.limits.reply, self.limits.reply))
-        chat = ChatService(scope=self.scope, model=self.model, limits=limits)
+        chat = ChatService(scope=self.scope, model=self.model, limits=self._limit_reply(turn.options))
         count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
         if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
             return await self._prepare_without_model(turn, reason)
@@ -265,8 +277,12 @@ class TurnRunner:
             max_tokens=budget.usable,
             append_lines=turn.recorder.append,
             min_trust=lowest_known_trust((*quarantined, *context.bundle.external_trusts)),
+            exempt_censors=check.explained,
         )
         return _PreparedTurn(context=context, tool_loop=tool_loop)
+
+    def _limit_reply(self, options: CallerOptions) -> TokenLimits:
+        return replace(self.limits, reply=min(options.max_reply_tokens or self.limits.reply, self.limits.reply))
 
     def _split_view(
         self, turn: _Turn, view: Sequence[ViewMessage], budget: PromptBudget

@@ -1,14 +1,13 @@
 """Extraction of facts, procedures, proposed censors and titles from conversations, by a model in the background."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from uuid import UUID
 
 from pydantic import ValidationError
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.cognition.content_words import extract_content_words
+from newton.agent.maintenance.extracted_facts import ExtractionResult, restates_request, store_facts
+from newton.agent.maintenance.statement_extraction import store_statements
 from newton.content.skills import Skill, make_slug
 from newton.db.pool import Tx
 from newton.dialogue import extraction_queue as conversations
@@ -18,28 +17,15 @@ from newton.heart import censors, episodes, procedures
 from newton.heart.censors import CensorRule
 from newton.heart.episodes import EpisodeSummary
 from newton.heart.extraction_schema import ExtractionOutput, ProposedFact, ProposedProcedure, build_extraction_prompt
-from newton.heart.facts import fact_store
 from newton.heart.facts.attributes import has_words
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
-from newton.heart.identity.standing_instructions import detect_instructions
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory import store
 from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import digest
 
 MAX_ANSWER_TOKENS = 1_500
-MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a fact restates a request
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionResult:
-    """The number of conversations read, and the numbers of memories extracted from them."""
-
-    conversations: int
-    facts: int
-    procedures: int
-    censors: int
 
 
 async def extract(
@@ -47,9 +33,9 @@ async def extract(
 ) -> ExtractionResult:
     """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
 
-    Recalled text and the output of tools and the web are not read. A conversation for which the model fails is retried
-    in the next run. Raises TokenQuotaError, and ProviderError when the model fails twice in a row or for all; results
-    stored before remain.
+    Recalled text and the output of tools and the web are not read. A conversation for which the model gives no valid
+    answer is read by the statement parser. One for which the call fails is retried in the next run. Raises
+    TokenQuotaError, and ProviderError when the model fails twice in a row or for all; results stored before remain.
     """
     failure: ProviderError | None = None
     read = fact_count = procedure_count = censor_count = 0
@@ -70,7 +56,9 @@ async def extract(
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
                 read += 1
-                if output:
+                if output is None:
+                    fact_count += await store_statements(tx, conversation, ctx=ctx)
+                else:
                     own_ctx = replace(ctx, trust=conversation.trust)
                     fact_count += await _store_facts(tx, conversation, output, ctx=own_ctx)
                     procedure_count += await _store_procedures(tx, conversation, output, ctx=own_ctx)
@@ -93,23 +81,6 @@ async def _store_facts(tx: Tx, conversation: EpisodeLines, output: ExtractionOut
         if clean_model_text(fact.content) and not restates_request(fact.content, requests)
     ]
     return await store_facts(tx, facts, conversation.memory_id, ctx=ctx)
-
-
-async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID, *, ctx: LifecycleContext) -> int:
-    """Store facts as parts of an episode; return the number of new ones."""
-    unique = list({fact.content_hash: fact for fact in facts}.values())
-    statuses = await fact_store.add_facts(tx, unique, ctx=ctx)
-    fact_ids = [await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id) for fact in unique]
-    await store.add_links(tx, "part_of", [(fact_id, episode_id) for fact_id in fact_ids], ctx=ctx)
-    return statuses.count("new")
-
-
-def restates_request(content: str, requests: Sequence[str]) -> bool:
-    """Return whether the fact is an instruction that shares most of its content words with a request."""
-    if not detect_instructions(content):
-        return False
-    words, request_words = extract_content_words(content), map(extract_content_words, requests)
-    return any(len(words & other) > MIN_WORD_OVERLAP * min(len(words), len(other)) for other in request_words)
 
 
 def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:

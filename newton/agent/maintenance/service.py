@@ -9,7 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.agent.maintenance.extraction import ExtractionResult, extract
+from newton.agent.maintenance.extracted_facts import ExtractionResult
+from newton.agent.maintenance.extraction import extract
 from newton.agent.maintenance.line_summaries import summarize_lines
 from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.scope import AgentScope
@@ -21,7 +22,7 @@ from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ProviderError
 from newton.heart.entities import entity_store
-from newton.heart.facts.deduplication import DedupReport, SimilarityThresholds, deduplicate_facts
+from newton.heart.facts.fact_comparison import ComparisonReport, SimilarityThresholds, compare_facts
 from newton.heart.facts.generalization import generalize_facts
 from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
@@ -83,7 +84,7 @@ class MaintenanceService:
         await self.compare_facts(limit)
         return drained
 
-    async def compare_facts(self, limit: int | None = None) -> DedupReport | None:
+    async def compare_facts(self, limit: int | None = None) -> ComparisonReport | None:
         """Compare new facts that have vectors with the known ones; up to `limit` facts, or all.
 
         Return None without an embedding model.
@@ -91,7 +92,7 @@ class MaintenanceService:
         if self.scope.embedder is None:
             return None
         ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
-        found = await deduplicate_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
+        found = await compare_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
         if found.contradicted:
             async with self.scope.transaction():
                 self.scope.publish("conflict.found", {"conflicts": found.contradicted})

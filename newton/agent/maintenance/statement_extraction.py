@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from newton.agent.maintenance.extraction import ExtractionResult, restates_request, store_facts
+from newton.agent.maintenance.extracted_facts import ExtractionResult, restates_request, store_facts
 from newton.db.pool import Database, Tx
 from newton.dialogue import extraction_queue as conversations
 from newton.dialogue.extraction_queue import EpisodeLines, EpisodeMessage
@@ -28,11 +28,15 @@ async def extract_statements(
     for conversation in unread:
         async with db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
-                read, facts = read + 1, facts + await _store_statements(tx, conversation, ctx=ctx)
+                read, facts = read + 1, facts + await store_statements(tx, conversation, ctx=ctx)
     return ExtractionResult(read, facts, procedures=0, censors=0)
 
 
-async def _store_statements(tx: Tx, conversation: EpisodeLines, *, ctx: LifecycleContext) -> int:
+async def store_statements(tx: Tx, conversation: EpisodeLines, *, ctx: LifecycleContext) -> int:
+    """Store the facts that users state in a conversation; return the number of new ones.
+
+    A fact has the origin and the trust of the message that states it.
+    """
     requests = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
     count = 0
     for message in conversation.messages:

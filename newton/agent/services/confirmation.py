@@ -23,7 +23,10 @@ def create_token(*parts: str, now: datetime) -> str:
 
 
 def verify_token(token: str, *parts: str, now: datetime) -> None:
-    """Raise ConflictError unless the token was created for the same parts and has not expired."""
+    """Raise ConflictError unless the confirmation token was created for the same `parts` and has not expired.
+
+    `parts` are the id of the agent and the state of the memories concerned, so any change of these makes it invalid.
+    """
     time, _, mac = token.partition("-")
     try:
         expires_at = int(time, 16)
@@ -33,8 +36,8 @@ def verify_token(token: str, *parts: str, now: datetime) -> None:
         is_current = False
     if not is_current:
         raise ConflictError(
-            "The token is invalid, has expired, or the memory has changed since.",
-            hint="Call it again without a token, look at the answer, and pass the new token.",
+            "The confirmation token is invalid: it has expired, or the memory has changed since.",
+            hint="Send the request without a token: the answer lists what it would delete, and has a new token.",
         )
 
 

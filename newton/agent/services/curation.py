@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
@@ -18,8 +19,16 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
-from newton.memory.lookup import MemoryDetail, read_memory, resolve_id, short_id
+from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
+from newton.memory.memory import Kind
 from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
+
+
+class FactEffects(NamedTuple):
+    """The facts that a fact supersedes, and the current ones that may exclude it."""
+
+    replaced: Sequence[MemoryMention]
+    contested: Sequence[MemoryMention]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +45,28 @@ class CurationService:
             changes = await list_transitions(tx, agent_id=self.scope.agent_id, memory_id=memory_id)
             if memory.kind != "fact":
                 return memory, changes, {}
+            memory = await self._add_adjacent_values(tx, memory)
+            if memory.replaced_by and changes and changes[-1].to_state == "SUPERSEDED":
+                changes[-1] = replace(changes[-1], replaced_by=memory.replaced_by[0].mention)
             return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
 
-    async def resolve(self, memory_ref: str) -> UUID:
+    async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
+        """Return the fact with the values before and after it as relatives, unless links name them."""
+        linked = {(one.link, one.other_id) for one in memory.relatives}
+        agent_id, now = self.scope.agent_id, self.scope.now()
+        values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=agent_id, now=now)
+        new = [one for one in values if (one.link, one.other_id) not in linked]
+        return replace(memory, relatives=(*memory.relatives, *new))
+
+    async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
         """Return the full id of a memory. Raises as `resolve_id`."""
         async with self.scope.transaction() as tx:
-            return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
+            return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id, kind=kind)
+
+    async def find_effects(self, memory_id: UUID) -> FactEffects:
+        """Return the facts that a fact supersedes, and the current ones that may exclude it."""
+        memory, _, _ = await self.get(memory_id.hex)
+        return FactEffects([one.mention for one in memory.replaced], [one.mention for one in memory.contested])
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
         """List the state transitions caused through this interface since a time."""
@@ -54,7 +79,8 @@ class CurationService:
         Raises ConflictError for a retracted fact, and for a superseded one with what replaced it.
         """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
-            _reject_superseded(await read_memory(tx, memory_id, agent_id=ctx.agent_id))
+            known = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
+            _reject_superseded(await self._add_adjacent_values(tx, known))
             source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
             counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=ctx)
@@ -160,7 +186,7 @@ class CurationService:
 
 def _reject_superseded(memory: MemoryDetail) -> None:
     """Raise ConflictError that names the fact that replaced a superseded one, and the ways back."""
-    newer = next((one for one in memory.relatives if one.link == "is superseded by"), None)
+    newer = next(iter(memory.replaced_by), None)
     if memory.state == "SUPERSEDED" and newer:
         new_id = short_id(newer.other_id)
         hint = f"If the new one is wrong: `newton retract {new_id}`. If the old one is true again, tell it again."

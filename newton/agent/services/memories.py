@@ -9,6 +9,7 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.errors import InputError
 from newton.heart import episodes
+from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.heart.episodes import NewEpisode
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import FactOutcome, NewFact
@@ -119,7 +120,8 @@ class MemoryService:
             moment=_with_timezone(as_of),
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
-        memories = [found for found in recalled.memories if not found.repeats_query(query)][:limit]
+        ranked = demote_other_subjects(query, recalled.memories)
+        memories = [found for found in ranked if not found.repeats_query(query)][:limit]
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories)

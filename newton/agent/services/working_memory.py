@@ -9,6 +9,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.cognition.assembly.fact_labels import count_label_tokens, label_separate_facts
 from newton.cognition.assembly.working_context import (
     SEPARATOR_TOKENS,
     WorkingContext,
@@ -99,7 +100,9 @@ class WorkingMemory:
         if profile.order == "clustered" and self.model_id is not None:
             vectors = await working_set_store.load_vectors(tx, **key, model_id=self.model_id)
         frame = self.frames.get(frame_name) if frame_name else None
-        return WorkingSetSnapshot(memories=memories, now=self.scope.now(), frame=frame, vectors=vectors)
+        now = self.scope.now()
+        labels = label_separate_facts(memories, now=now, tokens=count_label_tokens(self.scope.count_tokens))
+        return WorkingSetSnapshot(memories=memories, now=now, frame=frame, vectors=vectors, labels=labels)
 
 
 async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:

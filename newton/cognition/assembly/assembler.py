@@ -1,7 +1,7 @@
 """Assembly of scored candidates into a context: exclude, fill and render. Pure."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from newton.cognition.assembly.artifact_selection import (
 )
 from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
+from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.fill import FillCandidate, Placement, fill
 from newton.cognition.assembly.render import (
@@ -32,12 +33,13 @@ from newton.cognition.assembly.scored_candidate import (
 )
 from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
+from newton.cognition.content_words import extract_content_words
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.content.profiles import Profile
-from newton.heart.identity.tenets import normalize_line
 from newton.memory.memory import past_reason
+from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
@@ -45,6 +47,8 @@ from newton.memory.time_search import DATED_KINDS
 INEFFECTIVE_PENALTY = 10.0  # more than any score
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35
+
+LIKE_QUESTION_MIN_COSINE = 0.6
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
 # conversation does; it must not raise the minimum evidence of the others.
@@ -66,7 +70,8 @@ class AssemblyInput:
     weak matches. `focus` are the unsent messages of the session, best first. `open_decisions` are pending decisions
     that are not candidates. `extra` are the caller's lines. `triggered` are procedures that the input asks for.
     `unranked` are memories found without a search, which need no evidence. `time_ranges` are the times that the input
-    asks for; `empty_range_note` says that memory has nothing from them. `item_id_tokens` are the tokens of the id of a
+    asks for; `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing about
+    a question; it is None if memory was not searched. `item_id_tokens` are the tokens of the id of a
     memory in its line, 0 without ids. `relation_evidence` maps relations to the candidate facts that state them.
     """
 
@@ -93,6 +98,7 @@ class AssemblyInput:
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
     empty_range_note: TextBlock | None = None
+    nothing_known_note: TextBlock | None = None
     item_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
@@ -192,6 +198,7 @@ def compose(
         show_ids=assembly_input.item_id_tokens > 0,
     )
     sections = {**_build_fixed_sections(assembly_input, focus), **shown}
+    sections = _add_nothing_known_note(sections, assembly_input) if not (shown or focus) else sections
     return AssemblyResult(
         block=render(sections, header_tokens=assembly_input.header_tokens),
         identity=assembly_input.identity,
@@ -199,6 +206,18 @@ def compose(
         layers=_measure_layers(sections, assembly_input),
         candidates=tuple(candidates),
     )
+
+
+def _add_nothing_known_note(
+    sections: Mapping[str, Sequence[TextBlock]], assembly_input: AssemblyInput
+) -> Mapping[str, Sequence[TextBlock]]:
+    """Add the note that memory has nothing about a question, if it fits and no other note says so."""
+    note, headers = assembly_input.nothing_known_note, assembly_input.header_tokens
+    if note is None or assembly_input.empty_range_note or not contains_question(assembly_input.input):
+        return sections
+    extended = {**sections, "note": [*sections["note"], note]}
+    fits = render(extended, header_tokens=headers).tokens <= assembly_input.budget.total
+    return extended if fits else sections
 
 
 def _build_fixed_sections(
@@ -246,7 +265,7 @@ def _reject_candidates(
     comparable = [s.found for s in ordered if s.found.kind != "procedure" and not excluded[s.found.memory_id]]
     best = max((found.evidence_score for found in comparable), default=0.0)
     out_of_range = _find_out_of_range(ordered, assembly_input)
-    deduplicator = Deduplicator(assembly_input, focus)
+    deduplicator = Deduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, Placement] = {}
     for s in ordered:
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
@@ -270,27 +289,6 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
     return outside if len(outside) < len(dated) else frozenset()
 
 
-class Deduplicator:
-    """Rejects memories that repeat the identity or an earlier, better memory."""
-
-    def __init__(self, assembly_input: AssemblyInput, shown: Iterable[RetrievedMemory]) -> None:
-        identity = assembly_input.identity
-        self._identity_reasons = {normalize_line(tenet.text): "already in the identity" for tenet in identity.shown}
-        removed = map(normalize_line, identity.removed_texts)
-        self._identity_reasons |= dict.fromkeys(removed, "repeats a removed line of the identity")
-        self._shown_texts = {found.dedup_text for found in shown}
-
-    def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
-        """Return why the memory is a duplicate, else `other_reason`. Register it when both are None."""
-        if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
-            return reason
-        if found.dedup_text in self._shown_texts:
-            return "repeats a better candidate"
-        if other_reason is None:
-            self._shown_texts.add(found.dedup_text)
-        return other_reason
-
-
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None."""
     if reason := find_state_reason(found):
@@ -309,11 +307,20 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
         return "a failure, which this profile leaves out"
-    if assembly_input.is_adaptive and found.is_only_question:
+    fills = assembly_input.relevance_floor == 0  # any memory that fits is asked for
+    if found.is_only_question and (
+        assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
+    ):
         return "only a question"
     if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
         return "not a procedure for this input"
     return None
+
+
+def _is_like_question(found: RetrievedMemory, text: str) -> bool:
+    """Return whether a question asks for much the same as the input, so that it cannot answer it."""
+    words = extract_content_words(found.spoken_text)
+    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
 
 
 def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:

@@ -106,6 +106,25 @@ def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: L
     return labels
 
 
+def label_separate_facts(
+    memories: Iterable[RetrievedMemory], *, now: datetime, tokens: LabelTokens
+) -> dict[UUID, FactLabel]:
+    """Return the labels of facts that are each an item of its own, those that contradict each other too."""
+    now = now.astimezone(UTC)
+    facts = {found.memory_id: found for found in memories if found.kind == "fact"}
+    contested = _group_contradictions(facts, now).keys()
+    labels: dict[UUID, FactLabel] = {}
+    for found in facts.values():
+        parts = _list_parts(found, (found,) if found.memory_id in contested else (), now, tokens)
+        if parts or has_start_prefix(found.summary):
+            extra = sum(part.tokens for part in parts)
+            extra -= tokens.start_prefix if has_start_prefix(found.summary) else 0
+            labels[found.memory_id] = FactLabel(
+                _join_parts(parts), found.summary_tokens + extra, found.micro_tokens + extra
+            )
+    return labels
+
+
 def strip_start_prefix(text: str) -> str:
     """Return a short form without the date from which it is valid; the label has that date."""
     return text[START_PREFIX_LENGTH:] if has_start_prefix(text) else text

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.fact_labels import FactLabel, render_fact
 from newton.cognition.assembly.fill import FITS_SHORT, NO_ROOM, Placement
 from newton.cognition.assembly.order import arrange, cluster
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
@@ -53,13 +54,14 @@ class WorkingSetSnapshot:
     """The working set at a moment.
 
     `created_at` of a memory is the time when it entered the set; `accessed_at` and `uses` are those within the session.
-    Only the order `clustered` needs vectors.
+    Only the order `clustered` needs vectors. `labels` are those of facts.
     """
 
     memories: Sequence[RetrievedMemory]
     now: datetime
     frame: Frame | None = None
     vectors: "Mapping[UUID, Vector]" = field(default_factory=dict[UUID, "Vector"])
+    labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
 
 
 def find_state_reason(found: RetrievedMemory) -> str | None:
@@ -83,7 +85,7 @@ def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, 
     """
     score = create_scorer(profile=profile, now=snapshot.now, frame=snapshot.frame)
     ranked = sorted((score(found) for found in snapshot.memories), key=_sort_key, reverse=True)
-    placed = list(_place_ranked(ranked, max_tokens=max_tokens, policy=profile.fill))
+    placed = list(_place_ranked(ranked, snapshot.labels, max_tokens=max_tokens, policy=profile.fill))
     items = _arrange_items([c for c in placed if c.detail], profile, snapshot)
     return WorkingContext(
         profile=profile,
@@ -98,7 +100,8 @@ def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, 
 def _render_line(item: ScoredCandidate) -> str:
     """Render the line of an item: for a procedure name and steps, which cost less than the header in its tokens."""
     is_steps = item.kind == "procedure" and item.detail == "summary"
-    return f"{item.scored.found.micro.partition(':')[0]}: {item.text}" if is_steps else item.text
+    text = render_fact(item.label, item.text) if item.label else item.text
+    return f"{item.scored.found.micro.partition(':')[0]}: {text}" if is_steps else text
 
 
 def select_evictions(items: Sequence[EvictionItem], *, capacity: int, now: datetime) -> list[UUID]:
@@ -129,26 +132,27 @@ def _sort_key(scored: ScoredMemory) -> tuple[float, datetime, UUID]:
 
 
 def _place_ranked(
-    ranked: Sequence[ScoredMemory], *, max_tokens: int, policy: OverflowMode
+    ranked: Sequence[ScoredMemory], labels: Mapping[UUID, FactLabel], *, max_tokens: int, policy: OverflowMode
 ) -> Iterator[ScoredCandidate]:
     """Yield one placement per memory, best first."""
     free_tokens, separator, is_full = max_tokens, 0, False
     for scored in ranked:
-        found = scored.found
+        found, label = scored.found, labels.get(scored.found.memory_id)
+        sizes = label or found
         if reason := find_state_reason(found):
             placement = Placement(found.memory_id, None, 0, reason)
         elif is_full:
             placement = Placement(found.memory_id, None, 0, "comes after one that did not fit")
-        elif found.summary_tokens + separator <= free_tokens:
-            placement = Placement(found.memory_id, "summary", found.summary_tokens, "fits")
-        elif policy == "downgrade" and found.micro_tokens + separator <= free_tokens:
-            placement = Placement(found.memory_id, "micro", found.micro_tokens, FITS_SHORT)
+        elif sizes.summary_tokens + separator <= free_tokens:
+            placement = Placement(found.memory_id, "summary", sizes.summary_tokens, "fits")
+        elif policy == "downgrade" and sizes.micro_tokens + separator <= free_tokens:
+            placement = Placement(found.memory_id, "micro", sizes.micro_tokens, FITS_SHORT)
         else:
             is_full = policy == "stop"
             placement = Placement(found.memory_id, None, 0, NO_ROOM)
         if placement.detail:
             free_tokens, separator = free_tokens - placement.tokens - separator, SEPARATOR_TOKENS
-        yield ScoredCandidate(scored, placement)
+        yield ScoredCandidate(scored, placement, label)
 
 
 def _arrange_items(

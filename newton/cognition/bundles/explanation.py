@@ -123,6 +123,9 @@ class BundleExplanation:
                 )
             if matches:
                 return matches[0]
+        if not self.items:
+            hint = "Ask about something that memory knows, or store it with `newton remember`."
+            raise InputError("This context has no memories: nothing was found for its input.", hint=hint)
         last = max((item.rank or 0 for item in self.items), default=0)
         numbers = f"a number from 1 to {last}, " if last else ""
         raise InputError(

@@ -58,7 +58,7 @@ class FrameChoice:
 
     @property
     def top_frames(self) -> list[str]:
-        """Return the frames with the most evidence, best first."""
+        """Return the names of the few frames with the most evidence, best first, from which a model may choose."""
         return _rank_frames(self.evidence)[:TIEBREAK_FRAMES]
 
     def as_json(self) -> "FrameSelection":

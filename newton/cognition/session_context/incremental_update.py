@@ -8,12 +8,12 @@ from uuid import UUID
 from newton.cognition.assembly.assembler import (
     AssemblyInput,
     AssemblyResult,
-    Deduplicator,
     compose,
     find_exclusion_reason,
     select_focus,
     to_fill_candidate,
 )
+from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fill import Placement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory
@@ -93,7 +93,7 @@ def _merge_candidates(
         for c in previous.candidates
         if c.memory_id not in added
     ]
-    deduplicator = Deduplicator(assembly_input, [*focus, *(c.scored.found for c in known if c.detail)])
+    deduplicator = Deduplicator(assembly_input.identity, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
     new = [_place_new_memory(s, assembly_input, focus_ids, deduplicator) for s in best_first]
     return sorted([*new, *known], key=lambda c: (-c.score, c.memory_id))

@@ -41,6 +41,7 @@ from newton.errors import ProviderError
 from newton.heart import censors, procedures
 from newton.heart.entities import entity_lookup
 from newton.heart.entities.entity_lookup import EntityQuery
+from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity
@@ -246,7 +247,8 @@ class ContextSources:
             weights=_select_ranking_weights(self.ranking_weights, source_request),
         )
         text = f"{request.input}\n{current.goal}" if current else request.input
-        return await recall(text, embedder=self.embedder, search=search)
+        result = await recall(text, embedder=self.embedder, search=search)
+        return replace(result, memories=demote_other_subjects(request.input, result.memories))
 
     async def _embed_core_after_tasks(
         self, request: ContextBuildRequest, stack_task: "Task[TaskStack]"

@@ -16,6 +16,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import NotFoundError
 from newton.memory.importance import derive_importance
+from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SQL = load("newton.cognition.working_set", "working_set_store.sql")
 
 EQUAL_RELEVANCE = 1.0  # without a query
+FACT_FIELDS = ("renewed_at", "valid_to", "attribute", "contradicted_ids")  # columns of facts only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,16 @@ async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope)
 
 async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
     """Return the working set. `created_at`, `accessed_at` and `uses` are those within the session."""
-    return [_to_memory(row) for row in await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
+    rows = await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    memories = [_to_memory(row) for row in rows]
+    fact_ids = [found.memory_id for found in memories if found.kind == "fact"]
+    facts = {f.memory_id: f for f in await fetch_memories(tx, fact_ids, agent_id=agent_id, moment=None)}
+    return [
+        found._replace(**{name: getattr(facts[found.memory_id], name) for name in FACT_FIELDS})
+        if found.memory_id in facts
+        else found
+        for found in memories
+    ]
 
 
 async def load_vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
@@ -109,7 +120,7 @@ async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *,
 
 
 async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
-    """Return the usage of each strategy, most used first."""
+    """Return the number of working-memory contexts that each scoring profile ranked, with their sizes, most first."""
     return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
 
 

@@ -76,7 +76,11 @@ class CompactionStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutputs:
-    """Mask tool outputs older than `turns` once the view is fairly full. Needs no model."""
+    """A strategy that shortens old outputs of tools. It needs no model.
+
+    It applies when the view has at least `share` of the tokens allowed, to outputs of at least `least` tokens in turns
+    before the last `turns` ones.
+    """
 
     name: str = "mask_outputs"
     share: float = 0.6

@@ -1,1 +1,1 @@
-"""Facts: storage, attributes, deduplication and generalization."""
+"""Facts: storage, attributes, comparison and generalization."""

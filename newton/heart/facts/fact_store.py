@@ -14,8 +14,9 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
-from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, review
+from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
 from newton.memory import store
+from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_short_forms, one_line, start_prefix
@@ -168,6 +169,19 @@ async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, 
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
     fields = {"subject": row["subject"], "attribute": row["attribute"], "until": end}
     return {name: value for name, value in fields.items() if value}
+
+
+async def list_adjacent_values(tx: Tx, memory_id: UUID, *, agent_id: UUID, now: datetime) -> list[RelatedMemory]:
+    """Return the values of an attribute that a fact superseded, and the one that superseded the fact.
+
+    The rule of the lifecycle says which: values of one attribute supersede each other without a link.
+    """
+    successors = await read_successors(tx, memory_id, agent_id=agent_id, now=now)
+    links = {one: "supersedes" for one, later in successors.items() if later == memory_id}
+    if memory_id in successors:
+        links[successors[memory_id]] = "is superseded by"
+    rows = await SQL["list_short_texts"].fetch_all(tx, agent_id=agent_id, memory_ids=list(links))
+    return [RelatedMemory(links[row["memory_id"]], *row) for row in rows]
 
 
 async def _read_fact(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:

@@ -27,6 +27,12 @@ join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.duplicate_
 join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
 
+-- name: list_short_texts(agent_id, memory_ids)
+select memory_id, kind, state, micro
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[])
+order by memory_id;
+
 -- name: get_fact(agent_id, memory_id)
 select subject, attribute, valid_to
 from heart.facts

@@ -50,7 +50,10 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
 
 
 def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
-    """Return facts that cover the group, each as short as a summary, with the lowest trust of its sources. Pure."""
+    """Return one or more general facts that together state all facts of a group, each with its trust. Pure.
+
+    A general fact is at most as long as a summary. Its trust is the lowest trust of the facts that it states.
+    """
     generalizations: list[tuple[NewFact, Trust]] = []
     for part, text in _split_to_fit(group, count_tokens):
         sources = tuple(source.memory_id for source in part)

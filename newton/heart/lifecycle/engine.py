@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Literal
 from uuid import UUID
@@ -71,6 +72,13 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
     if rules.follow_up:
         await rules.follow_up(tx, ctx, evidence, steps)
     return steps
+
+
+async def read_successors(tx: Tx, fact_id: UUID, *, agent_id: UUID, now: datetime) -> dict[UUID, UUID]:
+    """Map each superseded value of the attribute of a fact to the value that follows it."""
+    rows = await SQL["get_fact_evidence"].fetch_all(tx, agent_id=agent_id, memory_ids=[fact_id])
+    values = [facts.FactEvidence(**row) for row in rows]
+    return {older: later.memory_id for older, later in facts.find_successors(values, now=now).items()}
 
 
 async def _plan(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
@@ -143,7 +151,8 @@ async def _update_current(
     reviewed = [facts.FactEvidence(**row) for row in evidence]
     await add_links(tx, "contradicts", facts.find_contested_values(reviewed, now=ctx.now), ctx=ctx)
     memory_ids = [fact.memory_id for fact in reviewed]
-    await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
+    latest_start = ctx.now + facts.MAX_CLOCK_SKEW
+    await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, latest_start=latest_start)
 
 
 async def _archive_texts(

@@ -178,7 +178,7 @@ left join general as g on g.memory_id = o.memory_id
 left join invalid_generalizations as p on p.memory_id = o.memory_id
 order by o.memory_id;
 
--- name: update_current(agent_id, memory_ids, now)
+-- name: update_current(agent_id, memory_ids, latest_start)
 -- is_current follows from the state, is_contested from the links; the exclusion constraint relies on both. A fact that is
 -- not valid yet is not current.
 update heart.facts as f

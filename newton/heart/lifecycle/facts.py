@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import combinations
 from typing import NamedTuple
 from uuid import UUID
@@ -12,6 +12,9 @@ from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import PAST_STATES, PERSON_TIERS, TRUST_TIERS, Trust
 from newton.memory.quarantine import is_confirmed
 from newton.memory.transitions import PlannedTransition
+
+# A fact stated on a machine with a fast clock holds at once.
+MAX_CLOCK_SKEW = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +62,13 @@ class FactEvidence:
 
     def is_superseded(self, now: datetime) -> bool:
         """Return whether another fact supersedes it and is valid by now."""
-        return self.superseded_since is not None and self.superseded_since <= now
+        return self.superseded_since is not None and self.superseded_since <= now + MAX_CLOCK_SKEW
 
     def is_current_candidate(self, now: datetime) -> bool:
         """Return whether the fact can be the current value of a single-valued attribute."""
         merged = self.generalized or self.duplicate_of is not None
         ended = self.is_disproved or self.is_superseded(now) or merged or self.has_expired(now)
-        return self.single and self.is_released and not ended and self.since <= now
+        return self.single and self.is_released and not ended and self.since <= now + MAX_CLOCK_SKEW
 
     def may_follow(self, older: "FactEvidence") -> bool:
         """Return whether the fact may supersede an older value of the same attribute."""

@@ -82,6 +82,12 @@ def _to_http_response(stored: StoredResponse, *, replayed: bool = False) -> Resp
     return Response(stored.text, stored.status, headers=headers, media_type="application/json")
 
 
+def replace_body(response: Response, body: BaseModel) -> Response:
+    """Return the response with another body, which may contain what is not stored, such as user text."""
+    is_replayed = REPLAYED_HEADER in response.headers
+    return _to_http_response(StoredResponse(response.status_code, body.model_dump_json()), replayed=is_replayed)
+
+
 async def _write_action(request: Request, caller: WriteAccess, key: IdempotencyKey = None) -> IdempotentAction:
     return await _build_action(request, caller, key)
 

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
 from newton.agent.maintenance.service import BATCH_SIZE
+from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.identity import IdentityService
-from newton.agent.services.memories import FactDraft, RememberResult
+from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
 from newton.client.connection import error_from_code
 from newton.content.frames import get_frame
@@ -16,7 +17,6 @@ from newton.dialogue.branches import SessionCheckpoint
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
-from newton.memory.transitions import AppliedTransition
 from newton.runtime.chat_backend.protocol import TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
@@ -82,11 +82,8 @@ class LocalAgent:
         explanation = await self.newton.bundles().explain(str(bundle_id))
         return to_explanation_view(explanation, explanation.find_item(item_ref))
 
-    async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
-        started_at = self.newton.scope.now()
-        result = await self.newton.memories(self.origin).remember(FactDraft(content=content))
-        await self.process_pending()
-        return result, await self.newton.curation(self.origin).list_changes(started_at)
+    async def remember(self, content: str) -> RememberReport:
+        return await self.newton.fact_intake(self.origin).store(FactDraft(content=content))
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return self.newton.tasks(self.origin).for_session(await self._sessions.begin(session))

@@ -4,10 +4,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from newton.agent.services.memories import RememberResult
+from newton.agent.services.fact_intake import RememberReport
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
-from newton.memory.transitions import AppliedTransition
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 
 
@@ -67,7 +66,7 @@ class ChatBackend(Protocol):
         """Explain why a memory is or is not in a context. Raises InputError and ConflictError for an unknown item."""
         ...
 
-    async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
+    async def remember(self, content: str) -> RememberReport:
         """Store a fact; return the result and the transitions that it caused."""
         ...
 

@@ -9,16 +9,17 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from newton.agent.maintenance.service import BATCH_SIZE
+from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
-from newton.client import ChangedMemoryDict, Client, TokenInfoDict, TurnEvent, session_path
+from newton.client import Client, MemoryMentionDict, TokenInfoDict, TurnEvent, session_path
 from newton.client.connection import expect_newton_response
 from newton.content.yaml_models import get_by_name
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent
 from newton.dialogue.task_tree import Task, TaskTree
-from newton.errors import NewtonError, NotFoundError
+from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text
-from newton.memory.transitions import AppliedTransition, PlannedTransition
+from newton.memory.lookup import MemoryMention
 from newton.runtime.chat_backend.protocol import TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 
@@ -92,16 +93,15 @@ class RemoteAgent:
         with expect_newton_response():
             return ExplanationView.model_validate(explanation)
 
-    async def remember(self, content: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
+    async def remember(self, content: str) -> RememberReport:
         response = await self.client.remember(content)
         with expect_newton_response():
-            result, started_at = RememberResult(response["status"], UUID(response["memory_id"])), response["started_at"]
-        try:
-            changes = await self.client.process_pending(started_at)
-        except NewtonError:  # the fact is stored, and the jobs apply the transitions later
-            return result, []
-        with expect_newton_response():
-            return result, [_to_transition(change) for change in changes]
+            return RememberReport(
+                result=RememberResult(response["status"], UUID(response["memory_id"])),
+                replaced=tuple(map(_to_mention, response["replaced"])),
+                contested=tuple(map(_to_mention, response["contested"])),
+                warning=response["warning"],
+            )
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return RemoteTasks(self.client, session)
@@ -191,8 +191,5 @@ def _parse(adapter: TypeAdapter[T], data: object) -> T:
         return adapter.validate_python(data)
 
 
-def _to_transition(change: ChangedMemoryDict) -> AppliedTransition:
-    step = PlannedTransition(
-        UUID(change["memory_id"]), change["event"], change["from_state"], change["to_state"], change["reason"]
-    )
-    return AppliedTransition(step, change["micro"])
+def _to_mention(mention: MemoryMentionDict) -> MemoryMention:
+    return MemoryMention(UUID(mention["memory_id"]), mention["text"])

@@ -29,7 +29,7 @@ TOP_LEVEL_COMMANDS = {
     ),
     "decide": ("decisions.decide:record_decision", "Record a decision with reasons and confidence."),
     "think": ("decisions.records:add_thought", "Add a thought to an open decision."),
-    "done": ("decisions.records:mark_done", "Finish the current task, or mark a decision as carried out."),
+    "done": ("decisions.records:mark_done", "Mark a decision as carried out."),
     "outcomes": ("decisions.records:list_outcomes", "List the outcomes and lessons of decisions."),
     "review": ("decisions.records:review_decision", "Record the outcome of a decision."),
     "entities": ("memory.entities:show_entities", "List known entities and their relations."),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from newton.agent.services.memories import RememberResult
+from newton.agent.services.fact_intake import RememberReport
 from newton.client.context import FrameSelection
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation
@@ -16,7 +16,7 @@ from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.heart.facts.conflicts import Settlement
 from newton.heart.identity.tenets import Tenet
-from newton.memory.lookup import short_id
+from newton.memory.lookup import MemoryMention, short_id
 from newton.memory.transitions import AppliedTransition, PlannedTransition
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
@@ -51,10 +51,32 @@ def pluralize(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def format_remember_result(result: RememberResult, transitions: Sequence[AppliedTransition]) -> str:
-    """Format the result of remembering a fact, and the state transitions that it caused in other memories."""
-    others = [change for change in transitions if change.transition.memory_id != result.memory_id]
-    return REMEMBER_MESSAGES[result.status].format(id=short_id(result.memory_id)) + format_transitions(others)
+def format_remember_report(report: RememberReport, *, settle_command: str = "newton conflicts settle") -> str:
+    """Format the result of remembering a fact: its id, the facts that it replaced, and those that it may exclude."""
+    memory_id = short_id(report.result.memory_id)
+    lines = [REMEMBER_MESSAGES[report.result.status].format(id=memory_id)]
+    lines += [f"  Replaced: {format_mention(one)}" for one in report.replaced]
+    lines += [f"  Contested: {format_mention(one)}" for one in report.contested]
+    lines += (
+        [f"  Both are kept. To settle which holds: `{settle_command} {memory_id} newer|older|both|same`"]
+        if report.contested
+        else []
+    )
+    return "\n".join(lines)
+
+
+def format_mention(mention: MemoryMention) -> str:
+    return f"{short_id(mention.memory_id)} {mention.text}"
+
+
+def mention_to_json(mention: MemoryMention) -> dict[str, str]:
+    return {"memory_id": str(mention.memory_id), "text": mention.text}
+
+
+def print_censor_warning(warning: str | None) -> None:
+    """Print that a text matches a censor and was stored all the same."""
+    if warning:
+        print_notice(f"(It matches a censor and is stored all the same: {warning})")
 
 
 def format_transitions(transitions: Sequence[AppliedTransition]) -> str:

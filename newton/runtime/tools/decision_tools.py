@@ -1,6 +1,6 @@
 """Tools on decisions: preview, thoughts, lists, outcomes, calibration and guardrails."""
 
-from newton.agent import decision_inputs
+from newton.agent import decision_inputs, inputs
 from newton.agent.loop.tools import ToolResult, preview_fields
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
@@ -18,6 +18,11 @@ async def preview(caller: ToolCaller, args: decision_inputs.PreviewDecisionInput
 async def think(caller: ToolCaller, args: decision_inputs.ThinkInput) -> ToolResult:
     await caller.decisions.add_thought(args.decision_id, args.text)
     return ToolResult({"decision_id": args.decision_id, "recorded": True})
+
+
+async def mark_done(caller: ToolCaller, args: inputs.DoneInput) -> ToolResult:
+    await caller.decisions.mark_done(args.decision_id)
+    return ToolResult({"decision_id": args.decision_id, "status": "done"})
 
 
 async def show_decision(caller: ToolCaller, args: decision_inputs.ShowDecisionInput) -> ToolResult:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from newton.agent import decision_inputs, inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
-from newton.errors import CensorError, DatabaseError, NewtonError, NotFoundError
+from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.tools import decision_tools, judgement_tools, memory_tools, session_tools
@@ -80,20 +80,19 @@ def _writer(
     *,
     is_idempotent: bool = False,
 ) -> McpTool:
-    """Return a tool that stores something, unless a censor blocks it."""
+    """Return a tool that stores something, unless a censor blocks it; a person is only warned."""
 
     async def run_checked(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
-        check = await caller.newton.action_gate(caller.origin).check(tool_input.all_text(), "action")
-        if check.blocks:
-            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
+        gate = caller.newton.action_gate(caller.origin)
+        warning = await gate.check_write(tool_input.all_text(), trust=caller.trust)
         result = await run(caller, tool_input)
-        return result._replace(fields={**result.fields, "warning": check.message}) if check.matches else result
+        return result._replace(fields={**result.fields, "warning": warning}) if warning else result
 
     return McpTool(input_model, "adds", run_checked, is_idempotent)
 
 
 TOOLS: Mapping[str, McpTool] = {
-    "remember": McpTool(inputs.RememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
+    "remember": McpTool(inputs.HostRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
     "recall": _reader(inputs.RecallInput, _agent_tool("recall")),
     "context": _reader(inputs.ContextInput, memory_tools.build_context),
     "expand": _reader(inputs.ExpandInput, _agent_tool("expand")),
@@ -110,6 +109,7 @@ TOOLS: Mapping[str, McpTool] = {
     "decide": McpTool(decision_inputs.DecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
     "think": _writer(decision_inputs.ThinkInput, decision_tools.think),
+    "done": _writer(inputs.DoneInput, decision_tools.mark_done, is_idempotent=True),
     "review": McpTool(decision_inputs.ReviewInput, "adds", _agent_tool("review")),
     "decisions": _reader(decision_inputs.ListDecisionsInput, decision_tools.list_decisions),
     "decision": _reader(decision_inputs.ShowDecisionInput, decision_tools.show_decision),
@@ -121,7 +121,7 @@ TOOLS: Mapping[str, McpTool] = {
     "block_task": _writer(inputs.BlockTaskInput, session_tools.block_task),
     "fail_task": _writer(inputs.FailTaskInput, session_tools.fail_task),
     "resume_task": _writer(inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
-    "done": _writer(inputs.DoneInput, session_tools.finish),
+    "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
     "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
     "note_exchange": _writer(inputs.NoteExchangeInput, session_tools.note_exchange),

@@ -5,7 +5,6 @@ from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
-from newton.errors import InputError
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
@@ -50,15 +49,9 @@ async def resume_task(caller: ToolCaller, args: inputs.ResumeTaskInput) -> ToolR
     return await _answer(tasks, await tasks.resume(str(args.number)))
 
 
-async def finish(caller: ToolCaller, args: inputs.DoneInput) -> ToolResult:
-    """Finish the current task, or mark a decision as carried out. Raises InputError unless one of both is given."""
-    if (args.result is None) == (args.decision_id is None):
-        raise InputError("Neither a result nor a decision is given, or both are.", hint="Give one of them.")
-    if args.decision_id is not None:
-        await caller.decisions.mark_done(args.decision_id)
-        return ToolResult({"decision_id": args.decision_id, "status": "done"})
+async def pop_task(caller: ToolCaller, args: inputs.PopSessionTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
-    return await _answer(tasks, await tasks.pop(args.result or ""))
+    return await _answer(tasks, await tasks.pop(args.result))
 
 
 async def _answer(tasks: TaskService, task: Task) -> ToolResult:

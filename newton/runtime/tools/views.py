@@ -29,6 +29,13 @@ class ViewModel(BaseModel):
         return cls.model_validate({name: getattr(source, name) for name in names} | fields)
 
 
+class MemoryMentionInfo(ViewModel):
+    """A memory that a result names."""
+
+    memory_id: UUID
+    text: str
+
+
 class DecisionInfo(ViewModel):
     """A decision in a list; `description` is null when its text was erased."""
 

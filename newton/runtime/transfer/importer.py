@@ -15,6 +15,8 @@ from newton.db.pool import Tx
 from newton.dialogue import session_close, sessions
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConflictError, InputError, NewtonError
+from newton.heart import censors
+from newton.heart.censors import CensorRule
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.transfer.ndjson import read_lines
 from newton.runtime.transfer.schema import ImportItem, MessageItem
@@ -57,11 +59,15 @@ class EmbedSignal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NdjsonImporter:
-    """Imports into one agent. Each batch is one transaction, so a repeated import completes an interrupted one."""
+    """Imports into one agent. Each batch is one transaction, so a repeated import completes an interrupted one.
+
+    `domains` are the domains of the frames; a censor of another domain is rejected.
+    """
 
     scope: AgentScope
     outbox: EmbeddingOutbox | None
     chain_heads: ChainHeadFiles
+    domains: frozenset[str]
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def run(self, path: Path, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
@@ -76,7 +82,8 @@ class NdjsonImporter:
         self, path: Path, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback
     ) -> None:
         session_refs, has_decisions, scope = set[str](), False, self.scope
-        for batch in _batches(read_lines(path)):
+        for lines in _batches(read_lines(path)):
+            batch = [(number, self._validate_domain(item)) for number, item in lines]
             valid = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
             report.rejections += [LineRejection(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
             session_refs |= {item.session for _, item in valid if isinstance(item, MessageItem)}
@@ -95,6 +102,15 @@ class NdjsonImporter:
                 scope.publish("import.completed", counts)
         signal.is_finished = True
         signal.work_available.set()
+
+    def _validate_domain(self, item: ImportItem | NewtonError) -> ImportItem | NewtonError:
+        """Return the item, or the error of a censor with a domain that no frame names."""
+        try:
+            if isinstance(item, CensorRule):
+                censors.validate_domain(item, self.domains)
+        except InputError as error:
+            return error
+        return item
 
     async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport) -> None:
         """Write the batch in one transaction. If a line is rejected, bisect the batch to leave out only that line."""

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import Cursor, CursorPage, Limit, ResponseModel
+from newton.runtime.api.path_ids import PathId
 from newton.runtime.chat_backend.view_models import ExplanationView, to_explanation_view
 from newton.runtime.tools.views import BundleInfo
 
@@ -45,33 +46,33 @@ async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = N
 
 
 @router.get("/{bundle_id}")
-async def get_bundle(bundle_id: UUID, caller: ReadAccess) -> dict[str, Any]:
+async def get_bundle(bundle_id: PathId, caller: ReadAccess) -> dict[str, Any]:
     """Return a bundle with all candidates, and the reason why each candidate was selected or rejected."""
-    return (await caller.newton.bundles().explain(bundle_id.hex)).as_json()
+    return (await caller.newton.bundles().explain(bundle_id)).as_json()
 
 
 @router.get("/{bundle_id}/explain")
 async def explain_bundle(
-    bundle_id: UUID,
+    bundle_id: PathId,
     caller: ReadAccess,
     item: Annotated[
         str, Query(max_length=1_000, description="The number of the memory in the context, its id, ref or words.")
     ],
 ) -> ExplanationView:
     """Explain why a memory is or is not in a context."""
-    explanation = await caller.newton.bundles().explain(bundle_id.hex)
+    explanation = await caller.newton.bundles().explain(bundle_id)
     return to_explanation_view(explanation, explanation.find_item(item))
 
 
 @router.get("/{bundle_id}/diff/{other_id}")
-async def diff_bundles(bundle_id: UUID, other_id: UUID, caller: ReadAccess) -> dict[str, Any]:
+async def diff_bundles(bundle_id: PathId, other_id: PathId, caller: ReadAccess) -> dict[str, Any]:
     """Return the differences between two bundles."""
-    return (await caller.newton.bundles().diff(bundle_id.hex, other_id.hex)).as_json()
+    return (await caller.newton.bundles().diff(bundle_id, other_id)).as_json()
 
 
 @router.post("/{bundle_id}/replay")
-async def replay_bundle(bundle_id: UUID, caller: ReadAccess) -> ReplayResponse:
+async def replay_bundle(bundle_id: PathId, caller: ReadAccess) -> ReplayResponse:
     """Rebuild a bundle from its stored inputs and compare it with the stored bundle. Stores nothing."""
-    result = await caller.newton.bundles().replay(bundle_id.hex)
+    result = await caller.newton.bundles().replay(bundle_id)
     differences = [ReplayDifference(field=one.what, reason=one.why) for one in result.differences]
     return ReplayResponse.from_source(result, differences=differences, changes_since=list(result.since))

@@ -12,6 +12,7 @@ from newton.heart.censors import CensorRule, CensorStage
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import AdminAction, WriteAction
+from newton.runtime.api.path_ids import CensorId
 from newton.runtime.tools.views import CensorInfo, to_censor_info
 from newton.runtime.wiring import AgentServices
 
@@ -83,7 +84,7 @@ async def check_censors(body: CensorCheckRequest, caller: WriteAccess) -> Censor
 
 
 @router.post("/{censor_id}/approve", response_model=CensorChangeResponse)
-async def approve_censor(censor_id: UUID, act: AdminAction) -> Response:
+async def approve_censor(censor_id: CensorId, act: AdminAction) -> Response:
     """Put a proposed censor in force."""
 
     async def work(newton: AgentServices) -> CensorChangeResponse:
@@ -94,7 +95,7 @@ async def approve_censor(censor_id: UUID, act: AdminAction) -> Response:
 
 
 @router.post("/{censor_id}/retire", response_model=CensorChangeResponse)
-async def retire_censor(censor_id: UUID, act: AdminAction) -> Response:
+async def retire_censor(censor_id: CensorId, act: AdminAction) -> Response:
     """Retire a censor permanently. It stays in the list."""
 
     async def work(newton: AgentServices) -> CensorChangeResponse:
@@ -105,7 +106,7 @@ async def retire_censor(censor_id: UUID, act: AdminAction) -> Response:
 
 
 @router.post("/{censor_id}/false-positive", response_model=CensorChangeResponse)
-async def report_false_positive(censor_id: UUID, act: AdminAction) -> Response:
+async def report_false_positive(censor_id: CensorId, act: AdminAction) -> Response:
     """Report the last match of a censor as a false positive. Too many of them retire the censor."""
 
     async def work(newton: AgentServices) -> CensorChangeResponse:
@@ -116,7 +117,7 @@ async def report_false_positive(censor_id: UUID, act: AdminAction) -> Response:
 
 
 @router.post("/{censor_id}/relax", response_model=CensorChangeResponse)
-async def relax_censor(censor_id: UUID, body: RelaxRequest, act: AdminAction) -> Response:
+async def relax_censor(censor_id: CensorId, body: RelaxRequest, act: AdminAction) -> Response:
     """Make a blocking censor a warning. Its earlier matches no longer count towards its threshold."""
 
     async def work(newton: AgentServices) -> CensorChangeResponse:

@@ -1,7 +1,5 @@
 """Routes of conflicts: facts that may exclude each other."""
 
-from uuid import UUID
-
 from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
@@ -10,6 +8,7 @@ from newton.agent.inputs import SettlementInput
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.api.path_ids import MemoryId
 from newton.runtime.chat_backend.local import to_conflict_view
 from newton.runtime.chat_backend.view_models import ConflictView
 from newton.runtime.wiring import AgentServices
@@ -31,7 +30,7 @@ async def list_conflicts(caller: ReadAccess) -> ItemList[ConflictView]:
 
 
 @router.post("/{memory_id}/settle", response_model=SettleResponse)
-async def settle_conflict(memory_id: UUID, body: SettlementInput, act: WriteAction) -> Response:
+async def settle_conflict(memory_id: MemoryId, body: SettlementInput, act: WriteAction) -> Response:
     """Settle the open conflicts of a fact by the word of a person."""
 
     async def work(newton: AgentServices) -> SettleResponse:

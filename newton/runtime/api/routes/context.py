@@ -15,8 +15,9 @@ from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.dialogue import sessions
 from newton.errors import InputError
 from newton.memory.memory import Kind
-from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
 from newton.runtime.api.base_models import ORIGIN, with_example
+from newton.runtime.api.path_ids import IdRef, resolve_memory_ref
 from newton.runtime.tools.views import WorkingMemoryResponse
 from newton.runtime.tools.working_memory import build_working_context
 from newton.runtime.wiring import AgentServices
@@ -37,7 +38,7 @@ class ContextRequest(ContextInput):
     kinds: list[Kind] = Field([], description="Include only memories of these kinds.", examples=[["fact", "decision"]])
     event_types: list[Name] = Field([])
     entity_types: list[Name] = Field([])
-    exclude: list[UUID] = Field([])
+    exclude: list[IdRef] = Field([], max_length=200)
     additional: CleanText | None = Field(None, description="Text to include in the context.")
     item_ids: bool = Field(default=False, description="Show the id of each memory in its line, for `expand`.")
 
@@ -46,7 +47,7 @@ class ContextRequest(ContextInput):
 async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
     """Build the context for an input. The context is stored as a bundle; the input does not become a memory."""
     newton = caller.newton
-    bundle = await newton.context_builder.build(await _to_context_query(newton, body))
+    bundle = await newton.context_builder.build(await _to_context_query(caller, body))
     if body.as_of is None:  # a context of the past does not count as a use of its memories
         await newton.memories(ORIGIN).record_access([item.memory_id for item in bundle.items])
     # a plain response, because validating hundreds of candidates takes longer than ranking them
@@ -61,12 +62,12 @@ async def get_working_memory(
     return await build_working_context(caller.newton, query)
 
 
-async def _to_context_query(newton: AgentServices, body: ContextRequest) -> ContextBuildRequest:
-    settings = newton.settings
+async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -> ContextBuildRequest:
+    newton, settings = caller.newton, caller.newton.settings
     if body.as_of is not None and body.as_of > newton.scope.now():
         raise InputError(f"{body.as_of.isoformat()} is in the future.", hint="Omit as_of for the present.")
-    names = ("kinds", "event_types", "entity_types", "exclude")
-    sets = {name: frozenset(getattr(body, name)) for name in names}
+    sets = {name: frozenset(getattr(body, name)) for name in ("kinds", "event_types", "entity_types")}
+    excluded = frozenset([await resolve_memory_ref(caller, ref) for ref in body.exclude])
     return ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=body.input,
@@ -77,7 +78,7 @@ async def _to_context_query(newton: AgentServices, body: ContextRequest) -> Cont
         profile=body.profile or settings.profile,
         session_id=await _find_session(newton, body.session),
         as_of=body.as_of,
-        filters=ContextFilters(since=body.since, until=body.until, **sets),
+        filters=ContextFilters(since=body.since, until=body.until, exclude=excluded, **sets),
         additional=body.additional,
         item_ids=body.item_ids,
     )

@@ -28,6 +28,7 @@ from newton.runtime.api.base_models import (
     with_example,
 )
 from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.api.path_ids import DecisionId, IdRef
 from newton.runtime.tools.views import DecisionInfo, OutcomeInfo, to_decision_info
 from newton.runtime.wiring import AgentServices
 
@@ -51,7 +52,7 @@ class DecisionRequest(DecisionInput):
     reviewed_by: Name | None = Field(None, description="Who reviewed the decision before it was made.")
     frame: Name | None = Field(None, description="The frame that sets the default stakes and category.")
     ref: Ref | None = Field(None, description="Your own id. Only one decision is recorded for a `ref`.")
-    supersedes: list[UUID] = Field([], max_length=20, description="The earlier decisions that this one replaces.")
+    supersedes: list[IdRef] = Field([], max_length=20, description="The earlier decisions that this one replaces.")
 
     def resolve(self, newton: AgentServices) -> DecisionDraft:
         """Return the decision to record, with the frame's defaults. Raises NotFoundError for an unknown frame."""
@@ -161,7 +162,7 @@ async def record_decision(body: DecisionRequest, act: WriteAction) -> Response:
         return await newton.decisions(ORIGIN).evaluate(body.resolve(newton))
 
     async def record(newton: AgentServices, preview: DecisionPreview) -> RecordDecisionResponse:
-        result = await newton.decisions(ORIGIN).record(preview, supersedes=[one.hex for one in body.supersedes])
+        result = await newton.decisions(ORIGIN).record(preview, supersedes=body.supersedes)
         return RecordDecisionResponse.from_source(result, **_preview_fields(result.preview))
 
     return await act.run_after(evaluate, record)
@@ -187,13 +188,13 @@ async def list_outcomes(
 
 
 @router.get("/{decision_id}")
-async def get_decision(decision_id: UUID, caller: ReadAccess) -> dict[str, Any]:
+async def get_decision(decision_id: DecisionId, caller: ReadAccess) -> dict[str, Any]:
     """Return a decision with its reasons, thoughts, links and history."""
     return (await caller.newton.decisions(ORIGIN).get(decision_id.hex)).as_json()
 
 
 @router.post("/{decision_id}/review", response_model=ReviewResponse)
-async def review_decision(decision_id: UUID, body: ReviewRequest, act: WriteAction) -> Response:
+async def review_decision(decision_id: DecisionId, body: ReviewRequest, act: WriteAction) -> Response:
     """Record the outcome of a decision. A decision can have only one outcome."""
 
     async def work(newton: AgentServices) -> ReviewResponse:
@@ -206,7 +207,7 @@ async def review_decision(decision_id: UUID, body: ReviewRequest, act: WriteActi
 
 
 @router.post("/{decision_id}/thoughts", status_code=201, response_model=DecisionChangeResponse)
-async def add_thought(decision_id: UUID, body: ThoughtInput, act: WriteAction) -> Response:
+async def add_thought(decision_id: DecisionId, body: ThoughtInput, act: WriteAction) -> Response:
     """Record a thought on an open decision."""
 
     async def work(newton: AgentServices) -> DecisionChangeResponse:
@@ -217,7 +218,7 @@ async def add_thought(decision_id: UUID, body: ThoughtInput, act: WriteAction) -
 
 
 @router.post("/{decision_id}/done", response_model=DecisionChangeResponse)
-async def mark_decision_done(decision_id: UUID, act: WriteAction) -> Response:
+async def mark_decision_done(decision_id: DecisionId, act: WriteAction) -> Response:
     """Mark a decision as carried out. Its outcome is reviewed later."""
 
     async def work(newton: AgentServices) -> DecisionChangeResponse:

@@ -9,6 +9,7 @@ from newton.agent.inputs import ProposeIdentityInput
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
 from newton.runtime.api.idempotency import AdminAction, WriteAction
+from newton.runtime.api.path_ids import PathId
 from newton.runtime.chat_backend.local import find_proposals
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.tools.views import IdentityResponse, to_identity_response
@@ -59,22 +60,22 @@ async def propose_identity_line(body: ProposeIdentityInput, act: WriteAction) ->
 
 
 @router.post("/proposals/{line_id}/accept", response_model=AcceptProposalResponse)
-async def accept_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
+async def accept_identity_proposal(line_id: PathId, act: AdminAction) -> Response:
     """Add a proposed line to the identity, and remove the lines that contradict it."""
 
     async def work(newton: AgentServices) -> AcceptProposalResponse:
-        tenet, replaced = await newton.identity(PERSON_ORIGIN).accept(line_id.hex)
+        tenet, replaced = await newton.identity(PERSON_ORIGIN).accept(line_id)
         return AcceptProposalResponse(line_id=tenet.tenet_id, replaced=[one.tenet_id for one in replaced])
 
     return await act.run_once(work)
 
 
 @router.post("/proposals/{line_id}/reject", response_model=RejectProposalResponse)
-async def reject_identity_proposal(line_id: UUID, act: AdminAction) -> Response:
+async def reject_identity_proposal(line_id: PathId, act: AdminAction) -> Response:
     """Reject a proposed identity line."""
 
     async def work(newton: AgentServices) -> RejectProposalResponse:
-        tenet = await newton.identity(PERSON_ORIGIN).reject(line_id.hex)
+        tenet = await newton.identity(PERSON_ORIGIN).reject(line_id)
         return RejectProposalResponse(line_id=tenet.tenet_id)
 
     return await act.run_once(work)

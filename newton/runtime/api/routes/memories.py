@@ -13,11 +13,14 @@ from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import Verdict
+from newton.errors import NotFoundError
 from newton.memory.lookup import cut_page
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
-from newton.runtime.api.idempotency import AdminAction, WriteAction
+from newton.runtime.api.idempotency import AdminAction, WriteAction, replace_body
+from newton.runtime.api.path_ids import MemoryId
+from newton.runtime.tools.views import MemoryMentionInfo
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
@@ -34,12 +37,19 @@ class RememberRequest(RememberInput):
 
 
 class RememberResponse(ResponseModel):
-    """The memory that contains the fact, and whether the fact was new."""
+    """The memory that contains the fact, whether the fact was new, and what the fact changed."""
 
     memory_id: UUID
     status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
     started_at: datetime = Field(
         description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
+    )
+    replaced: list[MemoryMentionInfo] = Field(default=[], description="Known facts that the fact superseded.")
+    contested: list[MemoryMentionInfo] = Field(
+        default=[], description="Current facts that may exclude the fact; `GET /v1/conflicts` lists them for a person."
+    )
+    warning: str | None = Field(
+        default=None, description="The censor that the text matches. The fact is stored all the same."
     )
 
 
@@ -62,6 +72,7 @@ class StateChangeInfo(ResponseModel):
     event: str
     reason: str
     origin: str
+    replaced_by: MemoryMentionInfo | None = Field(None, description="The fact that took its place.")
 
 
 class MemoryResponse(ResponseModel):
@@ -119,7 +130,7 @@ class RetractResponse(ResponseModel):
 
 
 class OutcomeRequest(RequestModel):
-    """How an episode ended."""
+    """An outcome for an episode: whether what was attempted in it succeeded."""
 
     outcome: Verdict = Field(examples=["success"])
 
@@ -154,19 +165,43 @@ class ChangedMemory(ResponseModel):
 
 @router.post("", status_code=201, response_model=RememberResponse)
 async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
-    """Store a fact, or confirm a known one. It is compared with known facts and may supersede or contradict some."""
+    """Store a fact, or confirm a known one. It is compared with known facts and may supersede or contradict some.
 
-    async def work(newton: AgentServices) -> RememberResponse:
+    A fact whose `source` is a tool or the web is not stored if a censor blocks its text.
+    """
+    newton, warnings = act.caller.newton, list[str]()
+    scope = newton.scope.at(ORIGIN, None if body.source == "own" else body.source)
+
+    async def check(newton: AgentServices) -> None:
+        if warning := await newton.action_gate(ORIGIN).check_write(body.content, trust=scope.trust):
+            warnings.append(warning)
+
+    async def work(newton: AgentServices, _: None) -> RememberResponse:
         started_at = newton.scope.now()
-        memories = newton.memories(ORIGIN)
-        if body.source != "own":
-            memories = replace(memories, scope=memories.scope.at(ORIGIN, body.source))
+        memories = replace(newton.memories(ORIGIN), scope=newton.scope.at(ORIGIN, scope.trust))
         result = await memories.remember(FactDraft(**body.model_dump(exclude={"source"})))
         return RememberResponse(memory_id=result.memory_id, status=result.status, started_at=started_at)
 
-    response = await act.run_once(work)
-    await act.caller.newton.maintenance(ORIGIN).process_pending()
-    return response
+    response = await act.run_after(check, work)
+    await newton.maintenance(ORIGIN).process_pending()
+    stored = RememberResponse.model_validate_json(bytes(response.body))
+    answer = await _add_effects(newton, stored, warning=next(iter(warnings), None))
+    return replace_body(response, answer)
+
+
+async def _add_effects(newton: AgentServices, stored: RememberResponse, *, warning: str | None) -> RememberResponse:
+    """Return the response with what the fact affects; a fact that has been forgotten meanwhile affects none."""
+    try:
+        effects = await newton.curation(ORIGIN).find_effects(stored.memory_id)
+    except NotFoundError:
+        return stored
+    # not stored for a repetition of the request: it is text of the user
+    return RememberResponse.from_source(
+        stored,
+        replaced=list(map(MemoryMentionInfo.from_source, effects.replaced)),
+        contested=list(map(MemoryMentionInfo.from_source, effects.contested)),
+        warning=warning,
+    )
 
 
 @router.post("/process")
@@ -179,7 +214,7 @@ async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> 
 
 @router.get("/{memory_id}")
 async def get_memory(
-    memory_id: UUID,
+    memory_id: MemoryId,
     caller: ReadAccess,
     offset: Annotated[int, Query(ge=0, description="The first character of `full_text` to return.")] = 0,
     limit: Annotated[int | None, Query(ge=1, description="Maximum characters of `full_text`. Default: all.")] = None,
@@ -187,7 +222,12 @@ async def get_memory(
     """Return a memory with its full text, or a page of it."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
     links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
-    history = [StateChangeInfo.from_source(one, changed_at=one.at) for one in changes]
+    history = [
+        StateChangeInfo.from_source(
+            one, changed_at=one.at, replaced_by=one.replaced_by and MemoryMentionInfo.from_source(one.replaced_by)
+        )
+        for one in changes
+    ]
     page = cut_page(detail.full_text, offset=offset, limit=limit or len(detail.full_text))
     return MemoryResponse.from_source(
         detail,
@@ -201,7 +241,7 @@ async def get_memory(
 
 @router.delete("/{memory_id}", response_model=ForgetResponse)
 async def forget_memory(
-    memory_id: UUID,
+    memory_id: MemoryId,
     act: AdminAction,
     *,
     confirm: Annotated[Literal["forget"], Query(description="Must be `forget`, because it cannot be undone.")],
@@ -218,7 +258,7 @@ async def forget_memory(
 
 
 @router.post("/{memory_id}/confirm", response_model=ConfirmResponse)
-async def confirm_memory(memory_id: UUID, act: WriteAction) -> Response:
+async def confirm_memory(memory_id: MemoryId, act: WriteAction) -> Response:
     """Confirm that a fact is true."""
 
     async def work(newton: AgentServices) -> ConfirmResponse:
@@ -229,7 +269,7 @@ async def confirm_memory(memory_id: UUID, act: WriteAction) -> Response:
 
 
 @router.post("/{memory_id}/outcome", response_model=OutcomeResponse)
-async def set_outcome(memory_id: UUID, body: OutcomeRequest, act: WriteAction) -> Response:
+async def set_outcome(memory_id: MemoryId, body: OutcomeRequest, act: WriteAction) -> Response:
     """Set the outcome of an episode: whether what was attempted in it succeeded."""
 
     async def work(newton: AgentServices) -> OutcomeResponse:
@@ -240,7 +280,7 @@ async def set_outcome(memory_id: UUID, body: OutcomeRequest, act: WriteAction) -
 
 
 @router.post("/{memory_id}/supersede", status_code=201, response_model=SupersedeResponse)
-async def supersede_memory(memory_id: UUID, body: SupersedeRequest, act: WriteAction) -> Response:
+async def supersede_memory(memory_id: MemoryId, body: SupersedeRequest, act: WriteAction) -> Response:
     """Replace a fact that was true until now by a new one."""
 
     async def work(newton: AgentServices) -> SupersedeResponse:
@@ -251,7 +291,7 @@ async def supersede_memory(memory_id: UUID, body: SupersedeRequest, act: WriteAc
 
 
 @router.post("/{memory_id}/retract", response_model=RetractResponse)
-async def retract_memory(memory_id: UUID, act: WriteAction) -> Response:
+async def retract_memory(memory_id: MemoryId, act: WriteAction) -> Response:
     """Retract a fact that was never true. The fact that it had superseded becomes active again."""
 
     async def work(newton: AgentServices) -> RetractResponse:

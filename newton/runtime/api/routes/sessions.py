@@ -19,6 +19,7 @@ from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.api.path_ids import IdRef
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
 from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
@@ -97,7 +98,7 @@ class CompactionInfo(ResponseModel):
 
 
 class RestoreCompactionRequest(RequestModel):
-    compaction_id: UUID
+    compaction_id: IdRef
 
 
 class RestoreCompactionResponse(ResponseModel):
@@ -204,7 +205,7 @@ async def restore_compaction(session: str, body: RestoreCompactionRequest, act: 
     """Undo a compaction: the view contains the original messages again."""
 
     async def work(newton: AgentServices) -> RestoreCompactionResponse:
-        restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id.hex)
+        restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id)
         return RestoreCompactionResponse(restored=restored)
 
     return await act.run_once(work)

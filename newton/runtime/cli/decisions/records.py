@@ -18,7 +18,6 @@ from newton.memory.lookup import short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
-from newton.runtime.cli.conversations.tasks import pop_task
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
@@ -55,25 +54,16 @@ async def add_thought(
 
 
 async def mark_done(
-    decision: Annotated[str | None, Parameter(help="Id of a decision that was carried out.")] = None,
+    decision: DecisionArgument,
     *,
-    result: Annotated[str | None, Parameter(help="Result of the current task.")] = None,
-    session: Annotated[str | None, Parameter(help="Session of the task (default: that of the last task).")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Mark a decision as carried out, its outcome still open; with --result, finish the current task instead.
+    """Mark a decision as carried out. Its outcome is still open.
 
     Example: newton done 3f9c2a71
-
-    Example: newton done --result "The cache was off; it takes 40 s now"
     """
-    if (decision is None) == (result is None):
-        raise InputError("Neither a decision nor --result is given, or both are.", hint="Give one of them.")
-    if result is not None:
-        await pop_task(result, session=session, agent=agent)
-        return
     async with open_newton(load_settings(agent)) as newton:
-        await newton.decisions("cli").mark_done(decision or "")
+        await newton.decisions("cli").mark_done(decision)
     say("Marked as done. Record the outcome with `newton review`.")
 
 

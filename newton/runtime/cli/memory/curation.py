@@ -55,6 +55,8 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
     for change in changes:
         say(_format_change(change))
     say(f"current state: {record.state}{', quarantined' if record.quarantined else ''}")
+    for newer in record.replaced_by:
+        say(f"superseded by: {short_id(newer.other_id)} {newer.micro}")
 
 
 async def confirm_fact(
@@ -158,6 +160,7 @@ def _change_to_json(change: TransitionRecord) -> dict[str, object]:
         "event": change.event,
         "reason": change.reason,
         "origin": change.origin,
+        "replaced_by": change.replaced_by and formatting.mention_to_json(change.replaced_by),
     }
 
 

@@ -48,11 +48,11 @@ async def remember(
     if fact and episode is not None:
         raise InputError("--fact and --episode exclude each other.", hint="Give one of them.")
     async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
-        service, started_at = newton.memories("cli"), newton.scope.now()
+        intake = newton.fact_intake("cli")
         if episode is not None:
-            result = await service.remember_episode(content, title=episode, occurred_at=at)
+            report = await intake.store_episode(content, title=episode, occurred_at=at)
         else:
-            result = await service.remember(
+            report = await intake.store(
                 FactDraft(
                     content=content,
                     subject=subject,
@@ -63,22 +63,23 @@ async def remember(
                     until=until,
                 )
             )
-        processed = await newton.maintenance("cli").process_pending()
-        changes = await newton.curation("cli").list_changes(started_at)
     if json:
         formatting.print_json(
             {
-                "status": result.status,
-                "memory_id": str(result.memory_id),
-                "changes": [formatting.transition_to_json(step) | {"micro": micro} for step, micro in changes],
-                "embedder_error": processed.stopped_by,
+                "status": report.result.status,
+                "memory_id": str(report.result.memory_id),
+                "replaced": list(map(formatting.mention_to_json, report.replaced)),
+                "contested": list(map(formatting.mention_to_json, report.contested)),
+                "warning": report.warning,
+                "embedder_error": report.embedder_error,
             }
         )
         return
-    say(formatting.format_remember_result(result, changes))
-    if processed.stopped_by:
+    say(formatting.format_remember_report(report))
+    formatting.print_censor_warning(report.warning)
+    if report.embedder_error:
         formatting.print_notice(
-            f"(Not embedded: {processed.stopped_by}. Until it is embedded, search finds the memory by its words only.)"
+            f"(Not embedded: {report.embedder_error}. Until it is embedded, search finds the memory by its words only.)"
         )
 
 

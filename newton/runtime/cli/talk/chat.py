@@ -184,7 +184,9 @@ class ChatConversation:
             say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
 
     async def remember(self, text: str) -> None:
-        say(formatting.format_remember_result(*await self.backend.remember(text)))
+        report = await self.backend.remember(text)
+        say(formatting.format_remember_report(report, settle_command="/settle"))
+        formatting.print_censor_warning(report.warning)
 
     async def run_task_command(self, text: str) -> None:
         await self.backend.create_session(self.name)

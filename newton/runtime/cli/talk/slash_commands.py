@@ -44,7 +44,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons"),
     "/calibration": SlashCommand("calibration", ("category",), "compare stated confidence with outcomes"),
     "/guardrails": SlashCommand("guardrails", (), "list the guardrails"),
-    "/done": SlashCommand("done", ("result",), "finish the current task with its result", True),
+    "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),

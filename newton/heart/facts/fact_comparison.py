@@ -22,7 +22,7 @@ from newton.memory import store
 from newton.memory.memory import Trust
 from newton.providers.embedding import Vector
 
-SQL = load("newton.heart.facts", "deduplication.sql")
+SQL = load("newton.heart.facts", "fact_comparison.sql")
 
 BATCH = 64
 MAX_CANDIDATES = 20
@@ -88,7 +88,7 @@ NO_CHANGES = FactChanges()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DedupVerdict:
+class ComparisonVerdict:
     """The result for a new fact: a duplicate, or the facts that it changes or is related to."""
 
     fact: UncomparedFact
@@ -98,7 +98,7 @@ class DedupVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class DedupReport:
+class ComparisonReport:
     """The numbers of facts compared, duplicates, facts related to others, and superseded and contradicted facts."""
 
     facts: int
@@ -108,14 +108,14 @@ class DedupReport:
     contradicted: int = 0
 
 
-async def deduplicate_facts(
+async def compare_facts(
     db: Database,
     ctx: LifecycleContext,
     thresholds: SimilarityThresholds,
     *,
     model_id: UUID,
     limit: int | None = None,
-) -> DedupReport:
+) -> ComparisonReport:
     """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
 
     A fact is merged only into an older one, so concurrent runs agree.
@@ -134,7 +134,7 @@ async def deduplicate_facts(
         related += sum(bool(v.related) for v in stored)
         superseded += sum(len(v.changes.supersedes) + len(v.changes.superseded_by) for v in stored)
         contradicted += sum(len(v.changes.contradicts) for v in stored)
-    return DedupReport(facts, duplicates, related, superseded, contradicted)
+    return ComparisonReport(facts, duplicates, related, superseded, contradicted)
 
 
 async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int) -> list[UncomparedFact]:
@@ -163,7 +163,7 @@ def _to_vector(row: Record) -> Vector:
     return row["vector"].to_numpy().astype("float32")
 
 
-def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> DedupVerdict:
+def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> ComparisonVerdict:
     """Return the known fact that it duplicates, or else the facts that it replaces, contests or is related to. Pure."""
     same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
@@ -175,11 +175,11 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> De
         elif result.verdict == "near":
             related.append(known.canonical_id)
     if duplicates:
-        return DedupVerdict(fact=fact, duplicate_of=max(duplicates)[1])
+        return ComparisonVerdict(fact=fact, duplicate_of=max(duplicates)[1])
     changes = find_changes(fact)
     changed = {known_id for ids in changes for known_id in ids}
     others = tuple(one for one in dict.fromkeys(related) if one not in changed)
-    return DedupVerdict(fact=fact, related=others, changes=changes)
+    return ComparisonVerdict(fact=fact, related=others, changes=changes)
 
 
 def find_changes(fact: UncomparedFact) -> FactChanges:
@@ -234,10 +234,10 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
     return "supersedes" if is_newer else "superseded_by"
 
 
-def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
+def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerdict]:
     """Make each duplicate of a duplicate refer to the original fact. Verdicts must come oldest first. Pure."""
     originals: dict[UUID, UUID] = {}
-    resolved: list[DedupVerdict] = []
+    resolved: list[ComparisonVerdict] = []
     for verdict in verdicts:
         original = verdict.duplicate_of and originals.get(verdict.duplicate_of, verdict.duplicate_of)
         related = tuple(dict.fromkeys(originals.get(one, one) for one in verdict.related))
@@ -248,7 +248,9 @@ def resolve_chains(verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
     return resolved
 
 
-async def _store_verdicts(tx: Tx, ctx: LifecycleContext, verdicts: Sequence[DedupVerdict]) -> list[DedupVerdict]:
+async def _store_verdicts(
+    tx: Tx, ctx: LifecycleContext, verdicts: Sequence[ComparisonVerdict]
+) -> list[ComparisonVerdict]:
     """Store and return the verdicts on facts that no other process has compared."""
     memory_ids = [v.fact.memory_id for v in verdicts]
     rows = await SQL["mark_compared"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)

@@ -1,0 +1,42 @@
+"""Storage of facts that were extracted from a conversation, by a model or by the statement parser."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.cognition.content_words import extract_content_words
+from newton.db.pool import Tx
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory import store
+
+MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a fact restates a request
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionResult:
+    """The number of conversations read, and the numbers of memories extracted from them."""
+
+    conversations: int
+    facts: int
+    procedures: int
+    censors: int
+
+
+async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID, *, ctx: LifecycleContext) -> int:
+    """Store facts as parts of an episode; return the number of new ones."""
+    unique = list({fact.content_hash: fact for fact in facts}.values())
+    statuses = await fact_store.add_facts(tx, unique, ctx=ctx)
+    fact_ids = [await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id) for fact in unique]
+    await store.add_links(tx, "part_of", [(fact_id, episode_id) for fact_id in fact_ids], ctx=ctx)
+    return statuses.count("new")
+
+
+def restates_request(content: str, requests: Sequence[str]) -> bool:
+    """Return whether the fact is an instruction that shares most of its content words with a request."""
+    if not detect_instructions(content):
+        return False
+    words, request_words = extract_content_words(content), map(extract_content_words, requests)
+    return any(len(words & other) > MIN_WORD_OVERLAP * min(len(words), len(other)) for other in request_words)

@@ -1,0 +1,27 @@
+"""Rejection of memories that repeat what a context shows already. Pure."""
+
+from collections.abc import Iterable
+
+from newton.cognition.assembly.sections import IdentitySection
+from newton.heart.identity.tenets import normalize_line
+from newton.memory.search_types import RetrievedMemory
+
+
+class Deduplicator:
+    """Rejects memories that repeat the identity or an earlier, better memory."""
+
+    def __init__(self, identity: IdentitySection, shown: Iterable[RetrievedMemory]) -> None:
+        self._identity_reasons = {normalize_line(tenet.text): "already in the identity" for tenet in identity.shown}
+        removed = map(normalize_line, identity.removed_texts)
+        self._identity_reasons |= dict.fromkeys(removed, "repeats a removed line of the identity")
+        self._shown_texts = {found.dedup_text for found in shown}
+
+    def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
+        """Return why the memory is a duplicate, else `other_reason`. Register it when both are None."""
+        if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
+            return reason
+        if found.dedup_text in self._shown_texts:
+            return "repeats a better candidate"
+        if other_reason is None:
+            self._shown_texts.add(found.dedup_text)
+        return other_reason

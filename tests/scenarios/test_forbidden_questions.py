@@ -1,0 +1,64 @@
+"""A censor that blocks stops acts and requests to act. A question about the rule is answered."""
+
+import pytest
+
+from newton.agent.loop.turn import TurnInput
+from newton.heart.censors import CensorRule
+from newton.providers.fakes import ScriptedChat
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_turn import take
+
+FRIDAYS = CensorRule(trigger="deploy on Fridays", reason="nobody is there to help", action="block")
+FALCON = CensorRule(trigger="Project Falcon", reason="it is confidential", action="block")
+EXPLAINED = "You may not deploy on Fridays, because nobody is there to help."
+
+
+async def said(mind: Mind, text: str, *, model: ScriptedChat | None) -> tuple[str, bool]:
+    answer, result = await take(mind.turns(model), TurnInput(session_id=await mind.session(), text=text))
+    return answer, result.forbidden
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Why may we not deploy on Fridays?",
+        "why can't i deploy on fridays",
+        "Hi! Who forbids it to deploy on Fridays?",
+        "Explain the rule not to deploy on Fridays.",
+        "Is it allowed to deploy on Fridays?",
+    ],
+)
+async def test_a_question_about_a_rule_is_answered(mind: Mind, question: str) -> None:
+    await mind.censors.add(FRIDAYS)
+    assert await said(mind, question, model=ScriptedChat(EXPLAINED)) == (EXPLAINED, False)
+    (censor,) = await mind.censors.list_censors()
+    assert censor.activations == 0
+    await mind.know("We do not deploy on Fridays since the outage in March.")
+    quoted, is_forbidden = await said(mind, question, model=None)
+    assert quoted.startswith("From memory:") and not is_forbidden
+
+
+@pytest.mark.parametrize(
+    "request_to_act",
+    [
+        "Deploy on Fridays from now on.",
+        "Can you deploy on Fridays too?",
+        "Why not deploy on Fridays?",
+        "Is it allowed? I will deploy on Fridays anyway.",
+    ],
+)
+async def test_a_request_to_act_is_blocked(mind: Mind, request_to_act: str) -> None:
+    await mind.censors.add(FRIDAYS)
+    model = ScriptedChat("Done.")
+    answer, is_forbidden = await said(mind, request_to_act, model=model)
+    assert is_forbidden and "nobody is there to help" in answer
+    assert model.received == []
+
+
+async def test_a_question_does_not_open_what_a_reply_may_not_say(mind: Mind) -> None:
+    await mind.censors.add(FALCON)
+    await mind.know("Project Falcon launches in May.")
+    for model in (ScriptedChat("Project Falcon launches in May."), None):
+        answer, is_forbidden = await said(mind, "When does Project Falcon start?", model=model)
+        assert is_forbidden and "launches in May" not in answer
+        assert "it is confidential" in answer

@@ -1,0 +1,135 @@
+"""What storing a fact answers, alike over every interface: what it replaced, what it contests, and what warns of it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from newton.agent.services.fact_intake import RememberReport
+from newton.client import Client
+from newton.errors import CensorError
+from newton.heart.censors import CensorRule
+from newton.memory.lookup import short_id
+from newton.providers.minilm import MiniLM
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.app import create_app
+from newton.runtime.chat_backend.local import LocalAgent
+from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.remote import RemoteAgent
+from newton.runtime.cli.formatting import format_remember_report
+from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.wiring import AgentServices
+from tests.scenarios.conftest import Mind, newton
+from tests.system.served import OPERATOR, serving
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLM:
+    return MiniLM()
+
+
+@pytest.fixture
+def own(mind: Mind, minilm: MiniLM) -> AgentServices:
+    return newton(mind, minilm)
+
+
+@asynccontextmanager
+async def client_of(own: AgentServices) -> AsyncGenerator[Client]:
+    async with (
+        serving(create_app(AgentRegistry(own), operator_token=OPERATOR)) as url,
+        Client(url, token=OPERATOR, max_attempts=1) as client,
+    ):
+        yield client
+
+
+def shown(report: RememberReport) -> list[str]:
+    return format_remember_report(report, settle_command="/settle").splitlines()
+
+
+async def tell(mind: Mind, partner: ChatBackend, *said: str) -> list[RememberReport]:
+    reports: list[RememberReport] = []
+    for text in said:
+        mind.clock.advance(timedelta(days=3))
+        reports.append(await partner.remember(text))
+    return reports
+
+
+async def test_what_a_fact_replaced_and_contests_is_named_over_every_interface(mind: Mind, own: AgentServices) -> None:
+    here = LocalAgent(newton=own, turn_runner=own.turn_runner(None))
+    async with client_of(own) as client:
+        there = RemoteAgent(client=client, token_info=await client.get_token_info())
+        homes = ("The shop closes at six.", "The shop now closes at eight.")
+        days = ("The book club meets on Mondays.", "The book club now meets on Thursdays.")
+        for partner, said in ((here, homes), (there, days)):
+            first, second = await tell(mind, partner, *said)
+            assert (first.replaced, first.contested) == ((), ())
+            assert [one.memory_id for one in second.replaced] == [first.result.memory_id]
+            assert shown(second)[1] == f"  Replaced: {short_id(first.result.memory_id)} {said[0]}"
+            record = await client.expand(first.result.memory_id)
+            assert record["changes"][-1]["replaced_by"] == {"memory_id": str(second.result.memory_id), "text": said[1]}
+            (repeated,) = await tell(mind, partner, said[1])
+            assert repeated.replaced == second.replaced, "a repetition names them again"
+        allergies = ("Ben is allergic to peanuts.", "Ben is no longer allergic to peanuts.")
+        known, denied = await tell(mind, there, *allergies)
+        assert [one.memory_id for one in denied.contested] == [known.result.memory_id]
+        assert shown(denied)[1] == f"  Contested: {short_id(known.result.memory_id)} {allergies[0]}"
+    answers: list[Any] = []
+    for content in ("The gym opens at seven.", "The gym now opens at nine."):
+        mind.clock.advance(timedelta(days=3))
+        answers.append((await run_tool(own, "remember", {"content": content, "source": "own"})).fields)
+    assert answers[1]["replaced"] == [{"memory_id": answers[0]["memory_id"], "text": "The gym opens at seven."}]
+    assert "replaced" not in answers[0]
+
+
+async def test_a_fact_that_returns_replaces_its_successor(mind: Mind, own: AgentServices) -> None:
+    here = LocalAgent(newton=own, turn_runner=own.turn_runner(None))
+    said = ("The shop closes at six.", "The shop now closes at eight.", "The shop closes at six.")
+    six, eight, again = await tell(mind, here, *said)
+    assert again.result.memory_id == six.result.memory_id
+    assert [one.memory_id for one in again.replaced] == [eight.result.memory_id]
+    _, changes, _ = await own.curation("cli").get(short_id(eight.result.memory_id))
+    assert changes[-1].replaced_by is not None
+    assert changes[-1].replaced_by.memory_id == six.result.memory_id
+    _, changes, _ = await own.curation("cli").get(short_id(six.result.memory_id))
+    assert changes[-1].replaced_by is None, "it is current again"
+
+
+async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: AgentServices) -> None:
+    rule = CensorRule(trigger="deploy on Fridays", reason="nobody is there to help", action="block")
+    await own.censors("cli").add(rule)
+    text = "We never deploy on Fridays."
+    here = LocalAgent(newton=own, turn_runner=own.turn_runner(None))
+    async with client_of(own) as client:
+        there = RemoteAgent(client=client, token_info=await client.get_token_info())
+        for partner in (here, there):
+            (report,) = await tell(mind, partner, text)
+            assert report.warning and "nobody is there to help" in report.warning
+        with pytest.raises(CensorError):
+            await client.remember(f"{text} The wiki says so.", source="web")
+    assert (await own.censors("cli").list_censors())[0].activations == 1, "a statement of a person is no act"
+    refused = await run_tool(own, "remember", {"content": text, "source": "own"})
+    assert refused.is_error and refused.fields["code"] == "censor_blocked"
+    corrected = await here.call_tool("supersede", {"memory_id": short_id(report.result.memory_id), "content": text[3:]})
+    assert "nobody is there to help" in str(corrected["warning"])
+
+
+async def test_what_a_host_read_is_quarantined_unless_it_says_that_the_user_said_it(own: AgentServices) -> None:
+    read = await run_tool(own, "remember", {"content": "The museum opens at ten."})
+    said = await run_tool(own, "remember", {"content": "Ana wants a window seat.", "source": "own"})
+    details = [(await own.curation("cli").get(str(one.fields["memory_id"])))[0] for one in (read, said)]
+    assert [(one.trust, one.quarantined) for one in details] == [("tool", True), ("agent", False)]
+    assert "quarantine" in str(read.fields["hint"]) and "hint" not in said.fields
+
+
+async def test_a_fact_of_a_machine_with_a_fast_clock_is_current_at_once(mind: Mind, own: AgentServices) -> None:
+    async with client_of(own) as client:
+        old = await client.remember("The tea is in the left cupboard.", subject="tea", attribute="lives in")
+        ahead = mind.clock.now() + timedelta(minutes=2)
+        new = await client.remember("It is in the drawer.", subject="tea", attribute="lives in", at=ahead.isoformat())
+        assert [one["memory_id"] for one in new["replaced"]] == [old["memory_id"]]
+        mind.clock.advance(timedelta(minutes=10))
+        later = mind.clock.now() + timedelta(days=2)
+        planned = await client.remember("It is in the tin.", subject="tea", attribute="lives in", at=later.isoformat())
+        assert planned["replaced"] == [], "what begins in two days replaces nothing yet"
