@@ -1,8 +1,9 @@
 """Fit the model of `newton.heart.statements.change_detection`; with --validate, print cross-validated figures first.
 
 Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), statements about one subject
-(updates_stores.yaml), plain sentences from templates, and as further compatible pairs the statements of tellings.yaml and
-everyday_statements.yaml about one person. Only the tests that measure read the held-out pairs and unrelated_store.yaml.
+(updates_stores.yaml), plain sentences from templates, and as further compatible pairs the statements of tellings.yaml
+and everyday_statements.yaml about one person. Only the tests that measure read the held-out pairs and
+unrelated_store.yaml.
 """
 
 import itertools
@@ -72,7 +73,9 @@ def unrelated_pairs(first_person: list[str]) -> list[Pair]:
 
 def store_pairs() -> list[Pair]:
     """Return the pairs of statements of each store: updates, and statements about one subject that are both true."""
-    return [pair | {"store": store["subject"]} for store in load_yaml("updates_stores.yaml") for pair in _pair_up(store)]
+    return [
+        pair | {"store": store["subject"]} for store in load_yaml("updates_stores.yaml") for pair in _pair_up(store)
+    ]
 
 
 def _pair_up(store: dict[str, Any]) -> Iterator[Pair]:

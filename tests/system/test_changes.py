@@ -52,7 +52,9 @@ def answer_as_told(relation: str) -> Respond:
         prompt = str(wire.body["messages"][-1]["content"])
         if "<lines>" in prompt:
             lines = re.findall(r"(?m)^user: (.*)$", prompt)
-            reply = json.dumps({"title": "Talk", "summary": "They talked.", "facts": [{"content": one} for one in lines]})
+            reply = json.dumps(
+                {"title": "Talk", "summary": "They talked.", "facts": [{"content": one} for one in lines]}
+            )
         elif pairs := re.findall(r"(?m)^\d+\. earlier", prompt):
             reply = json.dumps({"relations": [relation] * len(pairs)})
         else:
@@ -97,7 +99,7 @@ async def tell_http(talk: Talk, agent: str, names: Sequence[str]) -> Ending:
 async def tell_mcp(talk: Talk, agent: str, names: Sequence[str]) -> Ending:
     async with speaking(talk.daemon.url, talk.daemon.token, **{"X-Newton-Agent": agent}) as client:
         for text in (text for texts in told_texts(names) for text in texts):
-            await told(client, "remember", content=text)
+            await told(client, "remember", content=text, source="own")
     return await ending(talk, agent, facts=2 * len(names))
 
 

@@ -374,7 +374,7 @@ async def test_a_hanging_embedding_endpoint_is_left_at_the_deadline() -> None:
 
 
 def test_an_untrusted_certificate_is_explained() -> None:
-    endpoint = make_endpoint(Settings(openai_base_url="https://models.example/v1"), "m", "OPENAI_MODEL")
+    endpoint = make_endpoint(settings("https://models.example/v1"), "m", "OPENAI_MODEL")
     error = openai.APIConnectionError(request=httpx2.Request("POST", endpoint.address))
     error.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
     explained = endpoint.to_provider_error(error)

@@ -46,7 +46,9 @@ _HEDGE = re.compile(
 )
 _MORE = re.compile(r"\b(?:also|too|as well|another|other|second|both|besides|still)\b", re.IGNORECASE)
 # The phrase ends before these words.
-_PHRASE_END = re.compile(r"[,.;:!?()](?:\s|$)|\b(?:to|with|by|for|as|in|on|at|and|but|so|now|because|since|last|after)\b", re.I)
+_PHRASE_END = re.compile(
+    r"[,.;:!?()](?:\s|$)|\b(?:to|with|by|for|as|in|on|at|and|but|so|now|because|since|last|after)\b", re.I
+)
 _FORMER_WORDS = 4  # of a phrase that names what is over
 _VERB_CLASSES = {"be": 1, "have": 2, "do": 3}
 _STOPWORD_LIST = """
@@ -109,8 +111,14 @@ def _former_phrases(text: str) -> list[list[str]]:
     """Return the stems of each phrase that names what is over: the words after `instead of`, or before `was sold`."""
     before, after = (load_cues().former[name] for name in ("before", "after"))
     phrases = [
-        *(_PHRASE_END.split(text[found.end() :].lstrip())[0].split()[:_FORMER_WORDS] for found in before.finditer(text)),
-        *(_PHRASE_END.split(text[: found.start()].rstrip())[-1].split()[-_FORMER_WORDS:] for found in after.finditer(text)),
+        *(
+            _PHRASE_END.split(text[found.end() :].lstrip())[0].split()[:_FORMER_WORDS]
+            for found in before.finditer(text)
+        ),
+        *(
+            _PHRASE_END.split(text[: found.start()].rstrip())[-1].split()[-_FORMER_WORDS:]
+            for found in after.finditer(text)
+        ),
     ]
     stems = [[_stem(w) for w in _WORD.findall(" ".join(phrase)) if not _is_stopword(w)] for phrase in phrases]
     return [one for one in stems if one]
