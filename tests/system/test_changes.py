@@ -51,7 +51,7 @@ def answer_as_told(relation: str) -> Respond:
     async def respond(wire: Wire) -> None:
         prompt = str(wire.body["messages"][-1]["content"])
         if "<lines>" in prompt:
-            lines = re.findall(r"(?m)^user: (.*)$", prompt)
+            lines = re.findall(r"(?m)^User: (.*)$", prompt)
             reply = json.dumps(
                 {"title": "Talk", "summary": "They talked.", "facts": [{"content": one} for one in lines]}
             )
