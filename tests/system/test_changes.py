@@ -136,6 +136,7 @@ async def tell_chat(talk: Talk, agent: str) -> Ending:
     return await ending(talk, agent, facts=2 * len(SAMPLE))
 
 
+@pytest.mark.slow
 async def test_the_same_statements_end_the_same_through_every_interface(talk: Talk, home: Path) -> None:
     # S002-16, S002-17
     for agent in ("by-http", "by-mcp", "by-cli", "by-chat", "by-file", "by-file-reversed"):
@@ -157,6 +158,7 @@ async def test_the_same_statements_end_the_same_through_every_interface(talk: Ta
     assert not settled & set(olders[9:])
 
 
+@pytest.mark.slow
 async def test_a_model_settles_what_the_statements_leave_open(talk: Talk) -> None:
     await talk.post("/v1/agents", {"name": "judged"})
     (name,) = ("smoke-hab",)
