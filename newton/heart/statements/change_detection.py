@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from newton.heart.statements.change_features import extract_features
+from newton.heart.statements.change_features import extract_features, outline
+from newton.heart.statements.clauses import split_clauses
 from newton.providers.embedding import Vector
 
 ChangeKind = Literal["update", "unsure", "compatible"]
@@ -100,7 +101,8 @@ def combine_vectors(older: Vector, newer: Vector) -> Vector:
 def detect_change(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> ChangeVerdict:
     """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
 
-    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model.
+    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. A text of several
+    clauses is not replaced by one that concerns only some of them: the rest would be lost.
     """
     if cosine < MIN_COSINE:
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
@@ -111,6 +113,19 @@ def detect_change(older: str, newer: str, *, cosine: float, vector_score: float 
     probability = compute_probability(features, model)
     if probability < model.unsure_min:
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
-    kind: ChangeKind = "update" if probability >= model.update_min else "unsure"
+    is_update = probability >= model.update_min and not _says_more(older, newer)
+    kind: ChangeKind = "update" if is_update else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
     return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
+
+
+def _says_more(older: str, newer: str) -> bool:
+    """Return whether the older text has several clauses, and the newer one does not concern one of them.
+
+    It concerns a clause with which it shares a word besides subjects and names.
+    """
+    clauses = split_clauses(older)
+    if len(clauses) == 1:
+        return False
+    new = outline(newer)
+    return any(not (one.stems - one.names - one.subject) & new.stems - new.subject for one in map(outline, clauses))
