@@ -97,6 +97,15 @@ class ContextInput(ToolInput):
     )
 
 
+class HostContextInput(ContextInput):
+    """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
+    constraints first. Call it before you answer or begin work, and name the conversation to which the input belongs."""
+
+    session: Ref | None = Field(
+        None, description="The conversation, as in `note_exchange`: its task and its last messages count too."
+    )
+
+
 class ForgetInput(MemoryIdInput):
     """Permanently delete one memory, in two calls: the first answers what would be deleted and a token, the second
     with this token deletes it. If a fact has changed, call `supersede` instead; if it was never true, `retract`."""

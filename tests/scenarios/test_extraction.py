@@ -174,7 +174,7 @@ async def test_at_the_ceiling_nothing_is_asked_and_the_conversation_is_read_anot
 
 
 async def test_a_model_judges_pairs_of_facts_and_must_answer_for_each(mind: Mind) -> None:
-    versions = [FactVersion(UUID(int=n), f"statement {n}", "NEW", "user", NOON) for n in range(4)]
+    versions = [FactVersion(UUID(int=n), f"statement {n}", "NEW", "user", NOON, False) for n in range(4)]
     pairs = [
         FactPair(
             first_id=newer.memory_id,

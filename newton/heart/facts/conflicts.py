@@ -33,13 +33,14 @@ _SAFETY = re.compile(
 
 
 class FactVersion(NamedTuple):
-    """One fact of a pair. `since`: when it was stated or renewed."""
+    """One fact of a pair. `since`: when it was stated or renewed. `is_vouched`: a person confirmed it."""
 
     memory_id: UUID
     text: str
     state: str
     trust: Trust
     since: datetime
+    is_vouched: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,10 @@ class FactPair:
     @property
     def may_be_replaced(self) -> bool:
         """Return whether the newer fact may replace the older one without a decision by a person."""
-        return may_replace(self.newer.trust, self.older.text, state=self.older.state, trust=self.older.trust)
+        older = self.older
+        return may_replace(
+            self.newer.trust, older.text, state=older.state, trust=older.trust, is_vouched=older.is_vouched
+        )
 
 
 def concerns_safety(text: str) -> bool:
@@ -64,14 +68,14 @@ def concerns_safety(text: str) -> bool:
     return bool(_SAFETY.search(text))
 
 
-def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust) -> bool:
+def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_vouched: bool) -> bool:
     """Return whether a statement may replace a known fact without a decision by a person. Pure.
 
-    Nothing replaces core facts and facts on safety; see also `may_supersede`.
+    Nothing replaces core facts and facts on safety; see also `may_supersede`. `is_vouched`: a person confirmed it.
     """
     if state == "CORE" or concerns_safety(text):
         return False
-    return may_supersede(newer_trust, known=trust, is_confirmed=state == "CONFIRMED")
+    return may_supersede(newer_trust, known=trust, is_confirmed=is_vouched)
 
 
 async def list_conflicts(
@@ -104,7 +108,7 @@ async def _list_pairs(
 
 def _to_pair(row: Record) -> FactPair:
     newer, older = (
-        FactVersion(*(row[f"{side}_{name}"] for name in ("id", "text", "state", "trust", "since")))
+        FactVersion(*(row[f"{side}_{name}"] for name in ("id", "text", "state", "trust", "since", "is_vouched")))
         for side in ("newer", "older")
     )
     names = ("first_id", "second_id", "link", "found_at")

@@ -27,8 +27,18 @@ select
     s.first_id, s.second_id, s.link, s.found_at,
     newer.memory_id as newer_id, newer.full_text as newer_text, newer.state as newer_state, newer.trust as newer_trust,
     greatest(s.first_since, s.second_since) as newer_since,
+    exists (
+        select
+        from memory.confirmations as c
+        where c.agent_id = $1 and c.memory_id = newer.memory_id and c.trust in ('operator', 'user')
+    ) as newer_is_vouched,
     older.memory_id as older_id, older.full_text as older_text, older.state as older_state, older.trust as older_trust,
-    least(s.first_since, s.second_since) as older_since
+    least(s.first_since, s.second_since) as older_since,
+    exists (
+        select
+        from memory.confirmations as c
+        where c.agent_id = $1 and c.memory_id = older.memory_id and c.trust in ('operator', 'user')
+    ) as older_is_vouched
 from sides as s
 join memory.memories as newer
     on

@@ -43,8 +43,8 @@ class KnownFact:
     """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id.
 
     `mergeable` is True if the two may be one fact; `since` is when it was stated or renewed. `is_multi_valued`: both
-    have an attribute that a person declared multi-valued. `vector` is None unless it is of the model that change
-    detection knows.
+    have an attribute that a person declared multi-valued. `is_vouched`: a person confirmed it. `vector` is None unless
+    it is of the model that change detection knows.
     """
 
     canonical_id: UUID
@@ -56,6 +56,7 @@ class KnownFact:
     trust: Trust
     since: datetime
     is_multi_valued: bool
+    is_vouched: bool
     vector: Vector | None
 
 
@@ -68,6 +69,7 @@ class UncomparedFact:
     state: str
     trust: Trust
     since: datetime
+    is_vouched: bool
     vector: Vector | None
     candidates: tuple[KnownFact, ...]
 
@@ -148,7 +150,7 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
     ):
         fields = {name: value for name, value in row.items() if name not in ("memory_id", "vector")}
         similar[row["memory_id"]].append(KnownFact(**fields, vector=_to_vector(row) if knows_model else None))
-    names = ("memory_id", "text", "state", "trust", "since")
+    names = ("memory_id", "text", "state", "trust", "since", "is_vouched")
     return [
         UncomparedFact(
             **{name: row[name] for name in names},
@@ -229,7 +231,10 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
     older, newer = (known, fact) if is_newer else (fact, known)
     if kind == "compatible":
         return "none"
-    if kind == "unsure" or not may_replace(newer.trust, older.text, state=older.state, trust=older.trust):
+    vouched = older.is_vouched
+    if kind == "unsure" or not may_replace(
+        newer.trust, older.text, state=older.state, trust=older.trust, is_vouched=vouched
+    ):
         return "contradicts"
     return "supersedes" if is_newer else "superseded_by"
 

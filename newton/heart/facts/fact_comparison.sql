@@ -1,7 +1,12 @@
 -- name: list_uncompared(agent_id, model_id, max_rows)
 -- Facts with a vector that deduplication has not compared yet, oldest first.
 select m.memory_id, m.full_text as text, m.state, m.trust, greatest(f.valid_from, f.reconfirmed_at) as since,
-    e.embedding as vector
+    e.embedding as vector,
+    exists (
+        select
+        from memory.confirmations as c
+        where c.agent_id = $1 and c.memory_id = f.memory_id and c.trust in ('operator', 'user')
+    ) as is_vouched
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 join memory.embeddings as e
@@ -15,7 +20,7 @@ limit $3;
 -- a duplicate, or the fact itself. `mergeable` is true if the two may be one fact: same subject and comparable attributes.
 select
     n.memory_id, coalesce(k.duplicate_of, k.memory_id) as canonical_id, k.full_text as text, k.cosine, k.mergeable,
-    k.is_current, k.state, k.trust, k.since, k.is_multi_valued, k.embedding as vector
+    k.is_current, k.state, k.trust, k.since, k.is_multi_valued, k.is_vouched, k.embedding as vector
 from unnest($3::uuid[]) as n (memory_id)
 join heart.facts as f on f.agent_id = $1 and f.memory_id = n.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = n.memory_id
@@ -27,6 +32,11 @@ cross join lateral (
         greatest(k.valid_from, k.reconfirmed_at) as since, ke.embedding,
         coalesce(k.attribute = f.attribute and not d.single_valued, false) as is_multi_valued,
         -(ke.embedding <#> e.embedding) as cosine,
+        exists (
+            select
+            from memory.confirmations as c
+            where c.agent_id = $1 and c.memory_id = k.memory_id and c.trust in ('operator', 'user')
+        ) as is_vouched,
         k.subject_key is not distinct from f.subject_key
         and (
             k.attribute is not distinct from f.attribute

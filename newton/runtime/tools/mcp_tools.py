@@ -94,7 +94,7 @@ def _writer(
 TOOLS: Mapping[str, McpTool] = {
     "remember": McpTool(inputs.HostRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
     "recall": _reader(inputs.RecallInput, _agent_tool("recall")),
-    "context": _reader(inputs.ContextInput, memory_tools.build_context),
+    "context": _reader(inputs.HostContextInput, memory_tools.build_context),
     "expand": _reader(inputs.ExpandInput, _agent_tool("expand")),
     "confirm": _writer(inputs.ConfirmInput, memory_tools.confirm, is_idempotent=True),
     "supersede": _writer(inputs.SupersedeInput, memory_tools.supersede),
@@ -124,7 +124,8 @@ TOOLS: Mapping[str, McpTool] = {
     "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
     "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
-    "note_exchange": _writer(inputs.NoteExchangeInput, session_tools.note_exchange),
+    # not checked: a record of what was said is no act, and the message of the user may name what is forbidden
+    "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),

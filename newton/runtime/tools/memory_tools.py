@@ -1,11 +1,13 @@
 """Tools on memories: the context, deletion and curation of facts, entities, and the working memory."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from newton.agent import inputs
 from newton.agent.loop.tools import ToolResult
 from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import get_frame
+from newton.errors import NotFoundError
 from newton.heart.facts.conflicts import FactPair
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS
@@ -14,7 +16,7 @@ from newton.runtime.tools.views import ForgetPlanResponse, to_entity_info, to_re
 from newton.runtime.tools.working_memory import build_working_context
 
 
-async def build_context(caller: ToolCaller, args: inputs.ContextInput) -> ToolResult:
+async def build_context(caller: ToolCaller, args: inputs.HostContextInput) -> ToolResult:
     newton = caller.newton
     if args.frame:
         get_frame(newton.frames, args.frame)
@@ -24,6 +26,7 @@ async def build_context(caller: ToolCaller, args: inputs.ContextInput) -> ToolRe
         tokens=args.tokens or newton.settings.context_tokens,
         adaptive_budget=args.tokens is None,
         frame=args.frame,
+        session_id=await _find_begun_session(caller, args.session),
         item_ids=True,
         fill=args.fill,
     )
@@ -36,6 +39,14 @@ async def build_context(caller: ToolCaller, args: inputs.ContextInput) -> ToolRe
     }
     missing = {"missing": dict(bundle.missing)} if bundle.missing else {}
     return ToolResult({**fields, "text": bundle.text, **missing})
+
+
+async def _find_begun_session(caller: ToolCaller, name: str | None) -> UUID | None:
+    """Return the id of a session; None before its first message or task, when a host may already ask for a context."""
+    try:
+        return None if name is None else await caller.find_session(name)
+    except NotFoundError:
+        return None
 
 
 async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, cast
 
-HELP_COLUMN = 36
+HELP_COLUMN = 44
 LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
 
 
@@ -14,13 +14,19 @@ _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 class SlashCommand(NamedTuple):
     """A command: its tool, the names of its arguments, of which the last takes the rest of the line, and its help.
 
-    `uses_session` passes the session of the conversation.
+    `uses_session` passes the session of the conversation. `has_reason`: what follows "because" is a reason.
     """
 
     tool: str
     parameters: tuple[str, ...]
     help_text: str
     uses_session: bool = False
+    has_reason: bool = False
+
+    @property
+    def usage(self) -> str:
+        """Return the arguments as the help shows them."""
+        return " ".join((*self.parameters, *(("because", "reason") if self.has_reason else ()))).upper()
 
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {
@@ -35,8 +41,8 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set how an episode ended"),
     "/entities": SlashCommand("entities", ("name",), "list known entities, or the relations of one"),
     "/working-memory": SlashCommand("working_memory", ("strategy", "tokens"), "show the working memory", True),
-    "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision with its confidence"),
-    "/preview": SlashCommand("preview", ("confidence", "description"), "check a decision without recording it"),
+    "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
+    "/preview": SlashCommand("preview", ("confidence", "description"), "check a decision", has_reason=True),
     "/think": SlashCommand("think", ("decision_id", "text"), "record a thought on a decision"),
     "/review": SlashCommand("review", ("decision_id", "outcome", "lesson"), "record the outcome of a decision"),
     "/decisions": SlashCommand("decisions", ("category",), "list the decisions"),
@@ -67,20 +73,25 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
 
     >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}
+    >>> parse_arguments(TOOL_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
+    {'confidence': '0.9', 'description': 'Use Postgres', 'reasons': [{'text': 'the team knows it'}]}
     """
     arguments: dict[str, object] = {}
     for parameter in command.parameters[:-1]:
         if (match := _ARGUMENT.match(text)) is None:
             break
         arguments[parameter], text = match[1] if match[1] is not None else match[2], text[match.end() :]
-    if text.strip() and command.parameters:
-        arguments[command.parameters[-1]] = text.strip()
+    rest, _, reason = text.partition(" because ") if command.has_reason else (text, "", "")
+    if rest.strip() and command.parameters:
+        arguments[command.parameters[-1]] = rest.strip()
+    if reason.strip():
+        arguments["reasons"] = [{"text": reason.strip()}]
     return arguments | ({"session": session} if command.uses_session else {})
 
 
 def format_help() -> str:
     """Return one line of help for each command."""
-    lines = [(f"{name} {' '.join(command.parameters).upper()}", command) for name, command in TOOL_COMMANDS.items()]
+    lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
     return "\n".join(f"{usage.strip():<{HELP_COLUMN}}{command.help_text}" for usage, command in lines)
 
 
