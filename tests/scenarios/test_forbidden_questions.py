@@ -62,3 +62,11 @@ async def test_a_question_does_not_open_what_a_reply_may_not_say(mind: Mind) -> 
         answer, is_forbidden = await said(mind, "When does Project Falcon start?", model=model)
         assert is_forbidden and "launches in May" not in answer
         assert "it is confidential" in answer
+
+
+async def test_a_reply_from_memory_leaves_out_only_what_is_forbidden(mind: Mind) -> None:
+    await mind.know("Project Falcon launches in May.", "The harbour festival launches in June.")
+    await mind.censors.add(FALCON)
+    answer, is_forbidden = await said(mind, "Which festival or project launches next?", model=None)
+    assert not is_forbidden and "festival launches in June" in answer and "Falcon" not in answer
+    assert [censor.activations for censor in await mind.censors.list_censors()] == [0]

