@@ -4,8 +4,9 @@ import pytest
 
 from newton.agent.loop.turn import TurnInput
 from newton.heart.censors import CensorRule
-from newton.providers.fakes import ScriptedChat
-from tests.scenarios.conftest import Mind
+from newton.providers.fakes import HashEmbedder, ScriptedChat
+from newton.runtime.tools.mcp_tools import run_tool
+from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_turn import take
 
 FRIDAYS = CensorRule(trigger="deploy on Fridays", reason="nobody is there to help", action="block")
@@ -70,3 +71,14 @@ async def test_a_reply_from_memory_leaves_out_only_what_is_forbidden(mind: Mind)
     answer, is_forbidden = await said(mind, "Which festival or project launches next?", model=None)
     assert not is_forbidden and "festival launches in June" in answer and "Falcon" not in answer
     assert [censor.activations for censor in await mind.censors.list_censors()] == [0]
+
+
+async def test_an_mcp_host_may_report_what_the_user_said_of_a_forbidden_matter(mind: Mind) -> None:
+    await mind.censors.add(FRIDAYS)
+    agent, asked = newton(mind, HashEmbedder()), "Why may we not deploy on Fridays?"
+    noted = await run_tool(agent, "note_exchange", {"user": asked, "assistant": "Nobody is there."})
+    assert not noted.is_error and noted.fields["messages"] == 2 and "nobody is there to help" in noted.fields["warning"]
+    refused = await run_tool(agent, "note_exchange", {"user": asked, "assistant": "I will deploy on Fridays."})
+    assert refused.is_error and refused.fields["code"] == "censor_blocked"
+    (censor,) = await mind.censors.list_censors()
+    assert censor.activations == 1, "a question is no act"

@@ -124,7 +124,7 @@ TOOLS: Mapping[str, McpTool] = {
     "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
     "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
-    "note_exchange": _writer(inputs.NoteExchangeInput, session_tools.note_exchange),
+    "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),

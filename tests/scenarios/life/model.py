@@ -47,4 +47,5 @@ def answer(messages: Sequence[dict[str, str]]) -> str:
     """Tell again, in other words, the lines of the context that fit the question best."""
     known, _, asked = str(messages[-1]["content"]).rpartition(INPUT_HEADER)
     lines = [line[2:] for line in (str(messages[0]["content"]) + known).splitlines() if line.startswith("- ")]
-    return answered(asked, lines)
+    said = [str(one["content"]) for one in messages[1:-1] if one["role"] == "user"]
+    return answered(asked, [*lines, *said])
