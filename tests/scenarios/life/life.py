@@ -34,6 +34,11 @@ class Ending(NamedTuple):
     superseded: frozenset[str]
     contested: frozenset[tuple[str, str]]
 
+    def settled(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the texts that hold, and those that are replaced or the older ones of a dated pair."""
+        older = self.superseded | {older for older, _ in self.contested}
+        return frozenset(self.current) - older, older
+
 
 class Check(NamedTuple):
     """The keys of the matters whose newest value is not current, is current twice, or whose old value is current."""
@@ -121,10 +126,6 @@ class Life:
     async def contexts(self) -> list[dict[str, Any]]:
         """Return all stored contexts as they are rebuilt from their inputs."""
         return [await self.http.replay(one["bundle_id"]) async for one in self.http.iter_pages("/v1/bundles")]
-
-    async def count(self, sql: str) -> int:
-        async with self.newton.scope.transaction() as tx:
-            return await tx.fetchval(sql)
 
 
 def check(ending: Ending, matters: Sequence[Matter]) -> Check:
