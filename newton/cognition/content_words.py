@@ -7,6 +7,7 @@ from newton.cognition.greetings import is_small_talk
 from newton.dialogue.sentence_centrality import STOP_WORDS
 from newton.heart.statements.lemmas import lemmatize
 
+MAX_REMARK_CHARS = 60
 FOLLOW_UP_WORDS = 1  # maximum of content words in an input that refers back to an earlier message
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -52,6 +53,17 @@ def is_follow_up(text: str) -> bool:
     """
     words = {_lemmatize(word) for word in _filter_content_words(text)}
     return not words or (refers_back(text) and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
+
+
+def is_empty_remark(text: str) -> bool:
+    """Return True for a short message that only greets, thanks or agrees.
+
+    >>> [is_empty_remark(text) for text in ("OK.", "Thanks!", "Yes, in May.", "At 9.")]
+    [True, True, False, False]
+    """
+    if len(text) > MAX_REMARK_CHARS or any(map(str.isdigit, text)):
+        return False
+    return is_small_talk(text) or not _filter_content_words(text)
 
 
 def refers_back(text: str) -> bool:

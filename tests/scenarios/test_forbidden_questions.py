@@ -4,8 +4,9 @@ import pytest
 
 from newton.agent.loop.turn import TurnInput
 from newton.heart.censors import CensorRule
-from newton.providers.fakes import ScriptedChat
-from tests.scenarios.conftest import Mind
+from newton.providers.fakes import HashEmbedder, ScriptedChat
+from newton.runtime.tools.mcp_tools import run_tool
+from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_turn import take
 
 FRIDAYS = CensorRule(trigger="deploy on Fridays", reason="nobody is there to help", action="block")
@@ -62,3 +63,26 @@ async def test_a_question_does_not_open_what_a_reply_may_not_say(mind: Mind) -> 
         answer, is_forbidden = await said(mind, "When does Project Falcon start?", model=model)
         assert is_forbidden and "launches in May" not in answer
         assert "it is confidential" in answer
+
+
+async def test_a_reply_from_memory_leaves_out_only_what_is_forbidden(mind: Mind) -> None:
+    await mind.know("Project Falcon launches in May.", "The harbour festival launches in June.")
+    await mind.censors.add(FALCON)
+    answer, is_forbidden = await said(mind, "Which festival or project launches next?", model=None)
+    assert not is_forbidden and "festival launches in June" in answer and "Falcon" not in answer
+    assert [censor.activations for censor in await mind.censors.list_censors()] == [0]
+
+
+async def test_an_mcp_host_may_report_what_the_user_said_of_a_forbidden_matter(mind: Mind) -> None:
+    await mind.censors.add(FRIDAYS)
+    agent, asked = newton(mind, HashEmbedder()), "Why may we not deploy on Fridays?"
+    noted = await run_tool(agent, "note_exchange", {"user": asked, "assistant": "Nobody is there."})
+    assert not noted.is_error and noted.fields["messages"] == 2
+    assert "nobody is there to help" in str(noted.fields["warning"])
+    (censor,) = await mind.censors.list_censors()
+    assert censor.activations == 0, "a question is no act"
+    promised = {"user": "When will you deploy it?", "assistant": "I will deploy on Fridays."}
+    kept = await run_tool(agent, "note_exchange", promised)
+    assert kept.fields["messages"] == 2 and "nobody is there to help" in str(kept.fields["warning"])
+    (censor,) = await mind.censors.list_censors()
+    assert censor.activations == 1, "the host has said it already"

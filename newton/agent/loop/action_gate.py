@@ -99,6 +99,14 @@ class ActionGate:
         if blocking := await self._list_blocking(exempt):
             await self._check_chunk(blocking, "", text)
 
+    async def omit_blocked(self, texts: Sequence[str], *, exempt: Collection[UUID] = ()) -> list[str]:
+        """Return the texts that no censor blocks, unless it is exempt. What is left out is not recorded as a match."""
+        if not (blocking := await self._list_blocking(exempt)):
+            return list(texts)
+        vectors = [(await self._embed_text(text, blocking))[0] for text in texts]
+        pairs = zip(texts, vectors, strict=True)
+        return [text for text, vector in pairs if not censors.find_matching(blocking, text, vector)]
+
     async def filter_stream(self, chunks: AsyncGenerator[str], *, exempt: Collection[UUID] = ()) -> AsyncGenerator[str]:
         """Yield the chunks of a reply; while a blocking censor is in force, yield whole lines.
 

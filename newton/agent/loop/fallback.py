@@ -1,5 +1,7 @@
 """Replies without a model: quotes from the memories in the context. Pure."""
 
+from collections.abc import Sequence
+
 from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
@@ -17,13 +19,17 @@ QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "event", "
 NOTHING_FOUND = "Memory has nothing about this yet."
 
 
-def quote_memories(bundle: Bundle) -> str:
-    """Return the best memories of the context, one per line, or a message that nothing was found."""
-    empty = ", ".join(bundle.empty_time_ranges)
-    skip_dated = empty and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
+def quote_memories(bundle: Bundle) -> list[str]:
+    """Return quotes of the best memories of the context."""
+    skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle.input)]
     items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
-    quotes = [_render_quote(item, bundle) for item in items]
+    return [_render_quote(item, bundle) for item in items]
+
+
+def render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
+    """Return the reply that consists of the quotes, or a message that nothing was found."""
+    empty = ", ".join(bundle.empty_time_ranges)
     if not quotes:
         return f"Memory has nothing from that time ({empty})." if empty else NOTHING_FOUND
     head = [f"Memory has nothing from that time ({empty}).", "From other times:"] if empty else ["From memory:"]

@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
-from newton.agent.loop.fallback import quote_memories
+from newton.agent.loop.fallback import quote_memories, render_quotes
 from newton.agent.loop.prompt import (
     PromptBuilder,
     count_tool_tokens,
@@ -226,12 +226,15 @@ class TurnRunner:
         if prepared.tool_loop:
             # A context built for a model omits the conversation.
             prepared = replace(prepared, context=await self._build_full_context(turn))
-        quotes = quote_memories(prepared.context.bundle)
+        bundle = prepared.context.bundle
+        quotes = quote_memories(bundle)
+        allowed = await self.gate.omit_blocked(quotes, exempt=check.explained)
+        reply = render_quotes(allowed or quotes, bundle)
         try:
-            await self.gate.check_reply(quotes, exempt=check.explained)
+            await self.gate.check_reply(reply, exempt=check.explained)
         except CensorError as error:
             return prepared, [str(error)], str(error)
-        return prepared, [quotes], None
+        return prepared, [reply], None
 
     async def _prepare(self, turn: _Turn, check: CensorCheck) -> _PreparedTurn:
         """Build the context and the model request, or the context alone when no model may be called."""

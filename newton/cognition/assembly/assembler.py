@@ -33,8 +33,7 @@ from newton.cognition.assembly.scored_candidate import (
 )
 from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
-from newton.cognition.content_words import extract_content_words
-from newton.cognition.greetings import is_small_talk
+from newton.cognition.content_words import extract_content_words, is_empty_remark
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -50,7 +49,6 @@ INEFFECTIVE_PENALTY = 10.0  # more than any score
 MIN_PROCEDURE_EVIDENCE = 0.35
 
 LIKE_QUESTION_MIN_COSINE = 0.6
-MAX_REMARK_CHARS = 60
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
 # conversation does; it must not raise the minimum evidence of the others.
@@ -314,16 +312,11 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
         assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
     ):
         return "only a question"
-    if found.kind == "exchange" and not fills and _is_empty_remark(found.spoken_text):
+    if found.kind == "exchange" and not fills and is_empty_remark(found.spoken_text):
         return "says nothing by itself"
     if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
         return "not a procedure for this input"
     return None
-
-
-def _is_empty_remark(text: str) -> bool:
-    """Return whether a message only greets, thanks or agrees."""
-    return len(text) <= MAX_REMARK_CHARS and (is_small_talk(text) or not extract_content_words(text))
 
 
 def _is_like_question(found: RetrievedMemory, text: str) -> bool:

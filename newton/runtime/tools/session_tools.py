@@ -59,10 +59,22 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
 
 
 async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
-    """Store the messages. The host reports what the user said, so the trust of the caller limits theirs."""
+    """Store the messages. The host reports what the user said, so the trust of the caller limits theirs.
+
+    What was said cannot be taken back by not recording it, so a censor only warns; its match with the reply counts.
+    """
+    warning = await _check_exchange(caller, args)
     now = caller.newton.scope.now()
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
     messages = [said, reply] if reply else [said]
     stored = await caller.newton.sessions(caller.origin).append(args.session, messages)
-    return ToolResult({"session": args.session, "messages": len(stored)})
+    return ToolResult({"session": args.session, "messages": len(stored), **({"warning": warning} if warning else {})})
+
+
+async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:
+    """Return the warning of a censor that matches the reply or the message of the user, or None."""
+    gate = caller.newton.action_gate(caller.origin)
+    checks = [await gate.check(args.assistant, "action")] if args.assistant else []
+    checks.append(await gate.check(args.user, "input"))
+    return next((check.message for check in checks if check.matches), None)
