@@ -33,7 +33,7 @@ class AblationVariant:
 
 
 def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVariant]:
-    """Return the profile unchanged, relevance alone, the published weights, and the profile without each part."""
+    """Return the profile unchanged, relevance alone, the published weights, and the profile without one part at a time."""
     weights = profile.weights.nonzero
     rankings = {
         **RANKING_ABLATIONS,

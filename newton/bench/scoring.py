@@ -57,7 +57,7 @@ def word_overlap(line: str, text: str) -> float:
 
 
 def is_in_context(gold: GoldMessage, items: Iterable[ScoredItem]) -> bool:
-    """Return True when the items contain nearly all words of the line, or its summary if the line is long."""
+    """Return True when the items contain nearly all words of the gold message or, if it is long, of its summary."""
     own = [item for item in items if gold.ref in item.refs]
     if gold.tokens > MAX_VERBATIM_TOKENS:
         return any(item.detail == "summary" for item in own)

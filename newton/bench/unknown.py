@@ -102,7 +102,7 @@ async def _count_items(newton: AgentServices, text: str) -> int:
 
 
 def summarize(loaded: Sequence[int]) -> dict[str, Any]:
-    """Return the figures of the numbers of loaded items, one for each question."""
+    """Return statistics of `loaded`, the number of items in the context of each question."""
     return {
         "questions": len(loaded),
         "within_target": mean([float(count <= MAX_UNRELATED) for count in loaded]),

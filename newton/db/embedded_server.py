@@ -167,7 +167,7 @@ def _initialize(paths: ServerPaths, *, durable: bool) -> None:
         if (found := version.read_text(encoding="ascii").strip()) != MAJOR:
             raise DatabaseError(
                 f"{paths.data} was created by PostgreSQL {found}; the installed version is {MAJOR}.",
-                hint="Move that folder away, or set DATABASE_URL to a server of its version.",
+                hint=f"Set DATABASE_URL to a PostgreSQL {found} server, or move the folder away to start empty.",
             )
         return
     for abandoned in paths.base.glob("postgres.*.part"):

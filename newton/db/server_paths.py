@@ -154,4 +154,7 @@ def ensure_socket_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise DatabaseError(f"{folder} belongs to another user.", hint="Set NEWTON_DATA_DIR to a shorter path.")
+        raise DatabaseError(
+            f"{folder} belongs to another user.",
+            hint="Set NEWTON_DATA_DIR to a shorter path, which needs no such folder.",
+        )

@@ -52,7 +52,7 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """The input of a view: its outermost entries, and how many memories the agent had forgotten by then."""
+    """The input of a view: its outermost entries, and how many memories the agent had forgotten when they were read."""
 
     entries: Sequence[CompactionEntry]
     forgotten_count: int

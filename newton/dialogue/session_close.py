@@ -90,7 +90,7 @@ async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> lis
 
 
 def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first: int, last: int) -> NewEpisode:
-    """Fill the template with the first, the central and the last sentences. Pure."""
+    """Summarize messages as an episode: their first sentence, the most central ones and the last one. Pure."""
     begin, end = messages[0], messages[-1]
     people = tuple(dict.fromkeys(item.message.speaker for item in messages))
     times = sorted(item.message.said_at for item in messages)

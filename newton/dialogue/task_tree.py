@@ -43,8 +43,8 @@ NO_CURRENT_TASK = "There is no current task."
 class Task:
     """A goal of a session.
 
-    `number` counts the session's tasks. `instead_of` is the failed task that it replaces. `words` is the text of its
-    last change: the result, or why it failed or is blocked. The messages from `first` to `last` are its trace;
+    `number` counts the session's tasks. `instead_of` is the failed task that it replaces. `words` says how it
+    last changed: the result, or why it failed or is blocked. The messages from `first` to `last` are its trace;
     `last` is None until it has ended."""
 
     task_id: UUID
@@ -163,7 +163,8 @@ class TaskTree:
         if blocked:
             raise InputError(
                 f"Task {task.number} still has a blocked subtask: {blocked[0].number}, {blocked[0].goal!r}.",
-                hint=f"`newton tasks resume {blocked[0].number}` resumes it; then complete it, or end it with `fail`.",
+                hint=f"Resume the subtask with `newton tasks resume {blocked[0].number}`, and finish it with `newton tasks pop`"
+                " or `newton tasks fail`.",
             )
         return task
 

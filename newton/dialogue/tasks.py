@@ -114,7 +114,8 @@ async def resume(tx: Tx, task_ref: str, *, session_id: UUID, ctx: WriteContext) 
 async def fold_ended_tasks(
     tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
 ) -> LoadedView:
-    """Replace the traces of ended tasks in the view by one line each, where allowed and shorter; return the view."""
+    """Return the view, with one line in place of the messages of each ended task if the task allows it and the line is
+    shorter."""
     key = {"agent_id": agent_id, "session_id": session_id}
     tree = await load_tree(tx, agent_id=agent_id, session_id=session_id)
     loaded = await log.load_view(tx, **key)

@@ -167,7 +167,7 @@ def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry
 
 
 def outermost_entries(entries: Sequence[E]) -> list[E]:
-    """Return the entries that are not covered by later ones."""
+    """Return the entries whose messages no later entry covers."""
     outermost: list[E] = []
     for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), -e.entry_id.int)):
         if not outermost or entry.first > outermost[-1].last:
@@ -215,7 +215,7 @@ def _find_unpaired(items: Sequence[ViewMessage], matches: Mapping[int, Set[int]]
 
 
 def iter_tool_groups(turn: DialogueTurn) -> Iterator[tuple[ViewMessage, ...]]:
-    """Yield the runs of tool work in a turn that contain all their calls' results."""
+    """Yield each group of consecutive tool calls and results in a turn in which every call has its result."""
     matches = _match_calls(turn.items)
     run: list[ViewMessage] = []
     for item in (*turn.items, None):

@@ -125,7 +125,9 @@ def clean_ref(text: str, *, what: str) -> str:
     if text in (".", ".."):
         raise InputError(f"{text!r} is not a valid {what}.", hint="Choose another name.")
     if clean_name(text, what=what) != text:
-        raise InputError(f"The {what} contains what looks like a secret.", hint="Choose another name: it is stored.")
+        raise InputError(
+            f"The {what} contains what looks like a secret.", hint="Choose another name: names are stored as they are."
+        )
     return text
 
 

@@ -29,7 +29,7 @@ LIST_COMMANDS: dict[Kind | None, str] = {
 
 
 class MemoryMention(NamedTuple):
-    """A memory that a result names, with its text."""
+    """The id and the text of a memory that the result of a command or tool mentions."""
 
     memory_id: UUID
     text: str

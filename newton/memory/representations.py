@@ -67,7 +67,9 @@ def make_short_forms(
     max_tokens: int = SUMMARY_TOKENS,
     keep_end: bool = False,
 ) -> ShortForms:
-    """Return micro and summary of `text`, the latter within `max_tokens`; both begin with `prefix`, never truncated.
+    """Return the short forms of `text`: micro (one line) and summary (at most `max_tokens`).
+
+    Both begin with `prefix`, which is never truncated.
 
     A text that is too long loses its end, or with `keep_end` its middle.
     """

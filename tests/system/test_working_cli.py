@@ -39,7 +39,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
         (["working-memory", "--agent", "nobody"], "No session has a working memory"),
         (["working-memory", "--agent", "early", "--why", "--stats"], "exclude each other"),
         (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
-        (["profiles", "fit"], "Chat more with a model"),
+        (["profiles", "fit"], "with a model adds one"),
         (["profiles", "fit", "--save", "mine"], "Set NEWTON_PROFILES_DIR"),
     ],
 )

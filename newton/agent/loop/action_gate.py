@@ -25,8 +25,8 @@ LOOKBACK_CHARS = 500  # the maximum length of a trigger
 class CensorCheck:
     """The censors that match a text. `unchecked` says why matching by meaning failed, or is None.
 
-    `questioned` are the ids of those that only a question matches. If the question is about a rule, they are
-    `explained` too: the reply may name what they forbid.
+    `questioned` are the ids of censors that match only a question in the text. `explained` are those of them whose
+    question asks about the rule itself: the reply may name what they forbid.
     """
 
     matches: tuple[Censor, ...]
@@ -85,8 +85,8 @@ class ActionGate:
     async def check_write(self, text: str, *, trust: Trust) -> str | None:
         """Return the warning of a censor that matches a text to store, or None.
 
-        A statement of a person is no act of the agent: it is stored and does not count as a match. Raises CensorError
-        if a censor blocks what a model or a tool writes.
+        What a person states is never blocked and does not count as a match, because it is no act of the agent. Raises
+        CensorError if a censor blocks what a model or a tool writes.
         """
         is_person = trust in PERSON_TIERS
         check = await self.check(text, "action", dry_run=is_person)

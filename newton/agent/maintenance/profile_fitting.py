@@ -49,7 +49,7 @@ class ProfileFitter:
         if len(cases) < MIN_CASES:
             raise ConflictError(
                 f"Only {len(cases)} of the {MIN_CASES} contexts needed to fit {name!r} have usage data.",
-                hint="Chat more with a model configured (`newton chat`).",
+                hint="Each answer of `newton chat` with a model adds one.",
             )
         start = np.array([base.weights.nonzero.get(feature, 0.0) for feature in LEARNABLE_FEATURES])
         return fit_weights(cases, start / start.sum())

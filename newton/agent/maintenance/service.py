@@ -146,7 +146,8 @@ class MaintenanceService:
     async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
         """Apply all due state transitions, of one kind of memory or of all. Return them.
 
-        Facts are extracted from episodes before these are archived, unless the model fails; then a later run does it.
+        Facts are extracted from an episode before it is archived. If the model fails, the episode stays, and a
+        later run tries again.
         """
         if kind in (None, "episode"):
             with suppress(ProviderError):

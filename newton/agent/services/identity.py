@@ -26,7 +26,8 @@ T = TypeVar("T")
 class IdentityService:
     """Identity of one agent. A line is identified by its id or an id suffix.
 
-    All changes but proposals raise InputError through an interface that is not listed in PERSONAL_ORIGINS.
+    Through an interface that is not in PERSONAL_ORIGINS, only proposals are possible; any other change raises
+    InputError.
     """
 
     scope: AgentScope

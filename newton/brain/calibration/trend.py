@@ -37,7 +37,7 @@ class TrendWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendSlope:
-    """The change per 100 decisions with its 95 % interval, by least squares over single decisions."""
+    """The change of the score per 100 decisions, with its 95 % interval, by least squares over single decisions."""
 
     per_100: float
     interval: tuple[float, float]

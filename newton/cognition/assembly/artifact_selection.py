@@ -20,7 +20,7 @@ LEXICAL_SIMILARITY_SCALE = 2 / 3  # applied before the minimum: tables of number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSelector:
-    """Selection policy for artifacts, and the message range (first, last) of each."""
+    """The policy by which artifacts are selected, and the messages (first, last) that each artifact covers."""
 
     policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])

@@ -146,7 +146,7 @@ def allocate_budget(
 
 
 def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudget:
-    """Return the budget with `tokens` for session artifacts, at most half of the flexible part.
+    """Return the budget with `tokens` for session artifacts, but no more than half of what the flexible layers share.
 
     >>> budget = reserve_session_artifacts(allocate_budget(8_000), 800)
     >>> budget.layers["session"], budget.layers["decisions"], allocate_budget(8_000).layers["decisions"]

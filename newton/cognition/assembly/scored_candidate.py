@@ -54,7 +54,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """Return the caller's own id of its source, if any."""
+        """Return the id that the caller gave to the source, as a tuple of one; empty if the caller gave none."""
         return (self.scored.found.ref,) if self.scored.found.ref else ()
 
     @property
@@ -120,7 +120,7 @@ def reject_repeated_facts(
 def label_candidates(
     candidates: Sequence[ScoredCandidate], labels: Mapping[UUID, FactLabel]
 ) -> Sequence[ScoredCandidate]:
-    """Add the labels to facts, and give the facts of one item the detail level of the one that is placed."""
+    """Add the labels to facts. Facts shown as one item get the detail level of the fact that the context places."""
     if not labels:
         return candidates
     labelled = [c._replace(label=labels.get(c.memory_id)) for c in candidates]

@@ -152,7 +152,7 @@ async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID
     if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
         raise InputError(
             f"{bundle_ref!r} is not a bundle id.",
-            hint=f"Give `latest`, the full id or its last {MIN_ID_DIGITS} digits; `newton bundles` lists them.",
+            hint=f"Give `latest`, the id or at least its last {MIN_ID_DIGITS} digits; `newton bundles` lists them.",
         )
     rows = await SQL["find_by_id_part"].fetch_all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
     if not rows:

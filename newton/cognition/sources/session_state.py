@@ -40,7 +40,7 @@ class SessionState:
 
 
 async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datetime) -> SessionState:
-    """Read the session state. `now` is the moment of the context."""
+    """Return the state of the session at the time `now`, for which the context is built."""
     agent_id, session_id = request.agent_id, request.session_id
     return SessionState(
         frame=session_id

@@ -137,7 +137,7 @@ def truncate_middle(text: str, *, max_tokens: int, count_tokens: TokenCounter, m
 
 
 def truncate(text: str, *, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """Return the longest beginning within `max_tokens`, to within 2 %."""
+    """Return a beginning of at most `max_tokens`, at most 2 % shorter than the longest possible one."""
     low, high = 0, min(len(text), max_tokens * 8)
     if count_tokens(text[:high]) <= max_tokens:
         return text[:high]

@@ -38,7 +38,7 @@ def fold_tasks(
 
 
 def outermost_ended(tree: TaskTree) -> list[Task]:
-    """Return the ended tasks that are in no ended task."""
+    """Return the ended tasks that are not part of another ended task."""
     ended = {task.task_id for task in tree.tasks if task.is_ended}
     return [task for task in tree.tasks if task.is_ended and task.parent_id not in ended]
 

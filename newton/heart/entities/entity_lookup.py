@@ -31,7 +31,7 @@ MAX_CANDIDATES_PER_STEP = 8  # returned per step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityQuery:
-    """An input text, the maximum number of salient entities, and the number of steps to follow relations.
+    """An input text, the maximum number of salient entities, and how many relations away to follow.
 
     Memories in `excluded_ids` are skipped. Without a `moment`, the current state is read.
     """

@@ -173,9 +173,10 @@ class NameIndex:
         return self._by_id[entity_id].name
 
     def find_mentions(self, text: str) -> list[UUID]:
-        """Return the distinct entities that a text names as whole words in any case; the longest of overlapping names.
+        """Return the distinct entities that a text names as whole words in any case.
 
-        A name that is a common word or a part of another name counts only where the text writes it like a name.
+        Of overlapping names, the longest counts. A name that is a common word or a part of another name counts only
+        where the text capitalizes it like a name.
         """
         words = list(_tokenize(text))
         tokens = [token for token, _ in words]

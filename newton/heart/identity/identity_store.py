@@ -207,7 +207,7 @@ def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) 
 
 
 async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
-    """Accept a proposal: replace the lines and reject the proposals that contradict it. Raises NotFoundError."""
+    """Accept a proposal, which replaces identity lines, and reject those that contradict it. Raises NotFoundError."""
     current = await _lock_and_read(tx, edit)
     tenet = await _resolve_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
     await _reject_conflicting(tx, tenet, edit=edit)

@@ -13,7 +13,9 @@ SQL = load("newton.heart.lifecycle", "caps.sql")
 
 
 def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
-    """Return the cap of each kind, relations before entities, because a current relation keeps its entities current."""
+    """Return the cap of each kind, in the order of application.
+
+    Relations come before entities, because a current relation keeps its entities current."""
     return {
         "event": thresholds.max_events,
         "relation": thresholds.max_relations,

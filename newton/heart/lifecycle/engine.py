@@ -75,7 +75,7 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
 
 
 async def read_successors(tx: Tx, fact_id: UUID, *, agent_id: UUID, now: datetime) -> dict[UUID, UUID]:
-    """Map each superseded value of the attribute of a fact to the value that follows it."""
+    """Return for the attribute of a fact which fact replaced each superseded one, as a map of ids."""
     rows = await SQL["get_fact_evidence"].fetch_all(tx, agent_id=agent_id, memory_ids=[fact_id])
     values = [facts.FactEvidence(**row) for row in rows]
     return {older: later.memory_id for older, later in facts.find_successors(values, now=now).items()}

@@ -36,7 +36,7 @@ def fold_words(text: str) -> tuple[str, ...]:
 
 
 def is_latin_script(text: str) -> bool:
-    """Return whether the rules apply; they do not cover other scripts."""
+    """Return whether a text is mainly in Latin script. The rules for statements cover no other script."""
     return text.isascii() or all(not c.isalpha() or "LATIN" in unicodedata.name(c, "") for c in text)
 
 

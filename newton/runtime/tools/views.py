@@ -18,7 +18,7 @@ from newton.heart.procedures import ProcedureVersion
 
 
 class ViewModel(BaseModel):
-    """Base of the models of this module, of a chat, and of HTTP response bodies."""
+    """Base of the view models: those of this module, of the chat, and of HTTP response bodies."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -284,7 +284,10 @@ class DocumentImportLine(ImportLine):
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
         if self.ref is None:
-            raise InputError("the document has no 'ref'.", hint="It identifies the document in repeated imports.")
+            raise InputError(
+                "the document has no 'ref'.",
+                hint="Add one: an id of your own that stays the same when the document is imported again.",
+            )
         document = parse_text(self.content, self.format)
         return DocumentItem(ref, self.title or document.title or ref, self.format, document)
 

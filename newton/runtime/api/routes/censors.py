@@ -118,7 +118,7 @@ async def report_false_positive(censor_id: CensorId, act: AdminAction) -> Respon
 
 @router.post("/{censor_id}/relax", response_model=CensorChangeResponse)
 async def relax_censor(censor_id: CensorId, body: RelaxRequest, act: AdminAction) -> Response:
-    """Make a blocking censor a warning. Its earlier matches no longer count towards its threshold."""
+    """Let a blocking censor only warn. Its earlier matches no longer count towards the number at which it blocks."""
 
     async def work(newton: AgentServices) -> CensorChangeResponse:
         changed = await newton.censors(ORIGIN).relax(censor_id.hex, body.reason)

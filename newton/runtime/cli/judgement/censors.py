@@ -113,7 +113,7 @@ async def relax_censor(
     reason: Annotated[str, Parameter(help="Why it need not block; recorded.")] = "a person relaxed it",
     agent: AgentOption = None,
 ) -> None:
-    """Make a blocking censor a warning. Its earlier matches no longer count towards its threshold.
+    """Let a blocking censor only warn. Its earlier matches no longer count towards the number at which it blocks.
 
     Example: newton censors relax 3f9c2a71 --reason "the logs are archived now"
     """
