@@ -33,7 +33,7 @@ class AblationVariant:
 
 
 def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVariant]:
-    """Return the profile unchanged, relevance alone, the published weights, and the profile without one part at a time."""
+    """Return the profile unchanged, relevance alone, the published weights, and the profile with one part left out."""
     weights = profile.weights.nonzero
     rankings = {
         **RANKING_ABLATIONS,
