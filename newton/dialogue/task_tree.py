@@ -163,8 +163,8 @@ class TaskTree:
         if blocked:
             raise InputError(
                 f"Task {task.number} still has a blocked subtask: {blocked[0].number}, {blocked[0].goal!r}.",
-                hint=f"Resume it with `newton tasks resume {blocked[0].number}`, and finish it with `newton tasks pop` or"
-                " `newton tasks fail`.",
+                hint=f"Resume it with `newton tasks resume {blocked[0].number}`, then finish it with `newton tasks pop`"
+                " or `newton tasks fail`.",
             )
         return task
 
