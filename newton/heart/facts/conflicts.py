@@ -26,9 +26,12 @@ MAX_CONFLICTS = 1_000
 # What a pair is: the newer fact replaces the older one, the newer one is wrong, both hold, or both say the same.
 Settlement = Literal["newer", "older", "both", "same"]
 
-# Facts that no statement replaces without a person: allergies, medication and prohibitions.
+# Facts that no statement replaces without a person: allergies, illnesses, medication and prohibitions.
 _SAFETY = re.compile(
-    r"\b(?:allerg|anaphyla|epipen|medicat|insulin|pacemaker|epilep|must (?:not|never)|never|forbidden|prohibit)", re.I
+    r"\b(?:allerg|anaphyla|epipen|medicat|insulin|pacemaker|epilep|intoleran|co?eliac|diabet|asthma|thinner|warfarin"
+    r"|\d+ ?mg\b|blood type|can(?:no|['’])t (?:eat|take|have)|must(?:n['’]t| not| never)|never|not allowed|forbidden"
+    r"|prohibit)",
+    re.I,
 )
 
 

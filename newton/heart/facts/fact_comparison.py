@@ -25,8 +25,8 @@ from newton.providers.embedding import Vector
 SQL = load("newton.heart.facts", "fact_comparison.sql")
 
 BATCH = 64
-MAX_CANDIDATES = 20
-MAX_COMPARED = 8  # of the candidates, for changes
+MAX_CANDIDATES = 32
+MAX_COMPARED = 8  # of the current candidates, for changes
 SAFETY_UNSURE_MIN = 0.4  # probability from which a statement contests a fact on safety
 
 
@@ -72,6 +72,9 @@ class UncomparedFact:
     is_vouched: bool
     vector: Vector | None
     candidates: tuple[KnownFact, ...]
+
+
+IdPair = tuple[UUID, UUID]
 
 
 class FactChanges(NamedTuple):
@@ -190,7 +193,7 @@ def find_changes(fact: UncomparedFact) -> FactChanges:
     A statement changes one thing. If the evidence on one known fact is clear, others count only if they are versions of
     that fact. If it is clear on none, only the fact with the most evidence is contested, and every fact on safety.
     """
-    compared = [k for k in fact.candidates[:MAX_COMPARED] if k.is_current and not k.is_multi_valued]
+    compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
     verdicts = [(known, _detect(fact, known)) for known in compared if known.canonical_id != fact.memory_id]
     clear = [(verdict.probability, n) for n, (_, verdict) in enumerate(verdicts) if verdict.kind == "update"]
     if clear:
@@ -253,6 +256,31 @@ def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerd
     return resolved
 
 
+async def _recheck_changes(
+    tx: Tx, ctx: LifecycleContext, stored: Sequence[ComparisonVerdict]
+) -> tuple[list[IdPair], list[IdPair]]:
+    """Return the pairs to link as superseding and as contradicting.
+
+    The facts may have changed since they were read, or stand for a duplicate, whose trust is another one.
+    """
+    planned = [(v.fact.memory_id, other) for v in stored for other in v.changes.supersedes]
+    planned += [(other, v.fact.memory_id) for v in stored for other in v.changes.superseded_by]
+    contested = [(v.fact.memory_id, other) for v in stored for other in v.changes.contradicts]
+    ids = {memory_id for pair in (*planned, *contested) for memory_id in pair}
+    rows = await SQL["lock_versions"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=sorted(ids)) if ids else []
+    versions = {row["memory_id"]: row for row in rows if not row["is_retracted"]}
+    planned = [pair for pair in planned if versions.keys() >= set(pair)]
+    allowed = [pair for pair in planned if _may_follow(versions[pair[0]], versions[pair[1]])]
+    contested = [pair for pair in (*contested, *planned) if versions.keys() >= set(pair) and pair not in allowed]
+    return allowed, contested
+
+
+def _may_follow(newer: Record, older: Record) -> bool:
+    return may_replace(
+        newer["trust"], older["text"], state=older["state"], trust=older["trust"], is_vouched=older["is_vouched"]
+    )
+
+
 async def _store_verdicts(
     tx: Tx, ctx: LifecycleContext, verdicts: Sequence[ComparisonVerdict]
 ) -> list[ComparisonVerdict]:
@@ -261,9 +289,7 @@ async def _store_verdicts(
     rows = await SQL["mark_compared"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     marked = {row["memory_id"] for row in rows}
     stored = [v for v in verdicts if v.fact.memory_id in marked]
-    changes = [(v.fact.memory_id, other) for v in stored for other in v.changes.supersedes]
-    changes += [(other, v.fact.memory_id) for v in stored for other in v.changes.superseded_by]
-    contested = [(v.fact.memory_id, other) for v in stored for other in v.changes.contradicts]
+    changes, contested = await _recheck_changes(tx, ctx, stored)
     near = [(v.fact.memory_id, other) for v in stored for other in v.related]
     await store.add_links(tx, "supersedes", changes, ctx=ctx)
     await store.add_links(tx, "contradicts", contested, ctx=ctx)

@@ -11,13 +11,14 @@ from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 join memory.embeddings as e
     on e.agent_id = $1 and e.model_id = $2 and e.kind = 'fact' and e.memory_id = f.memory_id
-where f.agent_id = $1 and not f.is_compared
+where f.agent_id = $1 and not f.is_compared and not f.is_retracted
 order by m.created_at, m.memory_id
 limit $3;
 
 -- name: find_similar(agent_id, model_id, memory_ids, max_rows)
--- The nearest older facts for each new fact, of the same subject or where one names none. `canonical_id` is the original of
--- a duplicate, or the fact itself. `mergeable` is true if the two may be one fact: same subject and comparable attributes.
+-- The nearest facts for each new fact, of the same subject or where one names none: older ones, and newer ones that were
+-- compared before this one was stored or became current again. `canonical_id` is the original of a duplicate, or the fact
+-- itself. `mergeable` is true if the two may be one fact: the other is older, of the same subject and a comparable attribute.
 select
     n.memory_id, coalesce(k.duplicate_of, k.memory_id) as canonical_id, k.full_text as text, k.cosine, k.mergeable,
     k.is_current, k.state, k.trust, k.since, k.is_multi_valued, k.is_vouched, k.embedding as vector
@@ -37,7 +38,8 @@ cross join lateral (
             from memory.confirmations as c
             where c.agent_id = $1 and c.memory_id = k.memory_id and c.trust in ('operator', 'user')
         ) as is_vouched,
-        k.subject_key is not distinct from f.subject_key
+        (km.created_at, km.memory_id) < (m.created_at, m.memory_id)
+        and k.subject_key is not distinct from f.subject_key
         and (
             k.attribute is not distinct from f.attribute
             or not (f.single_valued or k.single_valued) and (k.attribute is null or f.attribute is null)
@@ -52,7 +54,8 @@ cross join lateral (
         and (k.subject_key = f.subject_key or k.subject_key is null or f.subject_key is null)
         and (k.attribute = f.attribute or k.attribute is null or f.attribute is null)
         and not k.is_generalization
-        and (km.created_at, km.memory_id) < (m.created_at, m.memory_id)
+        and k.memory_id <> f.memory_id
+        and (k.is_compared or (km.created_at, km.memory_id) < (m.created_at, m.memory_id))
         and km.state <> 'INACTIVE'
         and km.quarantined = m.quarantined
     order by ke.embedding <#> e.embedding
@@ -65,3 +68,18 @@ update heart.facts
 set is_compared = true
 where agent_id = $1 and memory_id = any($2::uuid[]) and not is_compared
 returning memory_id;
+
+-- name: lock_versions(agent_id, memory_ids)
+-- What decides whether one fact may replace another, as it is now. Locked, so that it holds until the links are stored.
+select
+    f.memory_id, m.full_text as text, m.state, m.trust, f.is_current, f.is_retracted,
+    exists (
+        select
+        from memory.confirmations as c
+        where c.agent_id = $1 and c.memory_id = f.memory_id and c.trust in ('operator', 'user')
+    ) as is_vouched
+from heart.facts as f
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+where f.agent_id = $1 and f.memory_id = any($2::uuid[])
+order by f.memory_id
+for update of f;

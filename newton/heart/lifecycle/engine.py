@@ -55,7 +55,10 @@ async def run_lifecycle(
 
     With `only`, just one kind, or just the caps, is handled. Each batch is one transaction; a run is idempotent.
     """
-    return [step async for step in _iter_transitions(db, ctx, dry_run=dry_run, only=only)]
+    steps = [step async for step in _iter_transitions(db, ctx, dry_run=dry_run, only=only)]
+    if only in (None, "fact") and not dry_run:
+        await _begin_facts(db, ctx)
+    return steps
 
 
 async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
@@ -111,6 +114,15 @@ async def _iter_transitions(
     for kind, cap in caps_by_kind(ctx.thresholds).items() if only in (None, "caps") else ():
         for step in await _apply_cap(db, ctx, kind, cap, dry_run=dry_run):
             yield step
+
+
+async def _begin_facts(db: Database, ctx: LifecycleContext) -> None:
+    """Make the facts current whose validity has begun."""
+    async with db.transaction(ctx.agent_id) as tx:
+        latest_start = ctx.now + facts.MAX_CLOCK_SKEW
+        rows = await SQL["list_started"].fetch_all(tx, agent_id=ctx.agent_id, latest_start=latest_start)
+        if rows:
+            await review(tx, ctx, "fact", [row["memory_id"] for row in rows])
 
 
 async def _apply_cap(

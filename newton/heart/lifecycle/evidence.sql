@@ -180,9 +180,11 @@ order by o.memory_id;
 
 -- name: update_current(agent_id, memory_ids, latest_start)
 -- is_current follows from the state, is_contested from the links; the exclusion constraint relies on both. A fact that is
--- not valid yet is not current.
+-- not valid yet is not current. One that becomes current is compared with the others again.
 update heart.facts as f
-set is_current = n.is_current, is_contested = n.is_contested
+set
+    is_current = n.is_current, is_contested = n.is_contested,
+    is_compared = f.is_compared and (f.is_current or not n.is_current)
 from (
     select
         m.memory_id,
@@ -292,3 +294,15 @@ where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
 select memory_id, state, micro, summary, micro_tokens, summary_tokens
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: list_started(agent_id, latest_start)
+-- Facts whose validity has begun, and that are not current yet.
+select f.memory_id
+from heart.facts as f
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+where
+    f.agent_id = $1
+    and not f.is_current
+    and f.valid_from <= $2
+    and m.state in ('NEW', 'CONFIRMED', 'CORE')
+    and not m.quarantined;

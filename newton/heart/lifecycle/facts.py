@@ -100,8 +100,8 @@ def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now:
 def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
     """Return whether a statement of this trust may supersede a known fact without a decision by a person.
 
-    It may not supersede a fact of higher trust. Only a statement of a person may supersede a fact that a person
-    confirmed.
+    What a person states may supersede any fact. Another statement may supersede neither a fact of higher trust nor one
+    that a person confirmed.
     """
     if trust in PERSON_TIERS:
         return True

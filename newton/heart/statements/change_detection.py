@@ -15,6 +15,8 @@ import numpy as np
 
 from newton.heart.statements.change_features import extract_features, outline
 from newton.heart.statements.clauses import split_clauses
+from newton.heart.statements.similarity import MAX_CHARACTERS
+from newton.heart.statements.tokenizer import is_latin_script
 from newton.providers.embedding import Vector
 
 ChangeKind = Literal["update", "unsure", "compatible"]
@@ -106,6 +108,10 @@ def detect_change(older: str, newer: str, *, cosine: float, vector_score: float 
     """
     if cosine < MIN_COSINE:
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
+    if max(len(older), len(newer)) > MAX_CHARACTERS:
+        return ChangeVerdict("compatible", 0.0, "one of them is too long to compare")
+    if not (is_latin_script(older) and is_latin_script(newer)):
+        return ChangeVerdict("compatible", 0.0, "the rules cover no other script")
     features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
     if features["restates"]:
         return ChangeVerdict("compatible", 0.0, "they say the same")
