@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -13,17 +13,15 @@ import yaml
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.identity import IdentityService
-from newton.agent.services.memories import FactDraft, MemoryService
+from newton.agent.services.memories import FactDraft
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.extraction_schema import PairRelation
-from newton.heart.facts import fact_store
 from newton.heart.facts.conflicts import FactPair, Settlement
 from newton.heart.facts.fact_comparison import SimilarityThresholds, compare_facts
 from newton.heart.facts.judgement import judge_undecided
-from newton.heart.lifecycle.engine import review, run_lifecycle
-from newton.heart.statements.change_detection import detect_change
+from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
 from newton.memory import agents, store
 from newton.memory.lookup import short_id
@@ -255,99 +253,6 @@ async def test_a_judge_decides_once_and_never_replaces_what_concerns_safety(
     assert (judge.asked, (found[older], found[newer])) == (1, states)
     is_open = relation == "unsure" or not safe
     assert len(await ConflictService(scope=mind.scope).list_conflicts()) == is_open, "a person still settles it"
-
-
-async def compare_all(mind: Mind) -> None:
-    """Embed and compare what is pending."""
-    assert mind.embedder is not None
-    await EmbeddingOutbox(mind.db, mind.embedder, mind.agent_id).drain()
-    model_id = derive_model_id(mind.embedder.identity)
-    await compare_facts(mind.db, mind.scope.write_context(), THRESHOLDS, model_id=model_id)
-
-
-async def say(mind: Mind, text: str, trust: Trust = "user", at: datetime | None = None) -> UUID:
-    """Store a fact without comparing it."""
-    verbs = MemoryService(scope=mind.scope.at("test", trust))
-    mind.clock.advance(timedelta(hours=1))
-    return (await verbs.remember(FactDraft(content=text, at=at))).memory_id
-
-
-async def list_current(mind: Mind) -> set[str]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select m.full_text from heart.facts as f join memory.memories as m using (agent_id, memory_id)"
-            " where f.is_current"
-        )
-    return {row["full_text"] for row in rows}
-
-
-async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind, minilm: MiniLM) -> None:
-    # the agent's restatement is merged into the fact of the user in the same run in which the change is found
-    mind = await another_mind(mind, minilm, "restated")
-    lisbon = await say(mind, "Maria lives in Lisbon.")
-    await say(mind, "Maria is living in Lisbon.", "agent")
-    porto = await say(mind, "Maria moved to Porto last month.", "agent")
-    await compare_all(mind)
-    assert await outcome(mind, lisbon, porto) == "unsure"
-
-
-async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_confirmed(
-    mind: Mind, minilm: MiniLM
-) -> None:
-    mind = await another_mind(mind, minilm, "twice")
-    nine, boss = await say(mind, "The standup is at 9:30.", "agent"), await say(mind, "My boss is Camilla.", "agent")
-    await say(mind, "The standup is at 9:30.", "agent")
-    await CurationService(scope=mind.scope.at("cli", "user")).confirm(boss.hex)
-    await compare_all(mind)
-    later = await say(mind, "The standup is at 8:45.", "agent"), await say(mind, "My boss is Henrik.", "agent")
-    await compare_all(mind)
-    assert [await outcome(mind, nine, later[0]), await outcome(mind, boss, later[1])] == ["update", "unsure"]
-
-
-async def test_a_value_that_returns_replaces_what_is_current_and_not_only_its_successor(
-    mind: Mind, minilm: MiniLM
-) -> None:
-    mind = await another_mind(mind, minilm, "returned")
-    for time in ("9:30", "10:00", "9:45", "9:30"):
-        await say(mind, f"The standup is at {time}.")
-        await compare_all(mind)
-    assert await list_current(mind) == {"The standup is at 9:30."}
-
-
-async def test_many_old_values_do_not_hide_the_current_one(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "tenant")
-    for rent in range(900, 1_060, 10):
-        await say(mind, f"The rent is {rent} euros a month.")
-        await compare_all(mind)
-    assert await list_current(mind) == {"The rent is 1050 euros a month."}
-
-
-async def test_a_fact_becomes_current_when_its_validity_begins(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "planner")
-    await say(mind, "The rent is 900 euros a month.")
-    await say(mind, "The rent is 975 euros a month.", at=mind.clock.now() + timedelta(days=40))
-    await compare_all(mind)
-    assert await list_current(mind) == {"The rent is 900 euros a month."}
-    mind.clock.advance(timedelta(days=60))
-    await run_lifecycle(mind.db, mind.scope.write_context())
-    await compare_all(mind)
-    assert await list_current(mind) == {"The rent is 975 euros a month."}
-
-
-async def test_a_retracted_restatement_confirms_nothing(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "retracted")
-    kept = await say(mind, "Maria lives in Lisbon.", "agent")
-    wrong = await say(mind, "Maria is living in Lisbon.", "agent")
-    async with mind.scope.write() as (tx, ctx):
-        await fact_store.retract(tx, wrong, ctx=ctx)
-    await compare_all(mind)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert (await read_states(tx))[kept] == "NEW"
-
-
-def test_a_long_text_is_not_compared_word_by_word() -> None:
-    verdict = detect_change("It is green. " * 5_000, "It is blue now. " * 5_000, cosine=0.9)
-    assert verdict.kind == "compatible"
 
 
 async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(mind: Mind, minilm: MiniLM) -> None:
