@@ -37,4 +37,5 @@ def test_an_import_refuses_a_censor_of_a_domain_that_no_frame_names(home: Path) 
     done = typed(home, "import", str(path))
     assert "No frame has the domain 'gardening'." in done.stdout + done.stderr
     assert "The domains are" in done.stdout + done.stderr
-    assert [one["trigger"] for one in json.loads(ok(typed(home, "censors", "list", "--json")))] == ["sell the boat"]
+    triggers = {one["trigger"] for one in json.loads(ok(typed(home, "censors", "list", "--json")))}
+    assert "sell the boat" in triggers and "push to main" not in triggers
