@@ -1,8 +1,9 @@
 """Select the statements in a person's message that are worth remembering, without a model. Pure.
 
-A statement is selected by its head: a subject (the speaker, what belongs to the speaker, or a name) and a verb that
-describes a lasting state or a change of one. Questions, requests, wishes, plans, opinions, moods, and quoted or pasted
-text are not selected. The rules favour precision over recall, because a person can tell a fact again.
+A statement is selected by its head: a subject (the speaker, what belongs to the speaker, a name, or a thing that is
+said to have changed to a value) and a verb that describes a lasting state or a change of one. Questions, requests,
+wishes, plans, opinions, moods, and quoted or pasted text are not selected. The rules favour precision over recall,
+because a person can tell a fact again.
 """
 
 import re
@@ -10,8 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from newton.heart.entities.name_recognition import find_names
-from newton.heart.identity.standing_instructions import MAX_MESSAGE_CHARACTERS, mask_foreign_text
+from newton.heart.identity.standing_instructions import MAX_MESSAGE_CHARACTERS, mask_foreign_text, strip_reasoned_order
 from newton.heart.statements import vocabulary
+from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
@@ -45,6 +47,7 @@ _PROGRESSIVE = _words("expect get learn live marry move retire study train")
 _DEICTIC = _words("it that this these those your you yours how what when where why to one another option him her them")
 _PLACES = _words("here there")
 _WHEREABOUTS = _words("on over in at up down")
+_CHANGES = ("replacement", "amount", "present")  # cues of a change: "was raised to", "moved to", "is now"
 _DECIDING = _words("decide agree settle opt")
 _LIKING = _words("like love enjoy hate prefer")
 # Objects of "have" that pass.
@@ -53,12 +56,12 @@ appointment bug call chance choice clue cold concern deadline doubt dream error 
 headache hunch idea interview issue list look meeting minute mistake moment need opinion option plan point
 problem question reason request rush second suggestion task thing thought time trouble typo while
 """)
-# What "my" and "our" precede without stating anything about the speaker.
+# What "my", "our" and "the" precede without stating anything that lasts.
 _PASSING_POSSESSIONS = _words("""
-answer attempt bad browser build code command computer concern confusion cursor draft email error essay file
-function guess idea input issue laptop letter log machine mail message mistake next opinion output paragraph
-phone plan point problem program prompt proposal query question request screen script sentence sql string
-suggestion terminal test text thought turn understanding version view
+answer attempt bad browser build code column command computer concern confusion cursor draft email error essay
+file function guess idea index input issue laptop letter log loop machine mail message mistake next opinion output
+page paragraph phone plan point problem program prompt proposal query question request screen script sentence sql string
+suggestion terminal test text thought turn understanding variable version view
 """)
 _PERMANENT = _words("""
 allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic
@@ -135,7 +138,7 @@ def _to_statement(text: str, subject: str) -> ToldStatement:
 
 def _trim(sentence: str) -> str:
     """Return the sentence without its opening and without a request at its end; "" if it only asks."""
-    text = sentence[_match_end(_OPENING, sentence) :]
+    text = strip_reasoned_order(sentence[_match_end(_OPENING, sentence) :])
     if _TAG_QUESTION.search(text):
         return ""
     request = _REQUEST_CLAUSE.search(text)
@@ -163,9 +166,21 @@ def _find_subject(text: str, speaker: str | None) -> str | None:
         return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=True) else None
     if first in ("my", "our") and owned and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
         return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=False) else None
-    if first == "the" and owned and any(word.text in ("our", "my", "we") for word in words):
+    is_ours = any(word.text in ("our", "my", "we") for word in words) or _announces_value(text, words, verb)
+    if first == "the" and owned and is_ours and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
         return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=False) else None
     return _find_named_subject(head, words, verb)
+
+
+def _announces_value(text: str, words: Sequence[WordToken], verb: int) -> bool:
+    """Return whether the statement announces that something changed to a number, a time or a name."""
+    cues = load_cues().cues
+    is_change = any(cues[name].search(text) for name in _CHANGES) and not cues["plan"].search(text)
+    return is_change and any(_is_value(word) for word in words[verb + 1 :])
+
+
+def _is_value(word: WordToken) -> bool:
+    return word.is_capitalized or word.text.startswith((NUMBER_PREFIX, TIME_PREFIX))
 
 
 def _find_named_subject(head: str, words: Sequence[WordToken], verb: int) -> str | None:
@@ -236,9 +251,8 @@ def _is_lasting_complement(rest: Sequence[WordToken], *, is_person: bool) -> boo
         return len(rest) > 1 and rest[1].text not in ("bit", "little", "mess", "lot", "while", "one", "first", "second")
     if not is_person:
         return True
-    is_value = rest[0].is_capitalized or text.startswith((NUMBER_PREFIX, TIME_PREFIX))
     opens = text in ("my", "our", "from", "called", "named", "allergic") or lemmatize(text) in _LASTING_VERBS
-    return is_value or opens or text in _PERMANENT
+    return _is_value(rest[0]) or opens or text in _PERMANENT
 
 
 def _is_progress(text: str, rest: Sequence[WordToken]) -> bool:
