@@ -85,6 +85,7 @@ _RECURRING_VERBS = _words("""
 arrive begin charge close collect come cost end expire finish give happen have last leave meet need open pay practice
 practise rehearse run shut start take use
 """)
+_HABITS = _words("begin charge close finish meet open practice practise rehearse start")  # in the present tense
 _PLACING = _words("in under behind inside on above beside below near next between")
 _PERMANENT = _words("""
 allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic
@@ -186,12 +187,18 @@ def _find_subject(text: str, speaker: str | None) -> str | None:
         return None
     first, owned = words[0].text, [word.text for word in words[1:verb] if not word.text.startswith("~")]
     if first in ("i", "we") and not owned:
-        return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=True) else None
+        is_lasting = _is_lasting(words, verb, is_person=True) or _is_habit(words, verb)
+        return (speaker or SPEAKER) if is_lasting else None
     if first in ("my", "our") and owned and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
         return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=False) else None
     if first == "the" and owned and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
         return (speaker or SPEAKER) if _is_of_speaker(text, words, verb) else None
     return _find_named_subject(head, words, verb)
+
+
+def _is_habit(words: Sequence[WordToken], verb: int) -> bool:
+    """Return whether the speaker states what recurs at a time or for an amount: "we open at seven"."""
+    return words[verb].text in _HABITS and any(_is_value(word) for word in words[verb + 1 :])
 
 
 def _is_of_speaker(text: str, words: Sequence[WordToken], verb: int) -> bool:
@@ -318,6 +325,7 @@ def _is_lasting_verb(text: str, rest: Sequence[WordToken], *, is_speaker: bool) 
     if lemma in _DECIDING:
         return is_past and following not in ("with", STOP)
     is_step = is_speaker and following == "the" and (is_past or lemma in ("read", "store", "run"))
+    is_step = is_step and lemma not in ("sell", "quit", "inherit")
     if following in _PLACES or is_step or _moves_on(lemma, following):
         return False
     if lemma in _LASTING_VERBS and lemma not in _LIKING:
