@@ -62,7 +62,7 @@ class Brittle(Database):
     left: int | None = None
 
     @asynccontextmanager
-    async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
+    async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
         async with super().transaction(agent, snapshot=snapshot) as tx:
             yield cast(Tx, _Counted(tx, self))
 

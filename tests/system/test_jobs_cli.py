@@ -75,7 +75,7 @@ def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home:
     begun = json.loads(typed(home, "agents", "create", "zoe", "--json").stdout)
     with served.client() as operator:
         again = operator.post("/v1/agents", json={"name": "zoe"})
-        assert (again.status_code, again.json()) == (201, begun)
+        assert begun.pop("is_new") and (again.status_code, again.json()) == (201, begun)
         lost = operator.get("/v1/jobs", headers={"X-Newton-Agent": "zoey"})
         assert lost.status_code == 404 and "Did you mean 'zoe'?" in lost.json()["hint"]
     assert "zoey" not in typed(home, "agents").stdout

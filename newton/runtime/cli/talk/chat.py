@@ -74,8 +74,9 @@ class ChatConversation:
             processing.cancel()
             try:
                 await self._close_session()
-                await self.backend.learn()
-                await self.backend.process_pending()
+                if not self.is_leaving:  # whoever closes the terminal does not wait for a model; a later run learns
+                    await self.backend.learn()
+                    await self.backend.process_pending()
             finally:
                 with suppress(asyncio.CancelledError):
                     await processing
