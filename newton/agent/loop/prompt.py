@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import groupby
-from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -53,9 +52,6 @@ class MessageParts(NamedTuple):
         return ATTACHMENT_TOKENS * sum(1 for part in self.parts if part.get("type") != "text")
 
 
-NO_ATTACHMENTS: Mapping[str, MessageParts] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
     """The parts of a prompt.
@@ -74,7 +70,7 @@ class PromptBuilder:
     instructions: str = ""
     tool_messages: tuple[ChatMessage, ...] = ()
     options: RequestOptions = DEFAULT_OPTIONS
-    attachments: Mapping[str, MessageParts] = NO_ATTACHMENTS
+    attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
     input_parts: MessageParts | None = None
 
     def required_tokens(self, max_tokens: int, *, count_tokens: TokenCounter) -> int:
@@ -108,7 +104,7 @@ class PromptBuilder:
         view = fit_to_budget(
             self.view, max_tokens=available, count_tokens=count_tokens, protected_turns=0, overhead=per_message
         )
-        conversation = [to_chat_message(item, self.attachments) for item in _pair_tool_results(view)]
+        conversation = [to_chat_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)]
         user_message = ChatMessage("user", memories + text, parts=self._add_to_input(memories, text))
         messages = merge_consecutive_roles([system, *conversation, user_message, *self.tool_messages])
         tokens_sent = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
@@ -252,20 +248,19 @@ def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessag
     )
 
 
-def to_chat_message(item: ViewMessage, attachments: Mapping[str, MessageParts] = NO_ATTACHMENTS) -> ChatMessage:
-    """Convert one message of a view. A tool result without its call becomes a history message.
+def to_chat_message(item: ViewMessage, content: MessageParts | None = None) -> ChatMessage:
+    """Convert one message of a view, whose `content` is sent in place of its text, if there is more.
 
-    A message that is shown as it is gets its parts of `attachments`, in which the caller has sent it again.
+    A tool result without its call becomes a history message.
     """
     if item.role == "tool" and item.tool_call_id is None:
         return ChatMessage("user", f"[{item.name or 'tool'}]\n{item.text}", is_history=True)
-    found = find_parts(item, attachments)
-    parts = found.parts if found else ()
+    parts = content.parts if content else ()
     return ChatMessage(item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history, parts=parts)
 
 
 def find_parts(item: ViewMessage, attachments: Mapping[str, MessageParts]) -> MessageParts | None:
-    """Return the parts of a message, unless its text was shortened."""
+    """Return the content that the caller has sent again, unless the text of the message was shortened."""
     found = attachments.get(item.ref or "")
     return found if found and item.kind == "line" and item.text == found.text else None
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from newton.agent.loop.prompt import NO_ATTACHMENTS, MessageParts
+from newton.agent.loop.prompt import MessageParts
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.session_context.service import SessionContext
 from newton.dialogue.messages import Message
@@ -30,7 +30,7 @@ class CallerOptions:
     fingerprint: Callable[[str, Sequence[ToolCall]], str] | None = None
     offers_own_tools: bool = True
     accepts_quotes: bool = True
-    attachments: Mapping[str, MessageParts] = NO_ATTACHMENTS
+    attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
     input_parts: MessageParts | None = None
 
 
