@@ -110,7 +110,7 @@ class OpenAIChat:
             is_broken = accumulator.is_empty or reply.finish == "interrupted"
             is_outage = is_broken and reply.finish != "length"
             endpoint.record_result(failure or (ValueError() if is_outage else None))
-            if not accumulator.is_empty or not reply.estimated or reply.finish == "length":
+            if not accumulator.is_empty or not reply.estimated:
                 span.set_attributes(finish=reply.finish)
                 span.set_attributes(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
                 yield reply
