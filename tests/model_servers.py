@@ -75,10 +75,11 @@ class ModelServer:
         message: Body = {"role": "assistant", "content": f"You said: {said}"}
         if self.reasoning_field and body["model"] == self.model:
             message[self.reasoning_field] = "They want to hear it again."
-        wanted = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
+        wanted: Body = body.get("response_format") or {}
+        schema: Body = wanted.get("json_schema", {}).get("schema")
         names = [tool["function"]["name"] for tool in body.get("tools") or ()]
-        if wanted:
-            message["content"] = json.dumps({name: example(one) for name, one in wanted["properties"].items()})
+        if schema:
+            message["content"] = json.dumps({name: example(one) for name, one in schema["properties"].items()})
         elif "weather" in said and "weather" in names:
             call = {"name": "weather", "arguments": '{"place": "Porto"}'}
             return {**message, "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": call}]}
@@ -115,13 +116,14 @@ class ModelServer:
                 logprobs = self.logprobs(body) if delta.get("content") else None
                 yield event(choices=[{"index": n, "delta": delta, "logprobs": logprobs, "finish_reason": None}])
             yield event(choices=[{"index": n, "delta": {}, "logprobs": None, "finish_reason": finish}])
-        if (body.get("stream_options") or {}).get("include_usage"):
+        options: Body = body.get("stream_options") or {}
+        if options.get("include_usage"):
             yield event(choices=[], usage=self.usage())
         yield "data: [DONE]\n\n"
 
     def deltas(self, message: Body) -> list[Body]:
         texts = [name for name in (self.reasoning_field, "content") if name and message.get(name)]
-        calls = message.get("tool_calls") or ()
+        calls: list[Body] = message.get("tool_calls") or []
         return [
             {"role": "assistant", "content": ""},
             *({name: piece} for name in texts for piece in message[name].split(" ", 1)[:1]),
@@ -189,11 +191,11 @@ class OpenAIServer(ModelServer):
                 raise RefusalError(f"'{name}' is only allowed when '{other}' is set.", param=name)
 
     def check_format(self, body: Body) -> None:
-        wanted = body.get("response_format") or {"type": "text"}
+        wanted: Body = body.get("response_format") or {"type": "text"}
         if wanted["type"] == "json_object" and "json" not in json.dumps(body["messages"]).lower():
             said = "'messages' must contain the word 'json' in some form, to use 'response_format' of this type."
             raise RefusalError(said, param="messages")
-        described = wanted.get("json_schema", {})
+        described: Body = wanted.get("json_schema", {})
         if described.get("strict") and described["schema"].get("additionalProperties") is not False:
             said = f"Invalid schema for response_format '{described['name']}': 'additionalProperties' must be false."
             raise RefusalError(said, param="response_format")
@@ -275,7 +277,7 @@ class VllmServer(ModelServer):
 
 def example(schema: Mapping[str, Any]) -> object:
     """A value that fits a schema."""
-    return {"string": "tea", "integer": 4, "number": 0.5, "boolean": True, "array": []}[schema["type"]]
+    return {"string": "tea", "integer": 4, "number": 0.5, "boolean": True}[schema["type"]]
 
 
 @asynccontextmanager

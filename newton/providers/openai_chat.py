@@ -64,8 +64,8 @@ class OpenAIChat:
         known = self._model or model_catalog.known_only_model(self._client)
         return known or f"the model of {model_catalog.address_of(self._client)}"
 
-    def with_model(self, name: str) -> "OpenAIChat":
-        """Return the named model of the same server."""
+    def with_model(self, name: str | None) -> "OpenAIChat":
+        """Return the named model of the same server; None for the one that the settings name."""
         return OpenAIChat(self._settings, model=name, client=self._client)
 
     async def list_models(self) -> Sequence[str]:

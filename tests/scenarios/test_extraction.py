@@ -211,7 +211,7 @@ class Picky:
         self.answer, self.refuses = answer, refuses
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.refuses -= 1
         if self.refuses >= 0:

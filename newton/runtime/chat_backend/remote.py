@@ -63,7 +63,7 @@ class RemoteAgent:
     async def list_models(self) -> Sequence[str]:
         found = await self.client.get("/v1/models")
         with expect_newton_response():
-            return [one["id"] for one in found["data"]]
+            return [one["id"] for one in found["data"] if one["owned_by"] != "newton"]
 
     async def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False

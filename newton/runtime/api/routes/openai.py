@@ -32,15 +32,17 @@ router = APIRouter(
 @router.get("/models")
 async def list_models(request: Request, caller: ReadAccess) -> dict[str, object]:
     """List the accepted values of `model`: `newton`, the agents of the token, and the models of the model's server."""
-    names = await list_model_names(caller, request.app.state.agents)
-    return {"object": "list", "data": [_model_object(name) for name in names]}
+    owners = await list_model_names(caller, request.app.state.agents)
+    return {"object": "list", "data": [_model_object(name, owner) for name, owner in owners.items()]}
 
 
 @router.get("/models/{model:path}")
 async def get_model(model: str, request: Request, caller: ReadAccess) -> dict[str, object]:
     """Return one accepted value of `model`."""
-    await choose_model(model, caller, request.app.state.agents)
-    return _model_object(model)
+    registry = request.app.state.agents
+    await choose_model(model, caller, registry)
+    owners = await list_model_names(caller, registry)
+    return _model_object(model, owners.get(model, OWN_MODEL))
 
 
 @router.post("/chat/completions", response_model=None)
@@ -111,5 +113,5 @@ def _default_session_name(request: Request) -> str:
     return f"{SESSION_PREFIX}-{hashlib.sha256(authorization.encode()).hexdigest()[:12]}"
 
 
-def _model_object(name: str) -> dict[str, object]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": OWN_MODEL}
+def _model_object(name: str, owner: str) -> dict[str, object]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": owner}
