@@ -116,7 +116,7 @@ class ModelServer:
                 logprobs = self.logprobs(body) if delta.get("content") else None
                 yield event(choices=[{"index": n, "delta": delta, "logprobs": logprobs, "finish_reason": None}])
             yield event(choices=[{"index": n, "delta": {}, "logprobs": None, "finish_reason": finish}])
-        options: Body = body.get("stream_options") or {}
+        options: dict[str, Any] = body.get("stream_options") or {}
         if options.get("include_usage"):
             yield event(choices=[], usage=self.usage())
         yield "data: [DONE]\n\n"

@@ -20,7 +20,7 @@ from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.chat import ReplyPiece
+from newton.providers.chat import ReplyDelta, ReplyPiece
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
 from tests.timing import assert_near_linear

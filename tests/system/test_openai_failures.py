@@ -15,7 +15,7 @@ from tests.system.test_openai import WEATHER, assistant, said, user
 from tests.unit.test_chat_model import streams
 
 KNOWN = "What is the ferry called?"
-FORMAT = {"type": "json_schema", "json_schema": {"name": "Ferry", "schema": {"type": "object", "properties": {}}}}
+FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "Ferry", "schema": {"type": "object", "properties": {}}}}
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,13 @@ async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
     async with talking(home, behind) as made:
         await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
         yield made
+
+
+@pytest.fixture(autouse=True)
+async def healthy(talk: Talk) -> None:
+    """An endpoint that has failed often would not be asked at all."""
+    talk.plays(says(["Well."]))
+    await said(talk, user("Hello."), session=named())
 
 
 def finishes(reason: str, **delta: object) -> Respond:
