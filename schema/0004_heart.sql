@@ -76,6 +76,7 @@ create table heart.episodes (
     ended_at timestamptz not null check (ended_at >= started_at),
     participants text[] not null,
     extracted_at timestamptz,
+    parsed_at timestamptz,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
@@ -91,11 +92,12 @@ create index episodes_covered_idx on heart.episodes (agent_id, session_id, last_
 comment on column heart.episodes.first_position is
 'An episode made from a session covers this range of messages; ranges do not overlap.';
 
-comment on column heart.episodes.extracted_at is 'When a model extracted facts from its messages; null until then.';
+comment on column heart.episodes.extracted_at is 'When facts were extracted from its messages; null until then.';
+comment on column heart.episodes.parsed_at is 'When the statement parser read it because the model failed; null if it did not.';
 
 call runtime.isolate('heart.episodes');
 grant select, insert on heart.episodes to newton_app;
-grant update (extracted_at, title) on heart.episodes to newton_app;
+grant update (extracted_at, parsed_at, title) on heart.episodes to newton_app;
 
 -- How something is done. A changed procedure is a new memory that supersedes the old one, so usage statistics belong to
 -- one text.

@@ -51,7 +51,7 @@ class EpisodeLines:
 async def find_unread(
     tx: Tx, *, agent_id: UUID, limit: int, ended_before: datetime | None = None
 ) -> list[EpisodeLines]:
-    """Return the oldest conversations that were not extracted yet.
+    """Return the oldest conversations that were not extracted yet; those for which the model failed are last.
 
     With `ended_before`, return episodes that ended before that time, also those without a session."""
     rows = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit, ended_before=ended_before)
@@ -61,6 +61,12 @@ async def find_unread(
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
     """Mark the conversation as extracted; return False if another worker did so first."""
     row = await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
+    return row is not None
+
+
+async def mark_parsed(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
+    """Mark the conversation as read by the statement parser while the model fails; return False if it was before."""
+    row = await SQL["mark_parsed"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
     return row is not None
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
+from newton.memory import store
 from newton.memory.lookup import MemoryDetail, read_memory
 from newton.memory.memory import WriteContext
 
@@ -42,6 +43,8 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
     without other evidence, are always deleted.
 
     Raises NotFoundError for an unknown id. Raises ConflictError for a decision, or if something derived remains."""
+    # an entity that another transaction is about to mention must not be deleted as an orphan
+    await store.lock_entities(tx, agent_id=ctx.agent_id)
     rows = await SQL["find_existing"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
         raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")

@@ -30,6 +30,11 @@ _UNKNOWN = re.compile(
     r"|there is (?:no|nothing)\b.{0,40}\b(?:memory|record|known))",
     re.IGNORECASE,
 )
+_MEASURE = re.compile(
+    r"\bhow (?:\w+ly )?"
+    r"(many|much|often|long|old|tall|far|big|large|high|deep|wide|heavy|late|early|soon|fast)\b",
+    re.IGNORECASE,
+)
 _SUMMARY_PREFIX = re.compile(r"(?:They came back to this|It ended with [^:]+): ")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
@@ -42,6 +47,15 @@ def is_only_question(text: str) -> bool:
     [True, True, False]
     """
     return _QUESTION.fullmatch(text) is not None or not remove_questions(text)
+
+
+def find_measures(text: str) -> str:
+    """Return the words of a question that ask for an amount, of which an answer states the value instead.
+
+    >>> find_measures("How many goats do we have, and how old is Berta?")
+    'many old'
+    """
+    return " ".join(_MEASURE.findall(text))
 
 
 def lacks_answer(reply: str) -> bool:

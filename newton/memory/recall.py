@@ -19,6 +19,7 @@ from newton.ids import derive_model_id
 from newton.memory import time_search
 from newton.memory.as_of import read_as_of
 from newton.memory.memory import Kind, past_reason
+from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
 from newton.memory.reembedding import read_active_model
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, RetrievedMemory, SearchLimits
@@ -254,9 +255,8 @@ async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) ->
 async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> _SearchBranch:
     if not search.weights.lexical:
         return _SearchBranch({}, {})
-    rows = await SQL["search_bm25"].fetch_all(
-        tx, **search.query_arguments, created_later=search.later_ids, input=text, k1=K1, b=B
-    )
+    words = {"input": text, "measures": find_measures(text), "created_later": search.later_ids}
+    rows = await SQL["search_bm25"].fetch_all(tx, **search.query_arguments, **words, k1=K1, b=B)
     known_share = rows[0]["known_share"] if rows else 0.0
     return _SearchBranch({row[0]: row[:-1] for row in rows}, {}, known_share)
 

@@ -40,9 +40,10 @@ cross join lateral (
     limit 1
 ) as m;
 
--- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later)
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later, measures)
 -- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach. `known_share` is
--- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest.
+-- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest. Words
+-- of `measures` ask for an amount, which an answer has instead of them, so they are not counted.
 with past as materialized (
     select memory_id
     from memory.memories
@@ -80,7 +81,8 @@ weight as materialized (
         -- in a small corpus every known word is frequent, so the rarity is that among at least 1,000 texts
         ln(1 + (greatest(c.texts, 1000) - h.texts + 0.5) / (h.texts + 0.5)) as rarity,
         $5::float8 * (1 - $6::float8) as fixed,
-        $5::float8 * $6::float8 / c.mean as growing
+        $5::float8 * $6::float8 / c.mean as growing,
+        h.lexeme = any(tsvector_to_array(to_tsvector('english', $11::text))) as is_measure
     from (
         select w.lexeme, n.texts
         from unnest(tsvector_to_array(to_tsvector('english', left($2, 20000)))) as w (lexeme)
@@ -95,7 +97,9 @@ weight as materialized (
 best as (
     select
         sum(best) filter (where texts > 0) as score,
-        sum(rarity) filter (where texts > 0) / sum(rarity) as known_share
+        coalesce(
+            sum(rarity) filter (where texts > 0 and not is_measure) / sum(rarity) filter (where not is_measure), 0
+        ) as known_share
     from weight
 ),
 scored as materialized (

@@ -177,3 +177,8 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
             if s.start and s.end
         ],
     }
+
+
+async def lock_entities(tx: Tx, *, agent_id: UUID) -> None:
+    """Lock entities, relations and mentions against other writers until the transaction ends."""
+    await SQL["lock_entities"].execute(tx, agent_id=agent_id)

@@ -166,3 +166,6 @@ from memory.memories
 where agent_id = $1
 group by kind
 order by kind;
+
+-- name: lock_entities(agent_id)
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));

@@ -1,5 +1,7 @@
 """Forgetting: everything that holds the words goes, what was made of them too or nothing at all, and a note stays."""
 
+import asyncio
+from contextvars import Context
 from dataclasses import replace
 from uuid import UUID
 
@@ -166,3 +168,26 @@ async def test_the_episode_that_a_line_stands_in_goes_along_or_nothing_goes(
     async with db.transaction(agent) as tx:
         assert len(await forget(tx, secret, derived=True, reason="a test", ctx=ctx)) == 3
     assert await holding(dsn, "xylophon") == []
+
+
+async def index_mentions(db: Database, ctx: WriteContext) -> None:
+    async with db.transaction(ctx.agent_id) as tx:
+        await entity_store.index_mentions(tx, ctx=ctx)
+
+
+async def test_mentions_are_recorded_before_a_memory_is_forgotten_or_after_it(db: Database, agent: UUID) -> None:
+    ctx = teller(agent)
+    xaver = NewFact(ref="a", content="Xaver lives in Bergen.", valid_from=NOON, subject="Xaver")
+    async with db.transaction(agent) as tx:
+        (first,) = await told(tx, xaver, ctx=ctx)
+        await entity_store.index_mentions(tx, ctx=ctx)
+    async with db.transaction(agent) as tx:
+        await told(tx, replace(xaver, ref="b", content="Xaver rows."), ctx=ctx)
+    async with db.transaction(agent) as tx:
+        await forget(tx, [first], derived=True, reason="requested", ctx=ctx)
+        indexing = asyncio.create_task(index_mentions(db, ctx), context=Context())
+        await asyncio.wait([indexing], timeout=0.5)  # until it waits for a lock
+    await indexing
+    async with db.transaction(agent) as tx:
+        (found,) = await entity_store.list_entities(tx, agent_id=agent, limit=10)
+    assert (found.name, found.mentions) == ("Xaver", 1)

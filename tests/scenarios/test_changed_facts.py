@@ -96,6 +96,19 @@ async def test_a_fact_becomes_current_when_its_validity_begins(mind: Mind, minil
     assert await list_current(mind) == {"The rent is 975 euros a month."}
 
 
+async def test_what_a_temporary_fact_replaced_is_current_again_after_its_end(mind: Mind, minilm: MiniLM) -> None:
+    mind = await another_mind(mind, minilm, "guest")
+    await say(mind, "Lena lives in Bergen.")
+    mind.clock.advance(timedelta(hours=1))
+    temporary = FactDraft(content="Lena moved to Oslo.", until=mind.clock.now() + timedelta(days=60))
+    await MemoryService(scope=mind.scope.at("test", "user")).remember(temporary)
+    await compare_all(mind)
+    assert await list_current(mind) == {"Lena moved to Oslo."}
+    mind.clock.advance(timedelta(days=61))
+    await run_lifecycle(mind.db, mind.scope.write_context())
+    assert await list_current(mind) == {"Lena lives in Bergen."}
+
+
 async def test_a_retracted_restatement_confirms_nothing(mind: Mind, minilm: MiniLM) -> None:
     mind = await another_mind(mind, minilm, "retracted")
     kept = await say(mind, "Maria lives in Lisbon.", "agent")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -204,17 +205,33 @@ async def test_a_conversation_that_the_model_does_not_take_holds_up_no_other(min
     assert (await extract(asking(mind, PROPOSED), own, limit=10)).conversations == 1, "read another time"
 
 
+async def test_what_a_person_says_is_learnt_while_the_model_fails_and_it_is_not_asked_forever(mind: Mind) -> None:
+    # S002-17: the statement parser reads what the model does not, once
+    own = ground(teller(mind.agent_id, trust="agent"))
+    await talked(mind, ("user", "Our rent was raised to 950 euros."))
+    await talked(mind, ("user", "My sister lives in Turin."), session="s2")
+    with pytest.raises(ProviderError):
+        await extract(replace(asking(mind), model=Picky("", refuses=9)), own, limit=10)
+    assert sorted(await learnt(mind)) == ["My sister lives in Turin.", "Our rent was raised to 950 euros."]
+    await talked(mind, *TALK, session="s3")
+    later = replace(own, now=own.now + timedelta(days=2))
+    answers = replace(asking(mind), model=Picky(json.dumps({"facts": []}), refuses=9, only="Turin"))
+    assert (await extract(answers, later, limit=10)).conversations == 2, "the newest and one that failed"
+    assert (await extract(answers, later, limit=10)).conversations == 0, "the model is not asked about the other again"
+    assert len(await learnt(mind)) == 2
+
+
 class Picky:
     """A model that fails at its first calls, as an endpoint does at what is too long for it."""
 
-    def __init__(self, answer: str, *, refuses: int) -> None:
-        self.answer, self.refuses = answer, refuses
+    def __init__(self, answer: str, *, refuses: int, only: str = "") -> None:
+        self.answer, self.refuses, self.only = answer, refuses, only
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
-        self.refuses -= 1
-        if self.refuses >= 0:
+        if self.refuses and any(self.only in message.text for message in messages):
+            self.refuses -= 1
             raise ProviderError("The endpoint refused: too long.", hint="Send less.")
         async for piece in ScriptedChat(self.answer).stream(messages, max_tokens=max_tokens):
             yield piece

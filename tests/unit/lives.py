@@ -42,6 +42,7 @@ def fact(number: int = 1, **given: object) -> facts.FactEvidence:
         generalized=False,
         wrong=False,
         superseded_since=None,
+        superseded_until=None,
         trust="user",
         confirmations=0,
         sources=0,

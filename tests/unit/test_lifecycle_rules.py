@@ -114,6 +114,7 @@ def lives_of_facts(draw: st.DrawFn) -> list[facts.FactEvidence]:
             generalized=draw(RARELY),
             wrong=draw(RARELY),
             superseded_since=draw(st.none() | DAY) if draw(RARELY) else None,
+            superseded_until=draw(st.none() | DAY),
             trust=draw(st.sampled_from(["user", "agent"])),
             **draw(st.sampled_from(TOLD)),
         )

@@ -49,8 +49,38 @@ def test_a_decision_is_a_statement_of_one(text: str) -> None:
         "Please fix: I lives in Rome.",
         "Imagine I live on the moon.",
         "I moved the file to the archive.",
+        "The build is now green.",
+        "The meeting should move to Friday.",
+        "The page now shows error 404.",
         "x" * 100_000,
     ],
 )
 def test_what_only_looks_like_a_statement_is_not_selected(text: str) -> None:
     assert select_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("I am allergic to hazelnuts, so never suggest a recipe with hazelnuts.", "I am allergic to hazelnuts"),
+        ("We are in Ghent since May, so please always use Celsius.", None),
+        ("My daughter Mia is coeliac, so always check the ingredients.", "My daughter Mia is coeliac"),
+    ],
+)
+def test_the_reason_of_an_order_is_a_statement_without_the_order(text: str, content: str | None) -> None:
+    # S002-17
+    assert [one.content for one in select_statements(text)] == ([content] if content else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The rent was raised to 950 euros.",
+        "The swimming lessons moved: from now on every Thursday.",
+        "The standup moved to ten.",
+        "The dentist appointment was rescheduled to 4 May.",
+    ],
+)
+def test_an_announced_change_of_a_thing_is_a_statement(text: str) -> None:
+    # S002-17
+    assert [one.content for one in select_statements(text)] == [text]

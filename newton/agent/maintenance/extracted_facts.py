@@ -1,7 +1,7 @@
 """Storage of facts that were extracted from a conversation, by a model or by the statement parser."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from uuid import UUID
 
 from newton.cognition.content_words import extract_content_words
@@ -19,10 +19,13 @@ MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a
 class ExtractionResult:
     """The number of conversations read, and the numbers of memories extracted from them."""
 
-    conversations: int
-    facts: int
-    procedures: int
-    censors: int
+    conversations: int = 0
+    facts: int = 0
+    procedures: int = 0
+    censors: int = 0
+
+    def __add__(self, other: "ExtractionResult") -> "ExtractionResult":
+        return ExtractionResult(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
 
 async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID, *, ctx: LifecycleContext) -> int:

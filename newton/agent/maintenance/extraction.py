@@ -1,7 +1,8 @@
 """Extraction of facts, procedures, proposed censors and titles from conversations, by a model in the background."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
@@ -26,6 +27,7 @@ from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import digest
 
 MAX_ANSWER_TOKENS = 1_500
+GIVE_UP_AFTER = timedelta(days=1)  # since the end of a conversation
 
 
 async def extract(
@@ -34,39 +36,70 @@ async def extract(
     """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
 
     Recalled text and the output of tools and the web are not read. A conversation for which the model gives no valid
-    answer is read by the statement parser. One for which the call fails is retried in the next run. Raises
-    TokenQuotaError, and ProviderError when the model fails twice in a row or for all; results stored before remain.
+    answer is read by the statement parser. If the call fails, the parser reads it too, and the model is asked again in
+    the next run, until GIVE_UP_AFTER while it answers for others. Raises TokenQuotaError, and ProviderError when the
+    model fails twice in a row or for all; results stored before remain.
     """
-    failure: ProviderError | None = None
-    read = fact_count = procedure_count = censor_count = 0
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
-    for conversation in unread:
-        output = None
-        if conversation.messages:
-            prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
-            try:
-                output = await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
-            except ProviderError as error:
-                if failure or isinstance(error, TokenQuotaError):
-                    raise
-                failure = error
-                continue
-            failure = None
+    result = ExtractionResult()
+    failed: list[EpisodeLines] = []
+    failure: ProviderError | None = None
+    for position, conversation in enumerate(unread):
+        try:
+            output = await _ask(llm, conversation)
+        except ProviderError as error:
+            if failure or isinstance(error, TokenQuotaError):
+                await _parse_unanswered(llm, [*failed, *unread[position:]], ctx=ctx)
+                raise
+            failure = error
+            failed.append(conversation)
+            continue
+        failure = None
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
-                read += 1
-                if output is None:
-                    fact_count += await store_statements(tx, conversation, ctx=ctx)
-                else:
-                    own_ctx = replace(ctx, trust=conversation.trust)
-                    fact_count += await _store_facts(tx, conversation, output, ctx=own_ctx)
-                    procedure_count += await _store_procedures(tx, conversation, output, ctx=own_ctx)
-                    censor_count += await _propose_censors(tx, output, ctx=own_ctx)
-                    await _store_title(tx, conversation, output, ctx=own_ctx)
-    if failure and not read:
+                result += await _store_output(tx, conversation, output, ctx=ctx)
+    await _parse_unanswered(llm, failed, ctx=ctx, give_up=result.conversations > 0)
+    if failure and not result.conversations:
         raise failure
-    return ExtractionResult(read, fact_count, procedure_count, censor_count)
+    return result
+
+
+async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutput | None:
+    """Return the model's answer; None if it is invalid, or if there is nothing to read."""
+    if not conversation.messages:
+        return None
+    prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
+    return await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
+
+
+async def _store_output(
+    tx: Tx, conversation: EpisodeLines, output: ExtractionOutput | None, *, ctx: LifecycleContext
+) -> ExtractionResult:
+    """Store what the model extracted, or what the statement parser finds without its answer."""
+    if output is None:
+        return ExtractionResult(1, await store_statements(tx, conversation, ctx=ctx), 0, 0)
+    own_ctx = replace(ctx, trust=conversation.trust)
+    facts = await _store_facts(tx, conversation, output, ctx=own_ctx)
+    procedure_count = await _store_procedures(tx, conversation, output, ctx=own_ctx)
+    censor_count = await _propose_censors(tx, output, ctx=own_ctx)
+    await _store_title(tx, conversation, output, ctx=own_ctx)
+    return ExtractionResult(1, facts, procedure_count, censor_count)
+
+
+async def _parse_unanswered(
+    llm: StructuredLLM, unanswered: Sequence[EpisodeLines], *, ctx: LifecycleContext, give_up: bool = False
+) -> None:
+    """Let the statement parser read, once, conversations for which the model failed.
+
+    With `give_up`, the model is not asked again about those that ended before GIVE_UP_AFTER.
+    """
+    for conversation in unanswered:
+        async with llm.scope.db.transaction(ctx.agent_id) as tx:
+            if await conversations.mark_parsed(tx, conversation.memory_id, ctx=ctx):
+                await store_statements(tx, conversation, ctx=ctx)
+            if give_up and conversation.ended_at < ctx.now - GIVE_UP_AFTER:
+                await conversations.mark_read(tx, conversation.memory_id, ctx=ctx)
 
 
 async def _store_facts(tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext) -> int:

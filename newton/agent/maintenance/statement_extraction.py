@@ -22,14 +22,14 @@ async def extract_statements(
 
     A fact has the origin and the trust of the message that states it.
     """
-    read = facts = 0
+    result = ExtractionResult()
     async with db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
     for conversation in unread:
         async with db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
-                read, facts = read + 1, facts + await store_statements(tx, conversation, ctx=ctx)
-    return ExtractionResult(read, facts, procedures=0, censors=0)
+                result += ExtractionResult(1, await store_statements(tx, conversation, ctx=ctx))
+    return result
 
 
 async def store_statements(tx: Tx, conversation: EpisodeLines, *, ctx: LifecycleContext) -> int:

@@ -127,6 +127,9 @@ class BundleExplanation:
             hint = "Ask about something that memory knows, or store it with `newton remember`."
             raise InputError("This context has no memories: nothing was found for its input.", hint=hint)
         last = max((item.rank or 0 for item in self.items), default=0)
+        if item_ref.isdecimal() and not last:
+            hint = "Give the id or part of the text of a memory that was left out: `newton why latest` lists them."
+            raise InputError(f"This context includes no memory, so none has the number {item_ref}.", hint=hint)
         numbers = f"a number from 1 to {last}, " if last else ""
         raise InputError(
             f"No memory of this context matches {item_ref!r}.",

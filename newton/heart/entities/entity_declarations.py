@@ -34,7 +34,7 @@ class RelationDeclaration:
 
 async def declare_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> int:
     """Upsert entities and return the number of changes. Raises ConflictError if an alias belongs to another entity."""
-    await entity_store.lock(tx, ctx=ctx)
+    await store.lock_entities(tx, agent_id=ctx.agent_id)
     index = await entity_store.load_index(tx, agent_id=ctx.agent_id)
     changes = 0
     for declaration in declarations:
@@ -84,7 +84,7 @@ async def declare_relations(tx: Tx, declarations: Sequence[RelationDeclaration],
 
     Each declaration is one piece of evidence. Raises ConflictError when a known ref has another relation.
     """
-    await entity_store.lock(tx, ctx=ctx)
+    await store.lock_entities(tx, agent_id=ctx.agent_id)
     index = await entity_store.load_index(tx, agent_id=ctx.agent_id)
     names = {normalize_name(name): name for relation in declarations for name in (relation.source, relation.target)}
     unknown = [EntityDeclaration(name=name) for name in names.values() if index.resolve(name) is None]

@@ -113,7 +113,7 @@ async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None
     Idempotent. The next run indexes the last minute again, because ids are created before their rows are committed.
     """
     agent_id = ctx.agent_id
-    await lock(tx, ctx=ctx)
+    await store.lock_entities(tx, agent_id=agent_id)
     watermark = await SQL["get_watermark"].fetch_one(tx, agent_id=agent_id, job=INDEX_JOB)
     start = after or (watermark["memory_id"] if watermark else UUID(int=0))
     rows = await SQL["list_indexable"].fetch_all(tx, agent_id=agent_id, after=start, max_rows=BATCH)
@@ -262,11 +262,6 @@ async def _record_relations(tx: Tx, texts: Sequence[_NamedText], index: NameInde
     ids = await ensure_relations(tx, {triple for triple, _ in evidence}, index, ctx=ctx)
     await store.add_links(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], ctx=ctx)
     await update_weights(tx, set(ids.values()), ctx=ctx)
-
-
-async def lock(tx: Tx, *, ctx: WriteContext) -> None:
-    """Lock entities and relations against other writers until the transaction ends."""
-    await SQL["lock_entities"].execute(tx, agent_id=ctx.agent_id)
 
 
 async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteContext) -> None:

@@ -27,9 +27,6 @@ from heart.entities
 where agent_id = $1
 order by memory_id;
 
--- name: lock_entities(agent_id)
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));
-
 -- name: insert_entities(agent_id, entities)
 insert into heart.entities (
     agent_id, memory_id, name, key, type, aliases, properties, mentions, mentioned_at

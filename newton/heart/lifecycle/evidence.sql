@@ -95,7 +95,9 @@ restated as materialized (
 ),
 superseded as materialized (
     -- a link counts unless the superseding fact was retracted; of the two, the one stated last applies
-    select l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at, min(f.valid_from) as since
+    select
+        l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at, min(f.valid_from) as since,
+        nullif(max(coalesce(f.valid_to, 'infinity')), 'infinity') as until
     from own as o
     join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
     join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.is_retracted
@@ -162,6 +164,9 @@ select
         when s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity') then s.since
         else l.since
     end as superseded_since,
+    case
+        when p.memory_id is null and s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity') then s.until
+    end as superseded_until,
     m.trust,
     coalesce(t.confirmations, 0) as confirmations,
     coalesce(t.sources, 0) as sources,

@@ -24,7 +24,7 @@ class FactEvidence:
     Outside sources are those with trust `tool` or `web`. `confirmations` counts repeated statements; outside ones count
     only for a fact from outside. `sources` counts independent sources that are not outside, `outside` the outside
     sources besides the first. `vouched`: a person confirmed the fact. `since`: the start of validity or the last
-    renewal. `superseded_since`: when the fact that supersedes it became valid.
+    renewal. `superseded_since`: when the fact that supersedes it became valid; `superseded_until`: when that one ends.
     """
 
     memory_id: UUID
@@ -42,6 +42,7 @@ class FactEvidence:
     generalized: bool
     wrong: bool
     superseded_since: datetime | None
+    superseded_until: datetime | None
     trust: Trust
     confirmations: int
     sources: int
@@ -61,8 +62,10 @@ class FactEvidence:
         return self.valid_to is not None and self.since <= self.valid_to <= now
 
     def is_superseded(self, now: datetime) -> bool:
-        """Return whether another fact supersedes it and is valid by now."""
-        return self.superseded_since is not None and self.superseded_since <= now + MAX_CLOCK_SKEW
+        """Return whether another fact supersedes it and is valid now."""
+        if self.superseded_since is None or self.superseded_since > now + MAX_CLOCK_SKEW:
+            return False
+        return self.superseded_until is None or self.superseded_until > now
 
     def is_current_candidate(self, now: datetime) -> bool:
         """Return whether the fact can be the current value of a single-valued attribute."""
@@ -73,7 +76,8 @@ class FactEvidence:
     def may_follow(self, older: "FactEvidence") -> bool:
         """Return whether the fact may supersede an older value of the same attribute."""
         trust: Trust = "user" if self.vouched else self.trust
-        return may_supersede(trust, known=older.trust, is_confirmed=older.vouched or older.is_core)
+        is_core = older.is_core or older.state == "CORE"
+        return may_supersede(trust, known=older.trust, is_confirmed=older.vouched or is_core)
 
 
 class TargetState(NamedTuple):

@@ -171,6 +171,8 @@ class ChatConversation:
     def print_context(self, _: str) -> None:
         turn = self._require_last_turn()
         say(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
+        if turn.context_summary.has_nothing_relevant:
+            formatting.print_notice("(The model got the messages of this conversation without a memory.)")
 
     async def explain(self, item: str) -> None:
         bundle_id = self._require_last_turn().context_summary.bundle_id
