@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 
 from newton.agent.llm import usage
 from newton.agent.llm.usage import PromptSize, estimate_reply
-from newton.agent.loop.prompt import SYSTEM_PROMPT, ModelRequest, PromptBuilder, count_separator_tokens
+from newton.agent.loop.prompt import (
+    ATTACHMENT_TOKENS,
+    SYSTEM_PROMPT,
+    ModelRequest,
+    PromptBuilder,
+    count_separator_tokens,
+)
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
 from newton.dialogue.compaction.view_budget import fit_to_budget
@@ -114,6 +120,7 @@ class ChatService:
         once with their references. The attachments of the input itself are never left out.
         """
         assert self.model is not None, "stream() needs a model"
+        sent = request.tokens + prompt.overhead_per_message * len(request.messages)
         try:
             async with aclosing(self._stream_once(self.model, request, replies)) as chunks:
                 async for chunk in chunks:
@@ -121,12 +128,14 @@ class ChatService:
         except RefusedRequestError:
             if not prompt.attachments or prompt.input_parts:
                 raise
-            described = replace(prompt, attachments={}).build(request.tokens, count_tokens=self.scope.count_tokens)
+            # no larger than the refused request: at least one attachment is left out
+            described = replace(prompt, attachments={}).build(
+                sent + ATTACHMENT_TOKENS, count_tokens=self.scope.count_tokens
+            )
             async with aclosing(self._stream_once(self.model, described, replies)) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except ContextWindowError:
-            sent = request.tokens + prompt.overhead_per_message * len(request.messages)
             shorter = prompt.build(int(sent * RETRY_SHRINK_FACTOR), count_tokens=self.scope.count_tokens)
             async with aclosing(self._stream_once(self.model, shorter, replies)) as chunks:
                 async for chunk in chunks:
