@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from newton.errors import DatabaseError
 from newton.ids import derive_agent_id
 from newton.memory import agents
+from newton.providers.chat import ModelSelector
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.model_factory import build_chat_model
 from newton.runtime.wiring import AgentServices
@@ -32,8 +33,15 @@ class AgentRegistry:
 
     @cached_property
     def chat_model(self) -> "ChatModel | None":
-        """Return the chat model of all agents; None when none is configured."""
+        """Return the chat model of the default agent; None when none is configured."""
         return build_chat_model(self.default.settings)
+
+    def chat_model_of(self, newton: AgentServices) -> "ChatModel | None":
+        """Return the chat model of an agent; None when none is configured. All agents share one connection."""
+        settings, model = newton.settings, self.chat_model
+        if isinstance(model, ModelSelector):
+            return model.with_model(settings.agent_models.get(settings.agent))
+        return model
 
     async def get(self, name: str) -> AgentServices:
         """Return the services of the named agent. Raises NotFoundError when there is none."""
