@@ -17,6 +17,9 @@ NewtonError
 ├── DatabaseError           the database cannot be reached or started
 ├── SchemaVersionError      the database schema has another version
 └── ProviderError           an external model failed
+    ├── RefusedRequestError the model's server refuses the request
+    ├── ModelNotFoundError  the model's server has no such model
+    ├── RateLimitError      the model's server is busy, or its quota is used up
     ├── TokenQuotaError     the daily token limit is reached
     └── ContextWindowError  the prompt exceeds the context window
 """
@@ -25,13 +28,16 @@ from typing import ClassVar
 
 
 class NewtonError(Exception):
-    """An error with a remedy. `code` identifies the class of the error in every interface and does not change."""
+    """An error with a remedy. `code` identifies the class of the error in every interface and does not change.
+
+    `param` is the field of the request that is at fault, if it is known.
+    """
 
     code: ClassVar[str] = "newton_error"
 
-    def __init__(self, what: str, *, hint: str) -> None:
+    def __init__(self, what: str, *, hint: str, param: str | None = None) -> None:
         super().__init__(f"{what} {hint}")
-        self.what, self.hint = what, hint
+        self.what, self.hint, self.param = what, hint, param
 
 
 class ConfigError(NewtonError):
@@ -96,6 +102,24 @@ class SchemaVersionError(NewtonError):
 
 class ProviderError(NewtonError):
     code = "provider_error"
+
+
+class RefusedRequestError(ProviderError):
+    """`server_code` is the error code of the model's server."""
+
+    code = "request_refused"
+
+    def __init__(self, what: str, *, hint: str, param: str | None = None, server_code: str | None = None) -> None:
+        super().__init__(what, hint=hint, param=param)
+        self.server_code = server_code
+
+
+class ModelNotFoundError(ProviderError):
+    code = "model_not_found"
+
+
+class RateLimitError(ProviderError):
+    code = "rate_limited"
 
 
 class TokenQuotaError(ProviderError):

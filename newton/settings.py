@@ -107,12 +107,22 @@ class Settings(BaseModel):
     openai_base_url: HttpUrl | None = Field(
         None, description="Base URL of an OpenAI-compatible server, such as Ollama, llama.cpp or vLLM."
     )
-    openai_model: str = Field("gpt-4o-mini", description="Name of the chat model.")
+    openai_model: str | None = Field(
+        None,
+        description="Name of the chat model. If unset: gpt-4o-mini of OpenAI, or the only model of another server.",
+    )
+    agent_models: dict[str, str] = Field(
+        {}, description="Chat model by agent, for agents that use another one than openai_model."
+    )
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
     )
     llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum tokens of model calls per agent and UTC day.")
-    max_output_tokens: int = Field(1_000, ge=1, description="Maximum tokens of a model reply.")
+    max_output_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum tokens of a model reply, where a client sets no other. If unset: the model decides.",
+    )
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Maximum tokens of a rendered context.")
     source_timeout_seconds: float = Field(
         2.0,

@@ -63,7 +63,9 @@ class InjectedText(NamedTuple):
 
 
 class ViewMessage(NamedTuple):
-    """One message of a view, its tokens with overhead, and the log positions that it covers."""
+    """One message of a view, its tokens with overhead, and the log positions that it covers.
+
+    `ref` is the caller's id of a message that is shown as it is."""
 
     role: Role
     text: str
@@ -75,6 +77,7 @@ class ViewMessage(NamedTuple):
     calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     entry_id: UUID | None = None
+    ref: str | None = None
 
     @property
     def is_tool_work(self) -> bool:
@@ -243,6 +246,7 @@ def _from_message(stored: StoredMessage) -> ViewMessage:
         name=line.name,
         calls=line.calls,
         tool_call_id=line.tool_call_id,
+        ref=line.ref,
     )
 
 

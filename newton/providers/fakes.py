@@ -56,7 +56,7 @@ class ScriptedChat:
         self.received: list[Sequence[ChatMessage]] = []
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
         if not self._lines:

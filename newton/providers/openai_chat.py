@@ -2,342 +2,248 @@
 
 import asyncio
 import re
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, cast
 
 import openai
-from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
-from openai.types.chat.completion_create_params import ResponseFormat
-from openai.types.shared_params import FunctionDefinition
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
-from newton.errors import ContextWindowError, ProviderError
-from newton.providers import structured_output
-from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, to_openai_message
-from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
+from newton.errors import ProviderError
+from newton.providers import model_catalog, structured_output
+from newton.providers.chat import (
+    ChatMessage,
+    ChatReply,
+    ReplyDelta,
+    ReplyPiece,
+    RequestOptions,
+    to_openai_message,
+)
+from newton.providers.field_substitution import Fields, send_accepted_fields
+from newton.providers.model_endpoint import (
+    DEFAULT_BASE_URL,
+    FAILURES,
+    ModelEndpoint,
+    is_window_overflow,
+    make_client,
+)
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
 from newton.settings import Settings
 from newton.telemetry import detached_span
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
-CONNECT_SECONDS = 5.0
-NO_KEY = "none"  # for a server that needs no key
-DEFAULT_RETRY_SECONDS = 0.5  # delay of a retry when the endpoint sends no Retry-After
-MAX_MESSAGE_CHARS = 200
+Completion: TypeAlias = openai.AsyncStream[ChatCompletionChunk] | ChatCompletion
+StartCompletion: TypeAlias = Callable[[ModelEndpoint, StreamAccumulator, float], Coroutine[None, None, Completion]]
 
-T = TypeVar("T")
-CompletionStream: TypeAlias = openai.AsyncStream[ChatCompletionChunk]
-
-_RETRYABLE = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
-FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: the response violates the protocol
-_AUTH_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError)
-_TIMEOUTS = (openai.APITimeoutError, TimeoutError)
+LIMIT_FIELDS = ("max_completion_tokens", "max_tokens")  # at OpenAI, elsewhere
+STREAMED_AUDIO_FORMAT = "pcm16"
 _NO_TOOLS_PATTERN = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)  # no tool support
-_OVERFLOW_PATTERN = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
-_KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
 _NO_OPTIONS = RequestOptions()
 
 _without_tools: set[EndpointKey] = set()  # models without tool support, as learned by this process
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEndpoint:
-    """One model at one address. `setting` is the name of the model's setting; `seconds` limits a whole call."""
-
-    client: openai.AsyncOpenAI
-    model: str
-    setting: str
-    seconds: float
-
-    @property
-    def address(self) -> str:
-        return str(self.client.base_url).rstrip("/")
-
-    @property
-    def key(self) -> EndpointKey:
-        return self.address, self.model
-
-    @property
-    def breaker(self) -> CircuitBreaker:
-        return get_breaker(*self.key)
-
-    def deadline(self) -> float:
-        """Return the deadline in event loop time. Raises ProviderError while the circuit breaker is open."""
-        now = asyncio.get_running_loop().time()
-        if not self.breaker.allow_call(now):
-            raise ProviderError(
-                f"{self.address} has failed several times; calls are paused for some seconds.",
-                hint="Newton retries automatically. Check that the endpoint runs.",
-            )
-        return now + self.seconds
-
-    def record_result(self, error: Exception | None) -> None:
-        """Tell the circuit breaker of this endpoint whether an attempt failed; `error` is None for a success."""
-        self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
-
-    async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
-        """Return the result of `send`, retried once after an outage or a rate limit. Raises TimeoutError.
-
-        A retry needs retry budget and time before the deadline.
-        """
-        async with asyncio.timeout_at(deadline):
-            try:
-                return await send()
-            except _RETRYABLE as error:
-                wait = _retry_delay(error)
-                in_time = asyncio.get_running_loop().time() + wait < deadline
-                if not (in_time and allow_retry and self.breaker.allow_retry()):
-                    raise
-                self.record_result(error)
-                await asyncio.sleep(wait)
-            return await send()
-
-    def to_provider_error(self, error: Exception) -> ProviderError:
-        """Return the failure with a remedy and the first line of the endpoint's message, without API keys."""
-        if _is_window_overflow(error):
-            hint = "Set NEWTON_WINDOW_TOKENS to the size of that window."
-            return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
-        status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
-        fields = {"address": self.address, "model": self.model, "setting": self.setting, "status": status}
-        if _is_untrusted_certificate(error):
-            what = f"The TLS certificate of {self.address} is not trusted."
-            hint = "Set SSL_CERT_FILE to a PEM file with the certificate of the authority that issued it."
-            return ProviderError(what, hint=hint)
-        for kinds, what, hint in _EXPLANATIONS:
-            if isinstance(error, kinds):
-                message = _server_message(error, key=self.client.api_key)
-                message += "." if message and message[-1] not in ".!?…" else ""
-                return ProviderError(what.format(**fields) + message, hint=hint.format(**fields))
-        return ProviderError(f"{self.address} sent an invalid reply.", hint="Check OPENAI_BASE_URL.")
-
-
-def make_client(settings: Settings) -> openai.AsyncOpenAI:
-    """Return the client. The OpenAI library requires a key, even for a local server that needs none."""
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
-    timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
-    base_url = settings.openai_base_url or DEFAULT_BASE_URL
-    return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout)
-
-
-def _is_untrusted_certificate(error: BaseException | None) -> bool:
-    """Return whether an error in the chain of causes is a failed verification of a certificate."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _is_outage(error: Exception | None) -> bool:
-    """Return True when the error means that the endpoint is down. A rejected request is not an outage."""
-    if isinstance(error, openai.APIStatusError):
-        return isinstance(error, _RETRYABLE)
-    return isinstance(error, openai.APIError | TimeoutError | ValueError)
-
-
-def _retry_delay(error: openai.OpenAIError) -> float:
-    """Return the seconds before a retry: the endpoint's Retry-After (a number or a date), or a default."""
-    if not isinstance(error, openai.APIStatusError):
-        return DEFAULT_RETRY_SECONDS
-    headers = error.response.headers
-    retry_after = headers.get("retry-after", "")
-    try:
-        wait = float(retry_after)
-    except ValueError:
-        wait = _seconds_between(headers.get("date", ""), retry_after)
-    return wait if wait >= 0 else DEFAULT_RETRY_SECONDS
-
-
-def _seconds_between(start: str, end: str) -> float:
-    """Return the difference of two HTTP dates; -1 when one is invalid."""
-    try:
-        return (parsedate_to_datetime(end) - parsedate_to_datetime(start)).total_seconds()
-    except (ValueError, TypeError):
-        return -1
-
-
-def _is_window_overflow(error: Exception) -> bool:
-    """Return True when the endpoint rejects the prompt as too long for the context window; wordings vary by server."""
-    return isinstance(error, openai.BadRequestError) and (
-        error.code == "context_length_exceeded" or _OVERFLOW_PATTERN.search(error.message) is not None
-    )
-
-
-def _server_message(error: Exception, *, key: str) -> str:
-    """Return the first line of the endpoint's error message, without API keys.
-
-    The line is cut before a brace, because servers quote the request there. It is empty for an invalid key or model.
-    """
-    if not isinstance(error, openai.APIStatusError) or isinstance(error, (*_AUTH_ERRORS, openai.NotFoundError)):
-        return ""
-    body = cast("object", error.body)
-    message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
-    if not isinstance(message, str) or message.lstrip().startswith("<"):
-        return ""
-    message = message if key == NO_KEY else message.replace(key, "[key]")
-    line = next((line for line in message.splitlines() if line.strip()), "").partition("{")[0]
-    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
-    safe = _KEY_PATTERN.sub(_redact, plain)
-    if len(safe) > MAX_MESSAGE_CHARS:
-        safe = safe[: MAX_MESSAGE_CHARS - 2] + " …"
-    return f" It says: {safe}" if safe else ""
-
-
-def _redact(match: re.Match[str]) -> str:
-    """Return a placeholder for a word that may be an API key. A long word without a digit is returned unchanged."""
-    return "[key]" if match[1] is None or any(map(str.isdigit, match[1])) else match[0]
-
-
-def make_endpoint(settings: Settings, model: str, setting: str) -> ModelEndpoint:
-    """Return the endpoint of a model that is configured by the setting of that name."""
-    return ModelEndpoint(client=make_client(settings), model=model, setting=setting, seconds=settings.llm_timeout)
-
-
 class OpenAIChat:
-    """A ChatModel. A call is retried only before its reply begins."""
+    """A ChatModel. A call is retried only before its reply begins.
 
-    def __init__(self, settings: Settings) -> None:
-        self.name = settings.openai_model
-        self._endpoint = make_endpoint(settings, self.name, "OPENAI_MODEL")
+    Without a model name, the only model of the server is used; see `find_only_model`.
+    """
+
+    def __init__(
+        self, settings: Settings, *, model: str | None = None, client: openai.AsyncOpenAI | None = None
+    ) -> None:
+        self._settings, self._model = settings, model or settings.openai_model
+        self._client = client or make_client(settings)
+
+    @property
+    def name(self) -> str:
+        """Return the model's name; of an unknown model, a description."""
+        known = self._model or model_catalog.known_only_model(self._client)
+        return known or f"the model of {model_catalog.address_of(self._client)}"
+
+    def with_model(self, name: str) -> "OpenAIChat":
+        """Return the named model of the same server."""
+        return OpenAIChat(self._settings, model=name, client=self._client)
+
+    async def list_models(self) -> Sequence[str]:
+        """See `ModelSelector.list_models`."""
+        return await model_catalog.list_models(self._client)
+
+    async def resolve_name(self) -> str:
+        """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
+        return self._model or await model_catalog.find_only_model(self._client)
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
         """See `StructuredModel.stream`. The setting `llm_timeout` limits the whole reply."""
-        start = partial(self._start_structured, schema=schema) if schema else self._start_with_options
-        return self._stream_reply(StreamAccumulator(messages, max_tokens), start)
+        start = (
+            partial(_start_structured, schema=schema) if schema else partial(_start_with_options, options=_NO_OPTIONS)
+        )
+        return _drop_deltas(self._stream_reply(StreamAccumulator(messages, max_tokens), start))
 
     def answer(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
-    ) -> AsyncGenerator[str | ChatReply]:
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
+    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
         """See `ToolModel.answer`."""
-        start = partial(self._start_with_options, options=options)
-        return self._stream_reply(StreamAccumulator(messages, max_tokens), start)
+        has_own_limit = any(name in options.extra_body for name in LIMIT_FIELDS)
+        accumulator = StreamAccumulator(messages, None if has_own_limit else max_tokens)
+        return self._stream_reply(accumulator, partial(_start_with_options, options=options))
 
     async def _stream_reply(
-        self,
-        accumulator: StreamAccumulator,
-        start: Callable[[StreamAccumulator, float], Coroutine[None, None, CompletionStream]],
-    ) -> AsyncGenerator[str | ChatReply]:
-        deadline, failure = self._endpoint.deadline(), None
-        with detached_span("chat", model=self.name) as span:
+        self, accumulator: StreamAccumulator, start: StartCompletion
+    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+        endpoint = await self._open_endpoint()
+        deadline, failure = endpoint.deadline(), None
+        with detached_span("chat", model=endpoint.model) as span:
             try:
-                async with aclosing(_iter_chunks(start(accumulator, deadline), deadline)) as chunks:
+                async with aclosing(_iter_chunks(start(endpoint, accumulator, deadline), deadline)) as chunks:
                     async for chunk in chunks:
-                        if piece := accumulator.add_chunk(chunk):
+                        for piece in accumulator.add_chunk(chunk):
                             yield piece
             except FAILURES as error:
                 failure = error
-            reply = accumulator.to_reply(model=self.name)
+            reply = accumulator.to_reply(model=endpoint.model)
             is_broken = accumulator.is_empty or reply.finish == "interrupted"
-            self._endpoint.record_result(failure or (ValueError() if is_broken else None))
-            if not accumulator.is_empty or not reply.estimated:
+            is_outage = is_broken and reply.finish != "length"
+            endpoint.record_result(failure or (ValueError() if is_outage else None))
+            if not accumulator.is_empty or not reply.estimated or reply.finish == "length":
                 span.set_attributes(finish=reply.finish)
                 span.set_attributes(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
                 yield reply
             if is_broken:
-                raise self._endpoint.to_provider_error(failure) if failure else self._incomplete_reply_error(reply)
+                raise endpoint.to_provider_error(failure) if failure else _incomplete_reply_error(reply, endpoint)
 
-    async def _start_with_options(
-        self, accumulator: StreamAccumulator, deadline: float, options: RequestOptions = _NO_OPTIONS
-    ) -> CompletionStream:
-        """Start a request with tools, or without them if the model does not support tools."""
-        key = self._endpoint.key
-        body = {name: value for name, value in options.extra_body.items() if not name.startswith("tool_")}
-        without_tools = partial(self._start_completion, accumulator, options=RequestOptions(extra_body=body))
-        if not options.tools or key in _without_tools:
-            return await self._endpoint.call(without_tools, deadline=deadline)
-        try:
-            with_tools = partial(self._start_completion, accumulator, options=options)
-            return await self._endpoint.call(with_tools, deadline=deadline)
-        except openai.APIStatusError as error:
-            if not _is_refused_mode(error) or not _NO_TOOLS_PATTERN.search(error.message):
-                raise
-        stream = await self._endpoint.call(without_tools, deadline=deadline)
-        _without_tools.add(key)
-        return stream
-
-    async def _start_structured(
-        self, accumulator: StreamAccumulator, deadline: float, schema: type[BaseModel]
-    ) -> CompletionStream:
-        """Start a request for structured output, with a looser format after each rejected one.
-
-        If the endpoint rejects all formats, raise the first error. The next call tries only one: this may be an outage.
-        """
-        key, messages = self._endpoint.key, accumulator.messages
-        refusal: openai.APIStatusError | None = None
-        for mode in structured_output.modes_to_try(key):
-            accumulator.messages = structured_output.add_schema_to_prompt(messages, schema, mode)
-            send = partial(self._start_completion, accumulator, structured_output.build_response_format(schema, mode))
-            try:
-                stream = await self._endpoint.call(send, deadline=deadline, allow_retry=refusal is None)
-            except openai.APIStatusError as error:
-                if not _is_refused_mode(error):
-                    raise
-                refusal = refusal or error
-            else:
-                structured_output.record_success(key, mode)
-                return stream
-        assert refusal, "no response format to try"
-        structured_output.record_outage(key)
-        raise refusal
-
-    async def _start_completion(
-        self,
-        accumulator: StreamAccumulator,
-        response_format: ResponseFormat | None = None,
-        *,
-        options: RequestOptions = _NO_OPTIONS,
-    ) -> CompletionStream:
-        messages = [to_openai_message(message) for message in accumulator.messages]
-        tools = [cast("FunctionDefinition", tool.function) for tool in options.tools]
-        return await self._endpoint.client.chat.completions.create(
-            model=self.name,
-            messages=cast("list[ChatCompletionMessageParam]", messages),
-            max_tokens=accumulator.max_tokens,
-            stream=True,
-            stream_options={"include_usage": True},
-            response_format=response_format or openai.omit,
-            tools=[{"type": "function", "function": tool} for tool in tools] or openai.omit,
-            extra_body=dict(options.extra_body) or None,
+    async def _open_endpoint(self) -> ModelEndpoint:
+        return ModelEndpoint(
+            client=self._client,
+            model=await self.resolve_name(),
+            setting="OPENAI_MODEL",
+            seconds=self._settings.llm_timeout,
         )
 
-    def _incomplete_reply_error(self, reply: ChatReply) -> ProviderError:
-        """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
-        if reply.text:
-            return ProviderError(f"{self._endpoint.address} ended its reply early.", hint="Ask again.")
-        hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
-        return ProviderError(f"The model {self.name} sent an empty reply.", hint=hint)
+
+async def _start_with_options(
+    endpoint: ModelEndpoint, accumulator: StreamAccumulator, deadline: float, *, options: RequestOptions
+) -> Completion:
+    """Start a request with tools, or without Newton's own tools if the model does not support tools."""
+    without_own = replace(options, own_tools=())
+    start_plain = partial(_start_completion, endpoint, accumulator, options=without_own)
+    if not options.own_tools or endpoint.key in _without_tools:
+        return await endpoint.call(start_plain, deadline=deadline)
+    try:
+        start_with_tools = partial(_start_completion, endpoint, accumulator, options=options)
+        return await endpoint.call(start_with_tools, deadline=deadline)
+    except openai.APIStatusError as error:
+        if options.tools or not _is_refused_mode(error) or not _NO_TOOLS_PATTERN.search(error.message):
+            raise
+    completion = await endpoint.call(start_plain, deadline=deadline)
+    _without_tools.add(endpoint.key)
+    return completion
+
+
+async def _start_structured(
+    endpoint: ModelEndpoint, accumulator: StreamAccumulator, deadline: float, *, schema: type[BaseModel]
+) -> Completion:
+    """Start a request for structured output, with a looser format after each rejected one.
+
+    If the endpoint rejects all formats, raise the first error. The next call tries only one: this may be an outage.
+    """
+    key, messages = endpoint.key, accumulator.messages
+    refusal: openai.APIStatusError | None = None
+    for mode in structured_output.modes_to_try(key):
+        accumulator.messages = structured_output.add_schema_to_prompt(messages, schema, mode)
+        response_format = structured_output.build_response_format(schema, mode)
+        options = RequestOptions(extra_body={"response_format": response_format} if response_format else {})
+        send = partial(_start_completion, endpoint, accumulator, options=options)
+        try:
+            completion = await endpoint.call(send, deadline=deadline, allow_retry=refusal is None)
+        except openai.APIStatusError as error:
+            if not _is_refused_mode(error):
+                raise
+            refusal = refusal or error
+        else:
+            structured_output.record_success(key, mode)
+            return completion
+    assert refusal, "no response format to try"
+    structured_output.record_outage(key)
+    raise refusal
+
+
+async def _start_completion(
+    endpoint: ModelEndpoint, accumulator: StreamAccumulator, *, options: RequestOptions
+) -> Completion:
+    create = endpoint.client.chat.completions.create
+
+    async def send(fields: Fields) -> Completion:
+        if _needs_whole_response(options):
+            return await create(model=endpoint.model, messages=[], extra_body=dict(fields))
+        return await create(model=endpoint.model, messages=[], stream=True, extra_body=dict(fields))
+
+    return await send_accepted_fields(send, _build_fields(endpoint, accumulator, options), endpoint=endpoint.key)
+
+
+def _build_fields(endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions) -> Fields:
+    """Return the fields of the request, besides the model: those of the caller unchanged, and Newton's own."""
+    fields: dict[str, object] = dict(options.extra_body)
+    fields["messages"] = [to_openai_message(message) for message in accumulator.messages]
+    if options.all_tools:
+        fields["tools"] = [{"type": "function", "function": tool.function} for tool in options.all_tools]
+    if accumulator.max_tokens is not None:
+        fields[LIMIT_FIELDS[endpoint.address != DEFAULT_BASE_URL]] = accumulator.max_tokens
+    if _needs_whole_response(options):
+        fields.pop("stream_options", None)
+        return fields
+    stream_options = cast("dict[str, object]", options.extra_body.get("stream_options") or {})
+    return {**fields, "stream_options": {**stream_options, "include_usage": True}}
+
+
+def _needs_whole_response(options: RequestOptions) -> bool:
+    """Return whether the reply cannot be streamed: OpenAI streams audio only as raw samples."""
+    audio = options.extra_body.get("audio")
+    return isinstance(audio, dict) and cast("dict[str, object]", audio).get("format") != STREAMED_AUDIO_FORMAT
+
+
+def _incomplete_reply_error(reply: ChatReply, endpoint: ModelEndpoint) -> ProviderError:
+    """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
+    if reply.text:
+        return ProviderError(f"{endpoint.address} ended its reply early.", hint="Ask again.")
+    hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
+    return ProviderError(f"The model {endpoint.model} sent an empty reply.", hint=hint)
 
 
 def _is_refused_mode(error: openai.APIStatusError) -> bool:
-    return error.status_code in structured_output.REFUSAL_STATUSES and not _is_window_overflow(error)
+    return error.status_code in structured_output.REFUSAL_STATUSES and not is_window_overflow(error)
 
 
-async def _iter_chunks(start: Awaitable[CompletionStream], deadline: float) -> AsyncGenerator[ChatCompletionChunk]:
-    """Yield chunks. Each wait has a timeout of its own, so that the deadline never cancels the consumer."""
-    async with await start as stream:
+async def _iter_chunks(start: Awaitable[Completion], deadline: float) -> AsyncGenerator[object]:
+    """Yield the chunks of a stream as JSON values, or a whole response as one.
+
+    Each wait has a timeout of its own, so that the deadline never cancels the consumer.
+    """
+    completion = await start
+    if isinstance(completion, ChatCompletion):
+        yield _to_json(completion)
+        return
+    async with completion as stream:
         while True:
             async with asyncio.timeout_at(deadline):
                 chunk = await anext(stream, None)
             if chunk is None:
                 return
-            yield chunk
+            yield _to_json(chunk)
 
 
-# The first match applies.
-_EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
-    (_AUTH_ERRORS, "{address} rejected the API key.", "Check OPENAI_API_KEY."),
-    (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that it offers."),
-    (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account."),
-    (_TIMEOUTS, "{address} did not answer in time.", "Try again, or raise NEWTON_LLM_TIMEOUT."),
-    (openai.APIConnectionError, "{address} cannot be reached.", "Check OPENAI_BASE_URL and that it runs."),
-    (openai.APIStatusError, "{address} answered {status}.", "See the log of that server."),
-    (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of that server."),
-)
+def _to_json(response: object) -> object:
+    """Return a response as JSON. One that violates the protocol may be any value."""
+    return response.to_dict(warnings=False) if isinstance(response, openai.BaseModel) else response
+
+
+async def _drop_deltas(pieces: AsyncGenerator[ReplyPiece | ChatReply]) -> AsyncGenerator[str | ChatReply]:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if not isinstance(piece, ReplyDelta):
+                yield piece

@@ -8,7 +8,7 @@ import numpy as np
 from newton.errors import ProviderError
 from newton.providers import token_counter
 from newton.providers.embedding import Vector, normalize_rows
-from newton.providers.openai_chat import FAILURES, make_endpoint
+from newton.providers.model_endpoint import FAILURES, make_endpoint
 from newton.providers.stream_accumulator import LenientModel
 from newton.settings import Settings
 from newton.telemetry import detached_span

@@ -1,18 +1,22 @@
-"""Accumulate the chunks of a streamed reply: text, tool calls, usage and finish reason."""
+"""Accumulate the chunks of a streamed reply: text, tool calls, usage, finish reason, and what is passed on as it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from newton.ids import new_id
 from newton.providers import token_counter
-from newton.providers.chat import ChatMessage, ChatReply, FinishReason, ToolCall
+from newton.providers.chat import ChatMessage, ChatReply, FinishReason, ReplyDelta, ReplyPiece, ToolCall
 
 FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "interrupted"}
 # The limit of a reply, for endpoints that ignore `max_tokens`; a longer token is rare.
 MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT = 32, 4_096
+MAX_CHARS = 16_000_000  # of a reply without a limit of tokens
 MAX_CALLS = 64
+REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})  # names differ by server
+SERVER_FIELDS = ("service_tier", "system_fingerprint")  # of a response, passed on
 
 
 class LenientModel(BaseModel):
@@ -32,24 +36,62 @@ class _ToolCallDelta(LenientModel):
     function: _FunctionDelta | None = None
 
 
+class _Audio(LenientModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    transcript: str | None = None
+
+
 class _Delta(LenientModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    role: str | None = None
     content: str | None = None
+    refusal: str | None = None
+    audio: _Audio | None = None
     tool_calls: list[_ToolCallDelta] | None = None
+
+    @property
+    def other_fields(self) -> dict[str, Any]:
+        """Return what is neither text nor tool calls, such as reasoning, a refusal or audio."""
+        fields = {"refusal": self.refusal, **(self.model_extra or {})}
+        fields["audio"] = self.audio and self.audio.model_dump(exclude_unset=True)
+        return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 class _Choice(LenientModel):
-    delta: _Delta | None = None
+    index: int | None = None
+    delta: dict[str, Any] | None = None
+    message: dict[str, Any] | None = None  # of a response that is no stream
     finish_reason: str | None = None
+    logprobs: dict[str, Any] | None = None
 
 
 class _Usage(LenientModel):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: dict[str, Any] | None = None
+    completion_tokens_details: dict[str, Any] | None = None
+
+    @property
+    def details(self) -> dict[str, dict[str, int]]:
+        """Return the counts of both details by field, as far as they are reported."""
+        found = {
+            "prompt_tokens_details": _keep_counts(self.prompt_tokens_details or {}),
+            "completion_tokens_details": _keep_counts(self.completion_tokens_details or {}),
+        }
+        return {name: counts for name, counts in found.items() if counts}
 
 
 class _Chunk(LenientModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
+
+
+def _keep_counts(fields: Mapping[str, object]) -> dict[str, int]:
+    return {name: value for name, value in fields.items() if isinstance(value, int)}
 
 
 @dataclass(slots=True)
@@ -64,10 +106,15 @@ class StreamAccumulator:
     """The messages and the token limit of a request, and the part of its reply received so far."""
 
     messages: Sequence[ChatMessage]
-    max_tokens: int
+    max_tokens: int | None
     pieces: list[str] = field(default_factory=list[str])
     usage: tuple[int, int] | None = None
     finish: FinishReason | None = None
+    server_finish: str | None = None
+    usage_details: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    server_fields: dict[str, object] = field(default_factory=dict[str, object])
+    _speech: list[str] = field(default_factory=list[str])
+    _has_other_output: bool = False
     _partial_calls: dict[int, _PartialCall] = field(default_factory=dict[int, _PartialCall])
     _char_count: int = 0
 
@@ -83,18 +130,24 @@ class StreamAccumulator:
 
     @property
     def is_empty(self) -> bool:
-        return not self.pieces and not self._partial_calls
+        """Return whether the model has said nothing yet; reasoning does not count."""
+        return not self.pieces and not self._partial_calls and not self._has_other_output
 
-    def add_chunk(self, chunk_data: object) -> str | None:
-        """Add a chunk and return its text. Raises ValueError for an invalid chunk or an oversized reply."""
+    def add_chunk(self, chunk_data: object) -> list[ReplyPiece]:
+        """Add a chunk, or a whole response; return its text and what else is passed on.
+
+        Raises ValueError for an invalid chunk or an oversized reply.
+        """
         chunk = _Chunk.model_validate(chunk_data)
         if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
-            self.usage = usage.prompt_tokens, usage.completion_tokens
+            self.usage, self.usage_details = (usage.prompt_tokens, usage.completion_tokens), usage.details
+        extra = chunk.model_extra or {}
+        self.server_fields |= {name: extra[name] for name in SERVER_FIELDS if extra.get(name) is not None}
         if not chunk.choices:
             # A usage chunk is the last one, so the reply is complete even without a finish reason.
             self.finish = self.finish or ("stop" if chunk.usage else None)
-            return None
-        return self._add_choice(chunk.choices[0])
+            return []
+        return [piece for choice in chunk.choices for piece in self._add_choice(choice)]
 
     def to_reply(self, *, model: str) -> ChatReply:
         """Return the reply. Without reported usage, tokens are counted locally."""
@@ -110,20 +163,43 @@ class StreamAccumulator:
             estimated=self.usage is None,
             finish=self.finish or "interrupted",
             calls=calls,
+            speech="".join(self._speech),
+            server_finish=self.server_finish,
+            usage_details=self.usage_details,
+            server_fields=self.server_fields,
         )
 
-    def _add_choice(self, choice: _Choice) -> str | None:
+    def _add_choice(self, choice: _Choice) -> list[ReplyPiece]:
+        fields = choice.delta or choice.message or {}
+        if choice.index:
+            self._count_chars(_count_chars(fields))
+            return [
+                ReplyDelta(
+                    index=choice.index, delta=fields, logprobs=choice.logprobs, finish_reason=choice.finish_reason
+                )
+            ]
         if choice.finish_reason:
             self.finish = FINISH_REASONS.get(choice.finish_reason, "stop")
-        if choice.delta is None:
-            return None
-        piece = choice.delta.content
-        self._count_chars(len(piece or ""))
-        for part in choice.delta.tool_calls or ():
+            self.server_finish = choice.finish_reason
+        delta = _Delta.model_validate(fields)
+        self._count_chars(len(delta.content or ""))
+        for part in delta.tool_calls or ():
             self._add_tool_call(part)
-        if piece:
-            self.pieces.append(piece)
-        return piece
+        self._speech += [text for text in (delta.refusal, delta.audio and delta.audio.transcript) if text]
+        return [*self._add_text(delta.content), *self._add_other_fields(delta.other_fields, choice.logprobs)]
+
+    def _add_text(self, text: str | None) -> list[ReplyPiece]:
+        if not text:
+            return []
+        self.pieces.append(text)
+        return [text]
+
+    def _add_other_fields(self, fields: dict[str, Any], logprobs: dict[str, Any] | None) -> list[ReplyPiece]:
+        if not fields and not logprobs:
+            return []
+        self._count_chars(_count_chars(fields))
+        self._has_other_output = self._has_other_output or not fields.keys() <= REASONING_FIELDS
+        return [ReplyDelta(delta=fields, logprobs=logprobs)]
 
     def _add_tool_call(self, part: _ToolCallDelta) -> None:
         """Add a part of a call, or a whole call from servers that do not number calls."""
@@ -138,5 +214,15 @@ class StreamAccumulator:
 
     def _count_chars(self, chars: int) -> None:
         self._char_count += chars
-        if self._char_count > max(self.max_tokens * MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT):
+        limit = MAX_CHARS if self.max_tokens is None else max(self.max_tokens * MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT)
+        if self._char_count > limit:
             raise ValueError
+
+
+def _count_chars(value: object) -> int:
+    """Return the characters of all texts in a JSON value."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(_count_chars(one) for one in cast("Mapping[str, object]", value).values())
+    return sum(_count_chars(one) for one in cast("list[object]", value)) if isinstance(value, list) else 0

@@ -96,7 +96,7 @@ class StructuredModel(ChatModel, Protocol):
     """A ChatModel with structured output."""
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         """Stream as `ChatModel.stream`; with a schema, request JSON that matches it."""
         ...

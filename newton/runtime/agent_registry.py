@@ -16,6 +16,7 @@ from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
+    from newton.providers.openai_chat import OpenAIChat
 
 MAX_LOADED = 256  # maximum number of cached agents
 READY_SECONDS = 2  # timeout of the readiness check
@@ -31,9 +32,14 @@ class AgentRegistry:
         self._ready_check: asyncio.Task[bool] | None = None
 
     @cached_property
-    def chat_model(self) -> "ChatModel | None":
-        """Return the chat model of all agents; None when none is configured."""
+    def _default_model(self) -> "OpenAIChat | None":
         return build_chat_model(self.default.settings)
+
+    def chat_model_of(self, newton: AgentServices) -> "ChatModel | None":
+        """Return the chat model of an agent; None when none is configured. All agents share one connection."""
+        settings, default = newton.settings, self._default_model
+        name = settings.agent_models.get(settings.agent) or settings.openai_model
+        return default.with_model(name) if default and name else default
 
     async def get(self, name: str) -> AgentServices:
         """Return the services of the named agent. Raises NotFoundError when there is none."""

@@ -43,7 +43,9 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
 def conversation_budget(settings: Settings) -> int:
     """Return the maximum size of a conversation in a request, in tokens of Newton's counter."""
     limits = build_turn_limits(settings)
-    shares = split_window(limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context)
+    shares = split_window(
+        limits.window, reply=limits.reply_reserve, conversation=limits.conversation, context=limits.context
+    )
     return shares.conversation
 
 

@@ -16,7 +16,8 @@ import pytest
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.openai_chat import OpenAIChat, make_client, make_endpoint
+from newton.providers.model_endpoint import make_client, make_endpoint
+from newton.providers.openai_chat import OpenAIChat
 from newton.providers.openai_embedding import OpenAIEmbedder
 from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs

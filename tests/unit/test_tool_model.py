@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from newton.errors import ProviderError
+from newton.errors import ProviderError, RefusedRequestError
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolDefinition
 from newton.providers.openai_chat import OpenAIChat
 from newton.settings import Settings, load
@@ -24,14 +24,13 @@ async def failure(model: OpenAIChat) -> str:
     return str(raised.value)
 
 
-LOOK = RequestOptions(
-    tools=(ToolDefinition("look", {"name": "look", "parameters": {"type": "object"}}),), extra_body={"temperature": 0.0}
-)
+TOOLS = (ToolDefinition("look", {"name": "look", "parameters": {"type": "object"}}),)
+LOOK = RequestOptions(own_tools=TOOLS, extra_body={"temperature": 0.0})
 
 
-async def answered(model: OpenAIChat) -> ChatReply:
+async def answered(model: OpenAIChat, options: RequestOptions = LOOK) -> ChatReply:
     """What it answers when it may call a tool."""
-    (reply,) = [one async for one in model.answer(ASKED, max_tokens=50, options=LOOK) if isinstance(one, ChatReply)]
+    (reply,) = [one async for one in model.answer(ASKED, max_tokens=50, options=options) if isinstance(one, ChatReply)]
     return reply
 
 
@@ -40,7 +39,7 @@ async def test_a_model_calls_the_tools_it_is_given() -> None:
         reply = await answered(OpenAIChat(settings(server.url)))
     assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("look", {"at": "the sea"})]
     assert (reply.text, reply.finish, reply.input_tokens) == ("I look.", "stop", 20)
-    assert server.asked[0]["tools"] == [{"type": "function", "function": LOOK.tools[0].function}]
+    assert server.asked[0]["tools"] == [{"type": "function", "function": TOOLS[0].function}]
     assert server.asked[0]["temperature"] == 0.0
 
 
@@ -52,6 +51,16 @@ async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_rem
         model = OpenAIChat(settings(server.url))
         assert [(await answered(model)).text, (await answered(model)).text] == ["Plain.", "Plain."]
     assert ["tools" in body for body in server.asked] == [True, False, False]
+
+
+async def test_a_caller_whose_tools_are_refused_is_told() -> None:
+    async def refuses(wire: Wire) -> None:
+        await wire.send(400, {"error": {"message": "tiny does not support tools"}})
+
+    async with endpoint(refuses, says(["Plain."])) as server:
+        with pytest.raises(RefusedRequestError, match="does not support tools"):
+            await answered(OpenAIChat(settings(server.url)), RequestOptions(tools=TOOLS))
+    assert len(server.asked) == 1
 
 
 async def test_an_endpoint_that_keeps_failing_is_left_alone_by_whoever_asks() -> None:

@@ -1,9 +1,9 @@
 """Censor checks of inputs, actions and replies, made in code and not by the model."""
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
@@ -14,6 +14,7 @@ from newton.ids import derive_model_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS, Trust
 from newton.memory.question_detection import asks_about_rule, remove_questions
+from newton.providers.chat import ReplyDelta, ReplyPiece
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -44,6 +45,11 @@ class CensorCheck:
         """Return the trigger, the reason and the short id of a matching censor, preferably a blocking one."""
         first = self._first
         return f"{first.trigger}: {first.reason} (censor {short_id(first.memory_id)})"
+
+    @property
+    def input_refusal(self) -> str | None:
+        """Return the message for a person whose input is blocked, with the remedy."""
+        return f"A censor forbids this input: {self.message}. {self.remedy}" if self.blocks else None
 
     @property
     def remedy(self) -> str:
@@ -107,19 +113,25 @@ class ActionGate:
         pairs = zip(texts, vectors, strict=True)
         return [text for text, vector in pairs if not censors.find_matching(blocking, text, vector)]
 
-    async def filter_stream(self, chunks: AsyncGenerator[str], *, exempt: Collection[UUID] = ()) -> AsyncGenerator[str]:
-        """Yield the chunks of a reply; while a blocking censor is in force, yield whole lines.
+    async def filter_stream(
+        self, chunks: AsyncGenerator[ReplyPiece], *, exempt: Collection[UUID] = ()
+    ) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of a reply; while a blocking censor is in force, yield whole lines.
 
         Raises CensorError in place of a line that a censor blocks, unless it is exempt; the text yielded before has
-        been checked.
+        been checked. What is not text, such as reasoning and further choices, then comes at the end, without what a
+        censor blocks.
         """
         blocking = await self._list_blocking(exempt)
         passed = pending = ""
+        deltas: list[ReplyDelta] = []
         async with aclosing(chunks):
             async for chunk in chunks:
                 if not blocking:
-                    passed += chunk
                     yield chunk
+                    continue
+                if isinstance(chunk, ReplyDelta):
+                    deltas.append(chunk)
                     continue
                 pending += chunk
                 ready = pending[: pending.rfind("\n") + 1]
@@ -130,6 +142,25 @@ class ActionGate:
         if pending:
             await self._check_chunk(blocking, passed, pending)
             yield pending
+        for delta in await self._omit_blocked_deltas(deltas, blocking):
+            yield delta
+
+    async def _omit_blocked_deltas(
+        self, deltas: Sequence[ReplyDelta], blocking: Sequence[Censor]
+    ) -> Sequence[ReplyDelta]:
+        """Return the deltas without those of a choice whose text a censor blocks; that choice then has no text."""
+        by_choice: dict[int, list[ReplyDelta]] = {}
+        for delta in deltas:
+            by_choice.setdefault(delta.index, []).append(delta)
+        allowed: list[ReplyDelta] = []
+        for index, parts in by_choice.items():
+            text = "".join(text for part in parts for text in _iter_texts(part.delta))
+            vector, _ = await self._embed_text(text, blocking)
+            if not censors.find_matching(blocking, text, vector):
+                allowed += parts
+            elif index:
+                allowed.append(ReplyDelta(index=index, finish_reason="content_filter"))
+        return allowed
 
     async def _check_chunk(self, blocking: Sequence[Censor], previous: str, chunk: str) -> None:
         """Raise CensorError if a censor blocks `chunk`. A match may begin at the end of `previous`."""
@@ -162,6 +193,18 @@ class ActionGate:
             return (await self.scope.embedder.embed([text]))[0], None
         except ProviderError as error:
             return None, error.what
+
+
+def _iter_texts(value: object) -> Iterator[str]:
+    """Yield the texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in cast("Mapping[str, object]", value).values():
+            yield from _iter_texts(one)
+    elif isinstance(value, list):
+        for one in cast("list[object]", value):
+            yield from _iter_texts(one)
 
 
 def _find_act_matches(

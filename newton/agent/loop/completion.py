@@ -16,10 +16,11 @@ from newton.dialogue.context_window import split_window
 from newton.dialogue.view import ViewMessage
 from newton.errors import ContextWindowError, ProviderError
 from newton.memory.memory import TokenCounter
-from newton.providers.chat import ChatModel, ChatReply, ToolModel
+from newton.providers.chat import ChatModel, ChatReply, ReplyPiece, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
 
 RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
+UNLIMITED_REPLY_RESERVE = 1_000  # tokens reserved for a reply without a limit
 NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
 
 
@@ -28,15 +29,20 @@ class TokenLimits:
     """Limits of one turn, in tokens.
 
     `window` is the context window of the model, `per_day` the limit for all turns of an agent in a UTC day, and
-    `working` the capacity of the working memory of a session.
+    `working` the capacity of the working memory of a session. `reply` is None if nobody limits replies.
     """
 
     context: int
     conversation: int
-    reply: int
+    reply: int | None
     per_day: int
     window: int = 128_000
     working: int = 128_000
+
+    @property
+    def reply_reserve(self) -> int:
+        """Return the tokens reserved for the reply: its limit, but at most half the window."""
+        return min(self.reply or UNLIMITED_REPLY_RESERVE, self.window // 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +83,7 @@ class ChatService:
         limits = self.limits
         calibration = await self._load_calibration()
         window = split_window(
-            limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context
+            limits.window, reply=limits.reply_reserve, conversation=limits.conversation, context=limits.context
         )
         return PromptBudget(
             calibration=calibration,
@@ -92,7 +98,7 @@ class ChatService:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
             used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
-        if (cost := tokens + self.limits.reply) <= self.limits.per_day - used:
+        if (cost := tokens + self.limits.reply_reserve) <= self.limits.per_day - used:
             return None
         return (
             f"This turn may cost {cost:,} model tokens, and {max(self.limits.per_day - used, 0):,}"
@@ -101,8 +107,8 @@ class ChatService:
 
     async def stream(
         self, prompt: PromptBuilder, request: ModelRequest, replies: list[ChatReply]
-    ) -> AsyncGenerator[str]:
-        """Yield the text of the reply, then append the ChatReply to `replies`.
+    ) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of the reply, then append the ChatReply to `replies`.
 
         After a context window error, retry once with a shorter prompt.
         """
@@ -120,7 +126,7 @@ class ChatService:
 
     async def _stream_once(
         self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]
-    ) -> AsyncGenerator[str]:
+    ) -> AsyncGenerator[ReplyPiece]:
         """Stream one call and record its usage: as reported, or estimated if the stream is closed early."""
         assert not in_transaction()
         received: list[str] = []
@@ -132,7 +138,7 @@ class ChatService:
                     replies.append(chunk)
                     await self._record_usage(chunk, request)
                 else:
-                    received.append(chunk)
+                    received += [chunk] if isinstance(chunk, str) else []
                     yield chunk
         except ProviderError:
             is_recorded = True  # a failing model has reported its usage already, or has none
@@ -143,14 +149,14 @@ class ChatService:
                 estimate = estimate_reply(model.name, request.tokens, text, count_tokens=count_tokens)
                 await asyncio.shield(self._record_usage(estimate, request))
 
-    def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[str | ChatReply]:
-        options = request.options
-        if isinstance(model, ToolModel) and (options.tools or options.extra_body):
-            return model.answer(request.messages, max_tokens=self.limits.reply, options=options)
+    def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[ReplyPiece | ChatReply]:
+        if isinstance(model, ToolModel):
+            return model.answer(request.messages, max_tokens=self.limits.reply, options=request.options)
         return model.stream(request.messages, max_tokens=self.limits.reply)
 
     async def _record_usage(self, reply: ChatReply, request: ModelRequest) -> None:
-        size = PromptSize(request.tokens, len(request.messages))
+        has_attachments = any(message.attachment_count for message in request.messages)  # their tokens are a guess
+        size = None if has_attachments else PromptSize(request.tokens, len(request.messages))
         async with self.scope.write() as (tx, ctx):
             await usage.record(tx, reply, agent_id=ctx.agent_id, purpose="turn", now=ctx.now, prompt_size=size)
 

@@ -23,7 +23,7 @@ from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text, clean_text
 from newton.memory.memory import WriteContext, digest
-from newton.providers.chat import ToolCall
+from newton.providers.chat import ContentPart, ToolCall
 
 INITIAL_FINGERPRINT = "newton"
 FINGERPRINT_PREFIX = "chat:"
@@ -31,22 +31,33 @@ EMPTY_MESSAGE_TEXT = "…"  # stored in place of an empty message
 
 
 class IncomingMessage(NamedTuple):
-    """A message as sent by the caller. A message with tool calls may have no text."""
+    """A message as sent by the caller. A message with tool calls may have no text.
+
+    `parts` are its content if there is more than text; then `text` describes them, and `attachment_digest` is a hash
+    of what is no text.
+    """
 
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
+    parts: tuple[ContentPart, ...] = ()
+    attachment_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMatch:
-    """The session to continue, the messages to append, and the fingerprint of the last message."""
+    """The session to continue, the messages to append, and the fingerprints of all messages."""
 
     session_id: UUID
     new_messages: Sequence[Message]
-    fingerprint: str
+    fingerprints: Sequence[str]
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the last message."""
+        return self.fingerprints[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +90,7 @@ class HistoryMatcher:
                 session_id = await get_or_create_session(tx, new_ref, agent_id=ctx.agent_id, now=ctx.now)
             pairs = zip(messages[first_new:], fingerprints[first_new:], strict=True)
             lines = [_to_line(message, ref, ctx.now) for message, ref in pairs]
-        return HistoryMatch(session_id=session_id, new_messages=lines, fingerprint=fingerprints[-1])
+        return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=fingerprints)
 
     async def _has_messages(self, tx: Tx, session_id: UUID) -> bool:
         return await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=session_id) >= 0
@@ -109,7 +120,9 @@ def fingerprint(previous: str, message: IncomingMessage) -> str:
     Surrounding white space and the JSON formatting of call arguments are ignored.
     """
     calls = [(call.id, call.name, _canonical_json(call.arguments)) for call in message.calls]
-    hashed = digest(previous, message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
+    attachments = [message.attachment_digest] if message.attachment_digest else []
+    content = (message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
+    hashed = digest(previous, *content, *attachments)
     return FINGERPRINT_PREFIX + hashed.hex()[:40]
 
 

@@ -1,10 +1,11 @@
 """The prompt of a turn: system message with context, the part of the conversation that fits, and the input. Pure."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import groupby
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.render import split_by_input_dependence
@@ -14,7 +15,7 @@ from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.messages import dump_calls
 from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage
 from newton.memory.memory import TokenCounter
-from newton.providers.chat import ChatMessage, RequestOptions
+from newton.providers.chat import ChatMessage, ContentPart, RequestOptions
 
 
 def _load_prompt(name: str) -> str:
@@ -27,6 +28,8 @@ ACKNOWLEDGMENT = "Noted."
 DEFAULT_OPTIONS = RequestOptions()
 MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
 MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
+ATTACHMENT_TOKENS = 1_100  # assumed for an image or a file; OpenAI counts 765 for an image of 1024x1024
+COUNTED_CHARS = 100_000  # of a long text at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +41,25 @@ class ModelRequest:
     options: RequestOptions = DEFAULT_OPTIONS
 
 
+class MessageParts(NamedTuple):
+    """The content of a caller's message that has more than text, and the text by which it is stored."""
+
+    text: str
+    parts: tuple[ContentPart, ...]
+
+    @property
+    def attachment_tokens(self) -> int:
+        return ATTACHMENT_TOKENS * sum(1 for part in self.parts if part.get("type") != "text")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
     """The parts of a prompt.
 
     The parts that change least come first, so that an endpoint can reuse its prompt cache: the caller's `instructions`,
     identity and constraints, then the conversation. Memories recalled for the input are in the message of the input.
-    The `tool_messages` (calls and results of this turn) follow it.
+    The `tool_messages` (calls and results of this turn) follow it. `attachments` are the messages with more than text
+    by their ref, and `input_parts` the content of the input, if it has more than text.
     """
 
     context: str
@@ -55,10 +70,19 @@ class PromptBuilder:
     instructions: str = ""
     tool_messages: tuple[ChatMessage, ...] = ()
     options: RequestOptions = DEFAULT_OPTIONS
+    attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
+    input_parts: MessageParts | None = None
+
+    def required_tokens(self, max_tokens: int, *, count_tokens: TokenCounter) -> int:
+        """Return the tokens of what is never shortened, and of the least that is kept of the input."""
+        input_tokens = min(self.text_tokens, max_tokens // MIN_INPUT_DIVISOR)
+        overhead = self.overhead_tokens(count_tokens=count_tokens) + 2 * self.overhead_per_message
+        return count_tokens(SYSTEM_PROMPT) + overhead + input_tokens
 
     def overhead_tokens(self, *, count_tokens: TokenCounter) -> int:
-        """Return the tokens of the instructions, the tool messages and the tool definitions."""
-        messages = sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens))
+        """Return the tokens of the instructions, the tool messages and definitions, and the input's attachments."""
+        attached = self.input_parts.attachment_tokens if self.input_parts else 0
+        messages = attached + sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens))
         messages += (self.overhead_per_message - MESSAGE_TOKENS) * len(self.tool_messages)
         return count_tokens(self.instructions) + messages + count_tool_tokens(self.options, count_tokens=count_tokens)
 
@@ -80,8 +104,8 @@ class PromptBuilder:
         view = fit_to_budget(
             self.view, max_tokens=available, count_tokens=count_tokens, protected_turns=0, overhead=per_message
         )
-        conversation = map(to_chat_message, _pair_tool_results(view))
-        user_message = ChatMessage("user", memories + text)
+        conversation = [to_chat_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)]
+        user_message = ChatMessage("user", memories + text, parts=self._add_to_input(memories, text))
         messages = merge_consecutive_roles([system, *conversation, user_message, *self.tool_messages])
         tokens_sent = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
         return ModelRequest(
@@ -90,10 +114,29 @@ class PromptBuilder:
             options=self.options,
         )
 
+    def _add_to_input(self, memories: str, text: str) -> tuple[ContentPart, ...]:
+        """Return the parts of the input after the memories; of a shortened input, its text and what is no text."""
+        if self.input_parts is None:
+            return ()
+        parts, before = self.input_parts.parts, memories
+        if text != self.text:
+            parts, before = tuple(part for part in parts if part.get("type") != "text"), memories + text
+        return ({"type": "text", "text": before}, *parts) if before else parts
+
 
 def count_tool_tokens(options: RequestOptions, *, count_tokens: TokenCounter) -> int:
     """Return the tokens of the tool definitions."""
-    return sum(count_tokens(json.dumps(tool.function, ensure_ascii=False)) for tool in options.tools)
+    return sum(count_tokens(json.dumps(tool.function, ensure_ascii=False)) for tool in options.all_tools)
+
+
+def exceeds_tokens(text: str, max_tokens: int, *, count_tokens: TokenCounter) -> bool:
+    """Return whether a text has more than `max_tokens`. The rest of a text that is much longer is not counted."""
+    total = 0
+    for start in range(0, len(text), COUNTED_CHARS):
+        total += count_tokens(text[start : start + COUNTED_CHARS])
+        if total > max_tokens:
+            return True
+    return False
 
 
 def count_separator_tokens(
@@ -160,6 +203,7 @@ def count_message_tokens(messages: Sequence[ChatMessage], *, count_tokens: Token
     return [
         count_tokens(message.text)
         + MESSAGE_TOKENS
+        + ATTACHMENT_TOKENS * message.attachment_count
         + (count_tokens(dump_calls(message.calls) or "") if message.calls else 0)
         for message in messages
     ]
@@ -195,7 +239,7 @@ def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessag
         if last is None or last.role != message.role or message.role not in ("user", "assistant") or last.calls:
             merged.append(message)
         elif last.is_history == message.is_history:
-            merged[-1] = replace(last, text=f"{last.text}\n\n{message.text}".strip(), calls=message.calls)
+            merged[-1] = last.join(message)
         else:
             merged += [ChatMessage("assistant", ACKNOWLEDGMENT), message]
     return tuple(
@@ -204,8 +248,29 @@ def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessag
     )
 
 
-def to_chat_message(item: ViewMessage) -> ChatMessage:
-    """Convert one message of a view. A tool result without its call becomes a history message."""
+def to_chat_message(item: ViewMessage, content: MessageParts | None = None) -> ChatMessage:
+    """Convert one message of a view, whose `content` is sent in place of its text, if there is more.
+
+    A tool result without its call becomes a history message.
+    """
     if item.role == "tool" and item.tool_call_id is None:
         return ChatMessage("user", f"[{item.name or 'tool'}]\n{item.text}", is_history=True)
-    return ChatMessage(item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history)
+    parts = content.parts if content else ()
+    return ChatMessage(item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history, parts=parts)
+
+
+def find_parts(item: ViewMessage, attachments: Mapping[str, MessageParts]) -> MessageParts | None:
+    """Return the content that the caller has sent again, unless the text of the message was shortened."""
+    found = attachments.get(item.ref or "")
+    return found if found and item.kind == "line" and item.text == found.text else None
+
+
+def add_attachment_tokens(view: Sequence[ViewMessage], attachments: Mapping[str, MessageParts]) -> list[ViewMessage]:
+    """Return the view with the tokens of attachments."""
+    if not attachments:
+        return list(view)
+    found = [find_parts(item, attachments) for item in view]
+    return [
+        item._replace(tokens=item.tokens + parts.attachment_tokens) if parts else item
+        for item, parts in zip(view, found, strict=True)
+    ]

@@ -17,7 +17,7 @@ from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.memory.lookup import PAGE_CHARS
 from newton.memory.memory import Trust, lowest_known_trust
-from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
+from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
 
 MAX_ROUNDS = 8
 MAX_TOOL_TOKENS = 20_000  # of calls and results in one turn
@@ -25,6 +25,7 @@ MAX_OUTPUT_CHARS = 2 * PAGE_CHARS  # characters of a result as JSON; the rest is
 MAX_CALLS_PER_REPLY = 16  # further calls of a reply get an error
 OWN_CALL_PREFIX = "nwt_"  # of the ids of calls that Newton runs itself
 
+QUOTA_HINT = "Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC)."
 INTERRUPTED = "interrupted"
 TOO_MANY_CALLS = ToolResult(
     {"error": "Too many tool calls at once.", "hint": f"Make at most {MAX_CALLS_PER_REPLY} calls."}, is_error=True
@@ -53,16 +54,19 @@ class ToolLoop:
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
     calls: tuple[ToolCall, ...] = ()
 
-    async def stream(self) -> AsyncGenerator[str]:
-        """Yield the text of all rounds. Raises ProviderError when the model fails, CensorError for a blocked reply."""
+    async def stream(self) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of all rounds. Raises ProviderError if the model fails, CensorError for a blocked reply."""
         count_tokens = self.chat.scope.count_tokens
         for rounds_left in reversed(range(MAX_ROUNDS)):
             chunks = self.chat.stream(self.prompt, self.request, self.replies)
             separator = "\n\n" if any(reply.text for reply in self.replies) else ""
             async with aclosing(self.gate.filter_stream(chunks, exempt=self.exempt_censors)) as checked:
                 async for chunk in checked:
-                    yield separator + chunk
-                    separator = ""
+                    if isinstance(chunk, str):
+                        yield separator + chunk
+                        separator = ""
+                    else:
+                        yield chunk
             reply = self.replies[-1] if self.replies else None
             own, self.calls = await self._split_calls(reply.calls if reply else ())
             if reply is None or not own:
@@ -76,7 +80,7 @@ class ToolLoop:
                 self.prompt = replace(self.prompt, options=self.caller_options)
             self.request = self.prompt.build(self.max_tokens, count_tokens=count_tokens)
             if reason := await self.chat.get_refusal_reason(self.request.tokens):
-                raise TokenQuotaError(reason, hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC).")
+                raise TokenQuotaError(reason, hint=QUOTA_HINT)
         raise ProviderError("The model kept calling tools instead of answering.", hint="Send the message again.")
 
     async def _split_calls(

@@ -29,6 +29,10 @@ class AuthenticatedCaller:
         self.newton, self._token = newton, token
         self.scope: TokenScope = scope
 
+    def for_agent(self, newton: AgentServices) -> "AuthenticatedCaller":
+        """Return this caller with the services of another agent."""
+        return AuthenticatedCaller(newton, self.scope, token=self._token)
+
     @property
     def is_operator(self) -> bool:
         return self._token is None

@@ -2,6 +2,7 @@
 
 import re
 import traceback
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from newton.errors import InputError, NewtonError, NotFoundError
+from newton.errors import InputError, NewtonError, NotFoundError, RefusedRequestError
 from newton.runtime.api.middleware.request_log import REQUEST_ID_KEY, add_response_headers
 from newton.runtime.error_status import get_error_status
 
@@ -22,12 +23,16 @@ OPENAI_PATHS = re.compile(
     "/v1/(assistants|audio|batches|chat|completions|conversations|embeddings|evals|files|fine_tuning|images|models"
     "|moderations|realtime|responses|threads|uploads|vector_stores|videos)(/|$)"
 )
-OPENAI_ERROR_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
+OPENAI_ERROR_TYPES = {403: "permission_error", 429: "rate_limit_error"}
+# OpenAI's codes for Newton's; an error without one keeps its own.
+OPENAI_ERROR_CODES = {
+    "unauthorized": "invalid_api_key",
+    "overloaded": "rate_limit_exceeded",
+    "rate_limited": "rate_limit_exceeded",
+    "token_limit_reached": "insufficient_quota",
+    "context_window_exceeded": "context_length_exceeded",
 }
+_UNION_TAG = re.compile(r"\W|^(str|dict|list|tuple)$")  # in the place of a validation error: a type, not a field
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
@@ -72,10 +77,7 @@ def error_response(error: NewtonError, path: str) -> JSONResponse:
     if status.http == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="newton"'
     if is_openai_path(path):
-        code = HTTPStatus.BAD_REQUEST if status.http == HTTPStatus.UNPROCESSABLE_ENTITY else status.http
-        return JSONResponse(
-            to_openai_error(f"{error.what} {error.hint}", error.code, code).model_dump(), code, headers=headers
-        )
+        return JSONResponse(to_openai_error(error).model_dump(), _openai_status(error), headers=headers)
     return JSONResponse(to_problem(error).model_dump(), status.http, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
@@ -88,10 +90,21 @@ def is_openai_path(path: str) -> bool:
     return OPENAI_PATHS.match(path) is not None
 
 
-def to_openai_error(message: str, code: str, status: int) -> OpenAIErrorResponse:
-    """Return an error in OpenAI's format."""
+def to_openai_error(error: NewtonError) -> OpenAIErrorResponse:
+    """Return an error in OpenAI's format. The refusal of a model's server keeps that server's code."""
+    server_code = error.server_code if isinstance(error, RefusedRequestError) else None
+    code = server_code or OPENAI_ERROR_CODES.get(error.code, error.code)
+    return _openai_body(f"{error.what} {error.hint}", code, _openai_status(error), param=error.param)
+
+
+def _openai_body(message: str, code: str, status: int, *, param: str | None = None) -> OpenAIErrorResponse:
     kind = OPENAI_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return OpenAIErrorResponse(error=OpenAIError(message=message, type=kind, param=None, code=code))
+    return OpenAIErrorResponse(error=OpenAIError(message=message, type=kind, param=param, code=code))
+
+
+def _openai_status(error: NewtonError) -> int:
+    status = get_error_status(error.code).http
+    return HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status
 
 
 def to_input_error(error: RequestValidationError, request: Request) -> InputError:
@@ -104,7 +117,17 @@ def to_input_error(error: RequestValidationError, request: Request) -> InputErro
         return InputError("The body is missing.", hint=f"Send JSON; {hint}")
     if place == "body" and "json" not in request.headers.get("content-type", ""):
         return InputError("The content type is not JSON.", hint="Send `Content-Type: application/json`.")
-    return InputError(f"{place}: {first['msg']}.", hint=hint)
+    return InputError(f"{place}: {first['msg']}.", hint=hint, param=_to_param(first["loc"][1:]))
+
+
+def _to_param(place: Sequence[str | int]) -> str | None:
+    """Return the place of an error in a body as OpenAI writes it.
+
+    >>> _to_param(("messages", 0, "content", "str"))
+    'messages[0].content'
+    """
+    fields = [part for part in place if isinstance(part, int) or not _UNION_TAG.search(part)]
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fields).lstrip(".") or None
 
 
 def to_internal_error(error: Exception) -> NewtonError:
@@ -139,7 +162,7 @@ def install_error_handlers(app: FastAPI) -> None:
             missing = NotFoundError(f"There is no endpoint {request.url.path}.", hint="See `/openapi.json`.")
             return error_response(missing, request.url.path)
         if is_openai_path(request.url.path):
-            body = to_openai_error(error.detail, "invalid_request", error.status_code)
+            body = _openai_body(error.detail, "invalid_request", error.status_code)
             return JSONResponse(body.model_dump(), error.status_code, headers=error.headers)
         allowed = (error.headers or {}).get("Allow")
         problem = ProblemDetails(

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
+from newton.agent.loop.turn import TurnRunner
+from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.identity import IdentityService
@@ -17,6 +18,7 @@ from newton.dialogue.branches import SessionCheckpoint
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
+from newton.providers.chat import ModelSelector
 from newton.runtime.chat_backend.protocol import TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
@@ -29,6 +31,7 @@ from newton.runtime.chat_backend.view_models import (
     to_proposal_view,
     to_turn_view,
 )
+from newton.runtime.model_factory import select_model
 from newton.runtime.tools.mcp_tools import run_tool
 from newton.runtime.wiring import AgentServices
 
@@ -47,7 +50,16 @@ class LocalAgent:
 
     @property
     def model(self) -> str | None:
-        return self.newton.settings.openai_model if self.turn_runner.model else None
+        return self.turn_runner.model.name if self.turn_runner.model else None
+
+    async def select_model(self, name: str) -> str:
+        selected = await select_model(self.turn_runner.model, name)
+        self.turn_runner = replace(self.turn_runner, model=selected)
+        return selected.name
+
+    async def list_models(self) -> Sequence[str]:
+        model = self.turn_runner.model
+        return await model.list_models() if isinstance(model, ModelSelector) else ()
 
     async def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
@@ -55,7 +67,10 @@ class LocalAgent:
         turn_input = TurnInput(session_id=await self._sessions.begin(session), text=input, frame=frame)
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
-                yield to_turn_view(piece, include_context=include_context) if isinstance(piece, TurnResult) else piece
+                if isinstance(piece, str):
+                    yield piece
+                elif isinstance(piece, TurnResult):
+                    yield to_turn_view(piece, include_context=include_context)
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         maintenance = self.newton.maintenance(self.origin)

@@ -34,6 +34,14 @@ class ChatBackend(Protocol):
         """The chat model; None when none is configured."""
         ...
 
+    async def select_model(self, name: str) -> str:
+        """Use the named model for the next turns and return its name. Raises ModelNotFoundError."""
+        ...
+
+    async def list_models(self) -> Sequence[str]:
+        """List the models that the model's server offers. Raises ProviderError."""
+        ...
+
     def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import quote
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -34,13 +35,17 @@ CHECKPOINTS = TypeAdapter(list[SessionCheckpoint])
 TASK_FIELDS = {"replaces_task_id": "instead_of", "note": "words", "first_position": "first", "last_position": "last"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RemoteAgent:
-    """A chat backend that calls a daemon. `on_compaction` receives the progress of compactions."""
+    """A chat backend that calls a daemon. `on_compaction` receives the progress of compactions.
+
+    `selected_model` is the model that was chosen in place of the agent's.
+    """
 
     client: Client
     token_info: TokenInfoDict
     on_compaction: Callable[[CompactionEvent], None] = lambda event: None
+    selected_model: str | None = None
 
     @property
     def agent(self) -> str:
@@ -48,13 +53,24 @@ class RemoteAgent:
 
     @property
     def model(self) -> str | None:
-        return self.token_info["model"]
+        return self.selected_model or self.token_info["model"]
+
+    async def select_model(self, name: str) -> str:
+        await self.client.get(f"/v1/models/{quote(name)}")
+        self.selected_model = name
+        return name
+
+    async def list_models(self) -> Sequence[str]:
+        found = await self.client.get("/v1/models")
+        with expect_newton_response():
+            return [one["id"] for one in found["data"]]
 
     async def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
     ) -> AsyncGenerator[str | TurnView]:
         text = clean_text(input, what="message")
-        fields = {"include_context": include_context, **({} if frame is None else {"frame": frame})}
+        options = {"frame": frame, "model": self.selected_model}
+        fields = {"include_context": include_context, **{name: one for name, one in options.items() if one is not None}}
         async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
             async for event in events:
                 piece = _parse_event(event)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from newton.agent.loop.turn import TurnResult
+from newton.agent.loop.turn_types import TurnResult
 from newton.client.context import ContextResponse, FrameSelection, LayerTokens
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate

@@ -1,7 +1,7 @@
 """Open a conversation with an agent in this process or in a daemon."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from newton.client import Client
 from newton.client.connection import LOOPBACK_HOSTS
-from newton.errors import ConfigError, InputError, UnauthorizedError
+from newton.errors import ConfigError, InputError, ProviderError, UnauthorizedError
 from newton.runtime.access import operator_token
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.local import LocalAgent
@@ -48,9 +48,11 @@ async def open_chat_backend(
         if token_file is not None:
             raise InputError("--token-file requires --daemon.", hint="Give the URL of the daemon with --daemon.")
         async with open_newton(settings, on_new_agent=print_new_agent) as newton:
-            yield LocalAgent(
-                newton=newton, turn_runner=newton.turn_runner(build_chat_model(settings), on_event=print_progress)
-            )
+            model = build_chat_model(settings)
+            if model:
+                with suppress(ProviderError):  # the turn tells why the model is unknown
+                    await model.resolve_name()
+            yield LocalAgent(newton=newton, turn_runner=newton.turn_runner(model, on_event=print_progress))
         return
     url = _check_daemon_url(daemon)
     token = _find_token(settings, url, token_file)

@@ -19,6 +19,9 @@ AgentOption = Annotated[str | None, Parameter("--agent", help="Agent to use. Age
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print JSON.")]
 FrameOption = Annotated[str | None, Parameter("--frame", help="Frame to use; if omitted, the input decides.")]
 ProfileOption = Annotated[str | None, Parameter("--profile", help="Profile that scores the memories.")]
+ModelOption = Annotated[
+    str | None, Parameter("--model", help="Chat model to use, of those that the model's server offers.")
+]
 TokensOption = Annotated[int | None, Parameter("--tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
 KindsOption = Annotated[

@@ -67,6 +67,6 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
 @router.get("/token")
 async def get_token_info(request: Request, caller: ReadAccess) -> TokenInfo:
     """Return the agent and the scope of the token, and the chat model."""
-    settings = caller.newton.settings
-    model = settings.openai_model if request.app.state.agents.chat_model else None
-    return TokenInfo(agent=settings.agent, scope=caller.scope, model=model)
+    agents: AgentRegistry = request.app.state.agents
+    model = agents.chat_model_of(caller.newton)
+    return TokenInfo(agent=caller.newton.settings.agent, scope=caller.scope, model=model.name if model else None)

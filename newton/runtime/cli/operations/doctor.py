@@ -219,4 +219,4 @@ async def _check_chat_model(settings: Settings) -> HealthFinding:
             pass
     except ProviderError as error:
         return HealthFinding("wrong", error.what, error.hint)
-    return HealthFinding("ok", f"{settings.openai_model} answered in {monotonic_ms() - started:.0f} ms")
+    return HealthFinding("ok", f"{model.name} answered in {monotonic_ms() - started:.0f} ms")

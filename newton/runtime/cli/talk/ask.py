@@ -23,6 +23,7 @@ from newton.runtime.cli.options import (
     FrameOption,
     JsonOption,
     KindsOption,
+    ModelOption,
     ProfileOption,
     StartTime,
     check_session_name,
@@ -37,6 +38,7 @@ async def ask(
     *,
     session: Annotated[str | None, Parameter(help="Session to continue (default: a new one).")] = None,
     frame: FrameOption = None,
+    model: ModelOption = None,
     debug: Annotated[
         bool,
         Parameter(
@@ -63,6 +65,8 @@ async def ask(
     async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
             await backend.resolve_frame(frame)
+        if model:
+            await backend.select_model(model)
         turn = backend.run_turn(session or str(new_id()), text, frame=frame, include_context=json or debug)
         answer = await (_collect_answer(turn) if json else _print_answer(turn))
         await backend.learn()

@@ -23,7 +23,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
-from newton.runtime.cli.options import AgentOption, FrameOption, check_session_name, load_settings
+from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
@@ -34,6 +34,7 @@ HELP_TEXT = """\
 /why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
 /frame            show the frame of the last answer, its confidence and the reason
 /frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
+/model            list the chat models; /model NAME uses this one for the next inputs
 /remember TEXT    store a fact
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
 /branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
@@ -185,6 +186,13 @@ class ChatConversation:
             frame = self.last_turn.context_summary.frame
             say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
 
+    async def select_model(self, name: str) -> None:
+        if name:
+            await self.backend.select_model(name)
+        say(f"Model: {self.backend.model or 'none; answers quote memory'}.")
+        if not name and (names := await self.backend.list_models()):
+            say(f"There are: {', '.join(names)}.")
+
     async def remember(self, text: str) -> None:
         report = await self.backend.remember(text)
         say(formatting.format_remember_report(report, settle_command="/settle"))
@@ -255,6 +263,7 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/context": ChatConversation.print_context,
     "/why": ChatConversation.explain,
     "/frame": ChatConversation.set_frame,
+    "/model": ChatConversation.select_model,
     "/remember": ChatConversation.remember,
     "/checkpoint": ChatConversation.checkpoint,
     "/branch": ChatConversation.branch,
@@ -269,6 +278,7 @@ async def chat(
     *,
     session: Annotated[str | None, Parameter(help="Session to continue or create (default: a new one).")] = None,
     frame: FrameOption = None,
+    model: ModelOption = None,
     agent: AgentOption = None,
     daemon: DaemonOption = None,
     token_file: TokenFileOption = None,
@@ -283,11 +293,13 @@ async def chat(
     async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
             await backend.resolve_frame(frame)
+        if model:
+            await backend.select_model(model)
         name = session or str(new_id())
         conversation = ChatConversation(backend=backend, read_line=_create_reader(settings), name=name, frame=frame)
         hint = "the daemon has none" if daemon else "set OPENAI_API_KEY"
-        model = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"
-        formatting.print_notice(f"Newton, agent {backend.agent}, {model}. /help for help.")
+        partner = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"
+        formatting.print_notice(f"Newton, agent {backend.agent}, {partner}. /help for help.")
         return await _run_until_interrupt(conversation)
 
 

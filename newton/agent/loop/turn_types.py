@@ -1,0 +1,84 @@
+"""The input, the options and the result of a turn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from newton.agent.loop.prompt import MessageParts
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.session_context.service import SessionContext
+from newton.dialogue.messages import Message
+from newton.heart.identity.identity_store import TenetProposal
+from newton.providers.chat import ChatReply, FinishReason, RequestOptions, ToolCall
+
+CENSOR_MESSAGE = "A censor forbids this input."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerOptions:
+    """Options of an API caller.
+
+    `instructions` go before the context; `fingerprint` computes the ref of a reply. `max_reply_tokens` is reserved in
+    the window and sent by the `request_options`. `offers_own_tools` is whether the model may call Newton's tools, and
+    `accepts_quotes` whether quotes of memory may stand in for a reply. `attachments` are the messages with more than
+    text by their ref, and `input_parts` the content of the input, if it has more than text.
+    """
+
+    request_options: RequestOptions = field(default_factory=RequestOptions)
+    instructions: str = ""
+    max_reply_tokens: int | None = None
+    fingerprint: Callable[[str, Sequence[ToolCall]], str] | None = None
+    offers_own_tools: bool = True
+    accepts_quotes: bool = True
+    attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
+    input_parts: MessageParts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInput:
+    """The input of a turn. `earlier` are messages to store before it, or after it if it is `already_stored`."""
+
+    session_id: UUID
+    text: str
+    frame: str | None = None
+    ref: str | None = None
+    earlier: Sequence[Message] = ()
+    already_stored: bool = False
+    caller_options: CallerOptions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """The result of a turn.
+
+    `degraded` is the reason why there is no complete reply of the model. The caller must run `calls`. `replies` are
+    those of the model, one for each round of tool calls.
+    """
+
+    text: str
+    context: SessionContext
+    degraded: str | None = None
+    quoted: bool = False
+    failed: bool = False
+    forbidden: bool = False
+    calls: Sequence[ToolCall] = ()
+    finish: FinishReason = "stop"
+    replies: Sequence[ChatReply] = ()
+    proposed: Sequence[TenetProposal] = ()
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """Return the input and output tokens of all replies."""
+        return sum(reply.input_tokens for reply in self.replies), sum(reply.output_tokens for reply in self.replies)
+
+    @property
+    def bundle(self) -> Bundle:
+        return self.context.bundle
+
+    @property
+    def caveat(self) -> str | None:
+        return None if self.degraded in (None, CENSOR_MESSAGE) else f"{self.degraded} {self.shortcoming}"
+
+    @property
+    def shortcoming(self) -> str:
+        return "This answer only quotes memory." if self.quoted else "The answer is incomplete."

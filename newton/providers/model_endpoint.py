@@ -1,0 +1,223 @@
+"""An OpenAI-compatible endpoint: its client, retries, circuit breaker, and the errors it reports."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TypeVar, cast
+
+import openai
+
+from newton.errors import (
+    ContextWindowError,
+    ModelNotFoundError,
+    ProviderError,
+    RateLimitError,
+    RefusedRequestError,
+)
+from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
+from newton.providers.structured_output import EndpointKey
+from newton.settings import Settings
+
+T = TypeVar("T")
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+CONNECT_SECONDS = 5.0
+NO_KEY = "none"  # for a server that needs no key
+DEFAULT_RETRY_SECONDS = 0.5  # delay of a retry when the endpoint sends no Retry-After
+MAX_MESSAGE_CHARS, MAX_REFUSAL_CHARS = 200, 600  # of an endpoint's message; a refusal names the field and its values
+REFUSED_REQUEST_STATUSES = frozenset({400, 409, 413, 415, 422})  # the request is at fault, not the endpoint
+
+_RETRYABLE = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
+FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: the response violates the protocol
+_AUTH_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError)
+_REFUSALS = (openai.BadRequestError, openai.ConflictError, openai.UnprocessableEntityError)
+_TIMEOUTS = (openai.APITimeoutError, TimeoutError)
+_OVERFLOW_PATTERN = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
+_KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEndpoint:
+    """One model at one address. `setting` is the name of the model's setting; `seconds` limits a whole call."""
+
+    client: openai.AsyncOpenAI
+    model: str
+    setting: str
+    seconds: float
+
+    @property
+    def address(self) -> str:
+        return str(self.client.base_url).rstrip("/")
+
+    @property
+    def key(self) -> EndpointKey:
+        return self.address, self.model
+
+    @property
+    def breaker(self) -> CircuitBreaker:
+        return get_breaker(*self.key)
+
+    def deadline(self) -> float:
+        """Return the deadline in event loop time. Raises ProviderError while the circuit breaker is open."""
+        now = asyncio.get_running_loop().time()
+        if not self.breaker.allow_call(now):
+            raise ProviderError(
+                f"{self.address} has failed several times; calls are paused for some seconds.",
+                hint="Newton retries automatically. Check that the endpoint runs.",
+            )
+        return now + self.seconds
+
+    def record_result(self, error: Exception | None) -> None:
+        """Tell the circuit breaker of this endpoint whether an attempt failed; `error` is None for a success."""
+        self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
+
+    async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
+        """Return the result of `send`, retried once after an outage or a rate limit. Raises TimeoutError.
+
+        A retry needs retry budget and time before the deadline.
+        """
+        async with asyncio.timeout_at(deadline):
+            try:
+                return await send()
+            except _RETRYABLE as error:
+                wait = _retry_delay(error)
+                in_time = asyncio.get_running_loop().time() + wait < deadline
+                if not (in_time and allow_retry and self.breaker.allow_retry()):
+                    raise
+                self.record_result(error)
+                await asyncio.sleep(wait)
+            return await send()
+
+    def to_provider_error(self, error: Exception) -> ProviderError:
+        """Return the failure with a remedy and the first line of the endpoint's message, without API keys."""
+        if is_window_overflow(error):
+            hint = "Set NEWTON_WINDOW_TOKENS to the size of that window."
+            return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
+        status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
+        fields = {"address": self.address, "model": self.model, "setting": self.setting, "status": status}
+        if _is_untrusted_certificate(error):
+            what = f"The TLS certificate of {self.address} is not trusted."
+            hint = "Set SSL_CERT_FILE to a PEM file with the certificate of the authority that issued it."
+            return ProviderError(what, hint=hint)
+        for kinds, what, hint in _EXPLANATIONS:
+            if isinstance(error, kinds):
+                message = _server_message(error, key=self.client.api_key)
+                message += "." if message and message[-1] not in ".!?…" else ""
+                return _make_error(error, what.format(**fields) + message, hint=hint.format(**fields))
+        return ProviderError(f"{self.address} sent an invalid reply.", hint="Check OPENAI_BASE_URL.")
+
+
+def make_client(settings: Settings) -> openai.AsyncOpenAI:
+    """Return the client. The OpenAI library requires a key, even for a local server that needs none."""
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
+    timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
+    base_url = settings.openai_base_url or DEFAULT_BASE_URL
+    return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout)
+
+
+def _is_untrusted_certificate(error: BaseException | None) -> bool:
+    """Return whether an error in the chain of causes is a failed verification of a certificate."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _is_outage(error: Exception | None) -> bool:
+    """Return True when the error means that the endpoint is down. A rejected request is not an outage."""
+    if isinstance(error, openai.APIStatusError):
+        return isinstance(error, _RETRYABLE)
+    return isinstance(error, openai.APIError | TimeoutError | ValueError)
+
+
+def _retry_delay(error: openai.OpenAIError) -> float:
+    """Return the seconds before a retry: the endpoint's Retry-After (a number or a date), or a default."""
+    if not isinstance(error, openai.APIStatusError):
+        return DEFAULT_RETRY_SECONDS
+    headers = error.response.headers
+    retry_after = headers.get("retry-after", "")
+    try:
+        wait = float(retry_after)
+    except ValueError:
+        wait = _seconds_between(headers.get("date", ""), retry_after)
+    return wait if wait >= 0 else DEFAULT_RETRY_SECONDS
+
+
+def _seconds_between(start: str, end: str) -> float:
+    """Return the difference of two HTTP dates; -1 when one is invalid."""
+    try:
+        return (parsedate_to_datetime(end) - parsedate_to_datetime(start)).total_seconds()
+    except (ValueError, TypeError):
+        return -1
+
+
+def is_window_overflow(error: Exception) -> bool:
+    """Return True when the endpoint rejects the prompt as too long for the context window; wordings vary by server.
+
+    A refusal of another field, such as a stop sequence that is too long, is none.
+    """
+    if not isinstance(error, openai.BadRequestError):
+        return False
+    is_about_prompt = error.param is None or str(error.param).startswith(("messages", "prompt", "input"))
+    overflows = _OVERFLOW_PATTERN.search(error.message) is not None
+    return error.code == "context_length_exceeded" or (is_about_prompt and overflows)
+
+
+def _server_message(error: Exception, *, key: str) -> str:
+    """Return the first line of the endpoint's error message, without API keys.
+
+    The line is cut before a brace, because servers quote the request there. It is empty for an invalid key or model.
+    """
+    if not isinstance(error, openai.APIStatusError) or isinstance(error, (*_AUTH_ERRORS, openai.NotFoundError)):
+        return ""
+    body = cast("object", error.body)
+    message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
+    if not isinstance(message, str) or message.lstrip().startswith("<"):
+        return ""
+    message = message if key == NO_KEY else message.replace(key, "[key]")
+    line = next((line for line in message.splitlines() if line.strip()), "").partition("{")[0]
+    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+    safe = _KEY_PATTERN.sub(_redact, plain)
+    limit = MAX_REFUSAL_CHARS if error.status_code in REFUSED_REQUEST_STATUSES else MAX_MESSAGE_CHARS
+    if len(safe) > limit:
+        safe = safe[: limit - 2] + " …"
+    return f" It says: {safe}" if safe else ""
+
+
+def _redact(match: re.Match[str]) -> str:
+    """Return a placeholder for a word that may be an API key. A long word without a digit is returned unchanged."""
+    return "[key]" if match[1] is None or any(map(str.isdigit, match[1])) else match[0]
+
+
+def make_endpoint(settings: Settings, model: str, setting: str) -> ModelEndpoint:
+    """Return the endpoint of a model that is configured by the setting of that name."""
+    return ModelEndpoint(client=make_client(settings), model=model, setting=setting, seconds=settings.llm_timeout)
+
+
+def _make_error(error: Exception, what: str, *, hint: str) -> ProviderError:
+    """Return the error of the class that says whether the request, the model or the endpoint is at fault."""
+    if isinstance(error, openai.NotFoundError):
+        return ModelNotFoundError(what, hint=hint)
+    if isinstance(error, openai.RateLimitError):
+        return RateLimitError(what, hint=hint)
+    if isinstance(error, openai.APIStatusError) and error.status_code in REFUSED_REQUEST_STATUSES:
+        param, code = (value if isinstance(value, str) else None for value in (error.param, error.code))
+        return RefusedRequestError(what, hint=hint, param=param, server_code=code)
+    return ProviderError(what, hint=hint)
+
+
+# The first match applies.
+_EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
+    (_AUTH_ERRORS, "{address} rejected the API key.", "Check OPENAI_API_KEY."),
+    (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that it offers."),
+    (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account."),
+    (_TIMEOUTS, "{address} did not answer in time.", "Try again, or raise NEWTON_LLM_TIMEOUT."),
+    (openai.APIConnectionError, "{address} cannot be reached.", "Check OPENAI_BASE_URL and that it runs."),
+    (_REFUSALS, "{address} answered {status}.", "Change the request, or see the log of that server."),
+    (openai.APIStatusError, "{address} answered {status}.", "See the log of that server."),
+    (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of that server."),
+)

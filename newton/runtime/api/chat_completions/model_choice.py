@@ -1,0 +1,59 @@
+"""The model that a request names: an agent, a model of the model's server, or both."""
+
+from typing import NamedTuple
+
+from newton.errors import ProviderError
+from newton.memory import agents as agent_store
+from newton.providers.chat import ChatModel, ModelSelector
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.auth import AuthenticatedCaller
+from newton.runtime.api.chat_completions.request_models import OWN_MODEL
+from newton.runtime.model_factory import select_model
+from newton.runtime.wiring import AgentServices
+
+
+class ModelChoice(NamedTuple):
+    """The agent whose memory is used, and the model that answers; None if no model is configured."""
+
+    newton: AgentServices
+    model: ChatModel | None
+
+
+async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRegistry) -> ModelChoice:
+    """Return the agent and the model for the name in a request.
+
+    Only the operator's token can name another agent. Raises ModelNotFoundError for an unknown name.
+    """
+    newton, model_name = await _choose_agent(name, caller, registry)
+    default = registry.chat_model_of(newton)
+    return ModelChoice(newton, default if model_name is None else await select_model(default, model_name))
+
+
+async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry) -> list[str]:
+    """Return the names that a request may use: `newton`, the agents of the token, and the models of the server."""
+    own = caller.newton.settings.agent
+    agents = await agent_store.list_names(caller.newton.scope.db) if caller.is_operator else [own]
+    model = registry.chat_model_of(caller.newton)
+    return list(dict.fromkeys([OWN_MODEL, *agents, *await _list_served(model)]))
+
+
+async def _list_served(model: ChatModel | None) -> list[str]:
+    if model is None:
+        return []
+    try:
+        names = await model.list_models() if isinstance(model, ModelSelector) else ()
+    except ProviderError:
+        names = ()
+    return list(names) or [model.name]
+
+
+async def _choose_agent(
+    name: str, caller: AuthenticatedCaller, registry: AgentRegistry
+) -> tuple[AgentServices, str | None]:
+    first, _, rest = name.partition("/")
+    for agent, model_name in ((name, None), (first, rest or None)):
+        if agent in (OWN_MODEL, caller.newton.settings.agent):
+            return caller.newton, model_name
+        if caller.is_operator and await agent_store.exists(caller.newton.scope.db, agent):
+            return await registry.get(agent), model_name
+    return caller.newton, name

@@ -1,0 +1,153 @@
+"""The request of a chat completion: what Newton reads of it, and what the model gets unchanged."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from newton.agent.loop.history_match import IncomingMessage
+from newton.agent.loop.prompt import MessageParts
+from newton.errors import InputError
+from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, redact_secrets
+from newton.providers.chat import RequestOptions, ToolCall, ToolDefinition
+from newton.runtime.api.chat_completions import content_parts
+
+OWN_MODEL = "newton"
+# Fields that Newton owns: it sends its own values, or none. Every other field goes to the model unchanged.
+OWNED_FIELDS = frozenset({"messages", "model", "stream", "tools", "store", "user"})
+# Fields with which a model cannot also call Newton's tools.
+FIELDS_WITHOUT_OWN_TOOLS = frozenset({"functions", "function_call", "prediction"})
+
+
+class OpenAIRequestModel(BaseModel):
+    """Base of request models; unknown fields are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class FunctionCallParam(OpenAIRequestModel):
+    name: str = Field(min_length=1, max_length=200)
+    arguments: str = Field("{}", max_length=MAX_MESSAGE_CHARACTERS)
+
+
+class ToolCallParam(OpenAIRequestModel):
+    id: str = Field(min_length=1, max_length=200)
+    function: FunctionCallParam
+
+
+class ChatMessageParam(OpenAIRequestModel):
+    """A message. Of a user, parts that are no text go to the model and are remembered as references."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | tuple[dict[str, Any], ...] | None = None
+    refusal: str | None = None
+    name: str | None = Field(None, max_length=200)
+    tool_calls: tuple[ToolCallParam, ...] | None = None
+    tool_call_id: str | None = Field(None, max_length=200)
+
+    @property
+    def text(self) -> str:
+        """Return the text, with references to what is no text."""
+        if self.content is None or isinstance(self.content, str):
+            return self.content or self.refusal or ""
+        return content_parts.describe_parts(self.content)
+
+    def to_incoming_message(self) -> IncomingMessage:
+        """Return the message as it is matched and stored. Raises InputError for a tool result without its call."""
+        if self.role == "assistant":
+            calls = tuple(ToolCall(one.id, one.function.name, one.function.arguments) for one in self.tool_calls or ())
+            return IncomingMessage("assistant", self.text, calls)
+        if self.role == "tool":
+            if not self.tool_call_id:
+                raise InputError("A tool message has no tool_call_id.", hint="Send the id of the tool call.")
+            return IncomingMessage("tool", self.text, tool_call_id=self.tool_call_id)
+        if not isinstance(self.content, tuple) or not content_parts.has_attachments(self.content):
+            return IncomingMessage("user", self.text)
+        return IncomingMessage(
+            "user",
+            self.text,
+            parts=content_parts.clean_parts(self.content),
+            attachment_digest=content_parts.hash_attachments(self.content),
+        )
+
+
+class ToolFunction(BaseModel):
+    """The definition of a tool, which is passed to the model unchanged."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,100}$")
+
+
+class ToolParam(OpenAIRequestModel):
+    type: Literal["function"] = "function"
+    function: ToolFunction
+
+
+class ChatCompletionRequest(BaseModel):
+    """A conversation, whose last message is answered.
+
+    Fields that are not listed here go to the model unchanged, such as `temperature`, `seed` or `reasoning_effort`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    messages: tuple[ChatMessageParam, ...] = Field(
+        min_length=1, max_length=10_000, examples=[[{"role": "user", "content": "Who reviews my migration?"}]]
+    )
+    model: str = Field(
+        OWN_MODEL,
+        min_length=1,
+        max_length=400,
+        description="`newton` or an agent for the agent's default model, a model that the model's server offers, or"
+        " AGENT/MODEL.",
+        examples=[OWN_MODEL],
+    )
+    stream: bool | None = False
+    stream_options: dict[str, Any] | None = None
+    n: int | None = Field(None, ge=1, le=128, description="Number of choices. Only the first one is remembered.")
+    max_tokens: int | None = Field(None, description="Maximum tokens of the reply, for models that know this name.")
+    max_completion_tokens: int | None = Field(None, description="Maximum tokens of the reply.")
+    response_format: dict[str, Any] | None = None
+    tools: tuple[ToolParam, ...] | None = Field(None, max_length=128)
+    tool_choice: str | dict[str, Any] | None = None
+
+    @property
+    def request_options(self) -> RequestOptions:
+        tools = tuple(ToolDefinition(one.function.name, one.function.model_dump()) for one in self.tools or ())
+        return RequestOptions(tools=tools, extra_body=self._passed_fields)
+
+    @property
+    def _passed_fields(self) -> Mapping[str, object]:
+        fields = {name: getattr(self, name) for name in type(self).model_fields if name not in OWNED_FIELDS}
+        given = {name: value for name, value in fields.items() if value is not None}
+        return given | {name: value for name, value in (self.model_extra or {}).items() if name not in OWNED_FIELDS}
+
+    @property
+    def max_reply_tokens(self) -> int | None:
+        limit = self.max_completion_tokens or self.max_tokens or 0
+        return limit if limit > 0 else None
+
+    @property
+    def wants_plain_text(self) -> bool:
+        """Return whether one free text is wanted, in which a model may use Newton's tools first."""
+        format_type = (self.response_format or {}).get("type", "text")
+        fields = FIELDS_WITHOUT_OWN_TOOLS & (self.model_extra or {}).keys()
+        return format_type == "text" and self.n in (None, 1) and self.tool_choice in (None, "auto") and not fields
+
+    @property
+    def includes_usage(self) -> bool:
+        return bool((self.stream_options or {}).get("include_usage"))
+
+    @property
+    def instructions(self) -> str:
+        return "\n\n".join(one.text for one in self.messages if one.role in ("system", "developer"))
+
+    @property
+    def incoming_messages(self) -> list[IncomingMessage]:
+        return [one.to_incoming_message() for one in self.messages if one.role not in ("system", "developer")]
+
+
+def to_message_parts(message: IncomingMessage) -> MessageParts | None:
+    """Return the content of a message that has more than text."""
+    return MessageParts(redact_secrets(message.text), message.parts) if message.parts else None

@@ -1,0 +1,181 @@
+"""Write one reply in OpenAI's format, whole or in chunks."""
+
+import json
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from newton.agent.loop.turn_types import TurnResult
+from newton.cognition.bundles.debug import format_debug_lines
+from newton.errors import NewtonError
+from newton.ids import new_id
+from newton.providers.chat import ReplyDelta, ReplyPiece, ToolCall
+from newton.runtime.api import problems
+from newton.runtime.api.chat_completions.delta_merge import merge_delta
+from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
+
+TurnPiece: TypeAlias = ReplyPiece | TurnResult  # None, in a stream of them, is a heartbeat
+PASSED_FINISH_REASONS = ("content_filter", "function_call")  # of the model's server
+
+
+@dataclass(slots=True)
+class _MergedChoice:
+    """The deltas of one choice, merged."""
+
+    message: dict[str, Any] = field(default_factory=dict[str, Any])
+    logprobs: dict[str, Any] = field(default_factory=dict[str, Any])
+    finish_reason: str | None = None
+
+    def add(self, delta: ReplyDelta) -> None:
+        merge_delta(self.message, delta.delta)
+        merge_delta(self.logprobs, delta.logprobs or {})
+        self.finish_reason = delta.finish_reason or self.finish_reason
+
+
+class ResponseWriter:
+    """Writes one reply in OpenAI's format."""
+
+    def __init__(self, body: ChatCompletionRequest, *, created_at: datetime, debug: bool) -> None:
+        self._body, self._debug = body, debug
+        self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
+
+    async def build_response(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, object] | None:
+        """Return the whole reply as one response; None when the client has disconnected."""
+        result: TurnResult | None = None
+        choices: dict[int, _MergedChoice] = {0: _MergedChoice()}
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if isinstance(piece, ReplyDelta):
+                    choices.setdefault(piece.index, _MergedChoice()).add(piece)
+                elif isinstance(piece, TurnResult):
+                    result = piece
+        if result is None:
+            return None
+        first = choices.pop(0)
+        first.message = {**_message_object(result, first.message), **first.message}
+        first.finish_reason = _finish_reason(result)
+        listed = [_choice_object(0, first), *(_choice_object(index, choices[index]) for index in sorted(choices))]
+        extra = {"usage": build_usage(result), "newton": _newton_object(result)}
+        return {**self._common_fields("chat.completion"), "choices": listed, **extra, **_server_fields(result)}
+
+    async def stream_chunks(
+        self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]
+    ) -> AsyncGenerator[str]:
+        """Yield the reply as server-sent events, beginning with a piece that has been read already."""
+        yield self._format_chunk({"role": "assistant", "content": ""})
+        async with aclosing(pieces):
+            try:
+                for line in self._format_piece(first):
+                    yield line
+                async for piece in pieces:
+                    for line in self._format_piece(piece):
+                        yield line
+            except NewtonError as error:  # the HTTP status has already been sent
+                yield f"data: {problems.to_openai_error(error).model_dump_json()}\n\n"
+        yield "data: [DONE]\n\n"
+
+    def _format_piece(self, piece: TurnPiece | None) -> list[str]:
+        match piece:
+            case None:
+                return []
+            case str():
+                return [self._format_chunk({"content": piece})]
+            case ReplyDelta():
+                return [self._format_delta(piece)]
+            case _:
+                return self._format_result(piece)
+
+    def _format_result(self, result: TurnResult) -> list[str]:
+        lines = [f"{line}\n\n" for line in format_debug_lines(result.bundle)] if self._debug else []
+        if result.calls:
+            calls = [{"index": index, **_tool_call_object(call)} for index, call in enumerate(result.calls)]
+            lines.append(self._format_chunk({"tool_calls": calls}))
+        more = {"newton": _newton_object(result), **_server_fields(result)}
+        lines.append(self._format_chunk({}, finish=_finish_reason(result), **more))
+        if self._body.includes_usage:
+            lines.append(self._format_event({"choices": [], "usage": build_usage(result)}))
+        return lines
+
+    def _format_delta(self, delta: ReplyDelta) -> str:
+        choice = {
+            "index": delta.index,
+            "delta": delta.delta,
+            "logprobs": delta.logprobs,
+            "finish_reason": delta.finish_reason,
+        }
+        return self._format_event({"choices": [choice]})
+
+    def _format_chunk(self, delta: dict[str, object], *, finish: str | None = None, **more: object) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return self._format_event({"choices": [choice], **more})
+
+    def _format_event(self, fields: dict[str, object]) -> str:
+        event = {**self._common_fields("chat.completion.chunk"), **fields}
+        return f"data: {json.dumps(event, ensure_ascii=False)}\n\n"
+
+    def _common_fields(self, kind: str) -> dict[str, object]:
+        return {"id": self._id, "object": kind, "created": self._created, "model": self._body.model}
+
+
+def build_usage(result: TurnResult) -> dict[str, object]:
+    """Return the usage of all calls of the model in a turn, with the details that its server reports."""
+    read, written = result.tokens
+    details: dict[str, Counter[str]] = {}
+    for reply in result.replies:
+        for name, counts in reply.usage_details.items():
+            details.setdefault(name, Counter()).update(counts)
+    totals = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    return {**totals, **{name: dict(counts) for name, counts in details.items()}}
+
+
+def _message_object(result: TurnResult, other_fields: dict[str, Any]) -> dict[str, object]:
+    has_other_output = bool(result.calls) or not {"refusal", "audio", "function_call"}.isdisjoint(other_fields)
+    message: dict[str, object] = {"role": "assistant", "content": result.text or (None if has_other_output else "")}
+    if result.calls:
+        message["tool_calls"] = [_tool_call_object(call) for call in result.calls]
+    return {"refusal": None, **message}
+
+
+def _choice_object(index: int, choice: _MergedChoice) -> dict[str, object]:
+    message = {"role": "assistant", "content": None, **choice.message}
+    if choice.message.get("tool_calls"):
+        calls: Sequence[dict[str, Any]] = choice.message["tool_calls"]
+        message["tool_calls"] = [{name: one[name] for name in one if name != "index"} for one in calls]
+    return {
+        "index": index,
+        "message": message,
+        "logprobs": choice.logprobs or None,
+        "finish_reason": choice.finish_reason or "stop",
+    }
+
+
+def _server_fields(result: TurnResult) -> dict[str, object]:
+    return dict(result.replies[-1].server_fields) if result.replies else {}
+
+
+def _tool_call_object(call: ToolCall) -> dict[str, object]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _finish_reason(result: TurnResult) -> str:
+    if result.forbidden:
+        return "content_filter"
+    if result.calls:
+        return "tool_calls"
+    server_finish = result.replies[-1].server_finish if result.replies else None
+    if server_finish in PASSED_FINISH_REASONS and not result.quoted:
+        return server_finish
+    return "stop" if result.finish == "stop" or result.quoted else "length"
+
+
+def _newton_object(result: TurnResult) -> dict[str, object]:
+    """Return the field with which Newton extends OpenAI's response."""
+    return {
+        "degraded": result.degraded,
+        "from_memory": result.quoted,
+        "bundle_id": str(result.bundle.bundle_id),
+        "context_tokens": result.bundle.tokens,
+    }
