@@ -162,8 +162,8 @@ class ToolModel(Protocol):
 class ModelSelector(Protocol):
     """A ChatModel whose server offers several models."""
 
-    def with_model(self, name: str) -> ChatModel:
-        """Return the named model of the same server."""
+    def with_model(self, name: str | None) -> ChatModel:
+        """Return the named model of the same server; None for the default one."""
         ...
 
     async def list_models(self) -> Sequence[str]:

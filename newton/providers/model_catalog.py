@@ -61,7 +61,7 @@ async def find_only_model(client: openai.AsyncOpenAI) -> str:
         return names[0]
     if not names:
         raise ProviderError(f"{address} offers no chat model.", hint="Load a model there, such as `ollama pull NAME`.")
-    what = f"OPENAI_MODEL is not set, and {address} offers several models: {format_names(names)}."
+    what = f"OPENAI_MODEL is not set, and {address} offers several models: {_format_names(names)}."
     raise ProviderError(what, hint="Set OPENAI_MODEL to one of them.")
 
 
@@ -74,10 +74,5 @@ def known_only_model(client: openai.AsyncOpenAI) -> str | None:
     return listing.names[0] if listing and len(listing.names) == 1 else None
 
 
-def format_names(names: tuple[str, ...]) -> str:
-    """Return the first names as a list for an error.
-
-    >>> format_names(("llama3.2", "qwen3"))
-    'llama3.2, qwen3'
-    """
+def _format_names(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")

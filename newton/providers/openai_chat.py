@@ -64,8 +64,8 @@ class OpenAIChat:
         known = self._model or model_catalog.known_only_model(self._client)
         return known or f"the model of {model_catalog.address_of(self._client)}"
 
-    def with_model(self, name: str) -> "OpenAIChat":
-        """Return the named model of the same server."""
+    def with_model(self, name: str | None) -> "OpenAIChat":
+        """Return the named model of the same server; None for the one that the settings name."""
         return OpenAIChat(self._settings, model=name, client=self._client)
 
     async def list_models(self) -> Sequence[str]:
@@ -110,7 +110,7 @@ class OpenAIChat:
             is_broken = accumulator.is_empty or reply.finish == "interrupted"
             is_outage = is_broken and reply.finish != "length"
             endpoint.record_result(failure or (ValueError() if is_outage else None))
-            if not accumulator.is_empty or not reply.estimated or reply.finish == "length":
+            if not accumulator.is_empty or not reply.estimated:
                 span.set_attributes(finish=reply.finish)
                 span.set_attributes(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
                 yield reply

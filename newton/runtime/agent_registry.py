@@ -10,13 +10,13 @@ from weakref import WeakValueDictionary
 from newton.errors import DatabaseError
 from newton.ids import derive_agent_id
 from newton.memory import agents
+from newton.providers.chat import ModelSelector
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.model_factory import build_chat_model
 from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
-    from newton.providers.openai_chat import OpenAIChat
 
 MAX_LOADED = 256  # maximum number of cached agents
 READY_SECONDS = 2  # timeout of the readiness check
@@ -32,14 +32,16 @@ class AgentRegistry:
         self._ready_check: asyncio.Task[bool] | None = None
 
     @cached_property
-    def _default_model(self) -> "OpenAIChat | None":
+    def chat_model(self) -> "ChatModel | None":
+        """Return the chat model of the default agent; None when none is configured."""
         return build_chat_model(self.default.settings)
 
     def chat_model_of(self, newton: AgentServices) -> "ChatModel | None":
         """Return the chat model of an agent; None when none is configured. All agents share one connection."""
-        settings, default = newton.settings, self._default_model
-        name = settings.agent_models.get(settings.agent) or settings.openai_model
-        return default.with_model(name) if default and name else default
+        settings, model = newton.settings, self.chat_model
+        if isinstance(model, ModelSelector):
+            return model.with_model(settings.agent_models.get(settings.agent))
+        return model
 
     async def get(self, name: str) -> AgentServices:
         """Return the services of the named agent. Raises NotFoundError when there is none."""

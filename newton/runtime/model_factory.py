@@ -1,5 +1,6 @@
 """Build the configured models. Their modules are imported on first use."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from newton.settings import Settings
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
     from newton.providers.openai_chat import OpenAIChat
+
+MAX_LISTED_MODELS = 10  # in the error for an unknown model
 
 
 def build_chat_model(settings: Settings) -> "OpenAIChat | None":
@@ -42,10 +45,15 @@ async def select_model(default: "ChatModel | None", name: str) -> "ChatModel":
         names = await default.list_models()
     except ProviderError:
         return default.with_model(name)
-    if _without_tag(name) not in map(_without_tag, names):
-        listed = import_module("newton.providers.model_catalog").format_names(tuple(names))
-        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {listed}.")
+    ensure_offered(name, names)
     return default.with_model(name)
+
+
+def ensure_offered(name: str, names: Sequence[str]) -> None:
+    """Raise ModelNotFoundError with the names that a server offers, unless the named model is among them."""
+    if _without_tag(name) not in map(_without_tag, names):
+        listed = ", ".join(names[:MAX_LISTED_MODELS]) + (", …" if len(names) > MAX_LISTED_MODELS else "")
+        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {listed}.")
 
 
 def _without_tag(name: str) -> str:

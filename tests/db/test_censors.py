@@ -20,6 +20,7 @@ from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
+from newton.providers.chat import ReplyDelta, ReplyPiece
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
 from tests.timing import assert_near_linear
@@ -225,7 +226,7 @@ async def test_without_an_embedder_it_says_that_meanings_were_not_asked(db: Data
     assert (await broken.check("passwords in the log", "output")).unchecked
 
 
-async def spoken(*pieces: str) -> AsyncGenerator[str]:
+async def spoken(*pieces: ReplyPiece) -> AsyncGenerator[ReplyPiece]:
     for piece in pieces:
         yield piece
 
@@ -235,7 +236,7 @@ async def heard(own: ActionGate, *pieces: str) -> tuple[str, bool]:
     said: list[str] = []
     try:
         async for piece in own.filter_stream(spoken(*pieces)):
-            said.append(piece)  # noqa: PERF401 (a comprehension would lose what came before it was stopped)
+            said.append(str(piece))  # noqa: PERF401 (a comprehension would lose what came before it was stopped)
     except CensorError:
         return "".join(said), True
     return "".join(said), False
@@ -253,6 +254,21 @@ async def test_an_answer_is_stopped_before_the_line_that_a_block_forbids(db: Dat
     assert await heard(own, "All ", "is ", "well.") == ("All is well.", False)
     (known,) = await service(own).list_censors()
     assert (known.state, known.activations) == ("ACTIVE", 2)
+
+
+async def test_what_is_no_text_is_held_back_until_it_is_known_to_be_allowed(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await service(own).add(CensorRule(trigger="push to main", reason="review", action="block"))
+    good = ReplyDelta(index=2, delta={"content": "I wait."})
+    said: list[ReplyPiece] = [
+        ReplyDelta(delta={"reasoning": "Shall I push "}),
+        ReplyDelta(delta={"reasoning": "to main?"}),
+        ReplyDelta(index=1, delta={"content": "I push to main."}),
+        good,
+        "All is well.",
+    ]
+    kept = [piece async for piece in own.filter_stream(spoken(*said))]
+    assert kept == ["All is well.", ReplyDelta(index=1, finish_reason="content_filter"), good]
 
 
 async def test_a_warning_lets_an_answer_through_and_does_not_count_it(db: Database, agent: UUID) -> None:

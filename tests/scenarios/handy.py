@@ -33,10 +33,10 @@ class Handy(ScriptedChat):
         self.offered: list[list[str]] = []
 
     async def answer(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
-        self.offered.append([tool.name for tool in options.tools])
+        self.offered += [[tool.name for tool in options.all_tools]] if options.all_tools else []
         now = self._played.pop(0) if len(self._played) > 1 else self._played[0]
         text, calls = (now, ()) if isinstance(now, str) else ("", tuple(now))
         if text:

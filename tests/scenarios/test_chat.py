@@ -163,7 +163,7 @@ class Endless(ScriptedChat):
         self.ferries = iter(("It is Artemis", "It is Boreas"))
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: object = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: object = None
     ) -> AsyncGenerator[str | ChatReply]:
         yield next(self.ferries)
         await asyncio.Event().wait()

@@ -228,7 +228,7 @@ class Picky:
         self.answer, self.refuses, self.only = answer, refuses, only
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         if self.refuses and any(self.only in message.text for message in messages):
             self.refuses -= 1

@@ -26,9 +26,10 @@ class Honest(ScriptedChat):
     """Uses all it may say, and is paid for what it heard and said."""
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
+        assert max_tokens is not None
         text = token_counter.truncate("one two three " * max_tokens, max_tokens=max_tokens)
         yield text
         heard = sum(token_counter.count(message.text) + MESSAGE_TOKENS for message in messages)
@@ -81,7 +82,7 @@ async def test_a_model_that_cannot_be_reached_costs_nothing(mind: Mind) -> None:
 async def test_a_reply_that_breaks_off_is_recorded_once_as_reported(mind: Mind) -> None:
     class Broken(ScriptedChat):
         async def stream(
-            self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+            self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
         ) -> AsyncIterator[str | ChatReply]:
             yield "It is "
             yield ChatReply(text="It is ", model=self.name, input_tokens=70, output_tokens=2, finish="interrupted")

@@ -118,7 +118,7 @@ class Unbounded(ScriptedChat):
     """Says all that it was told to, however much it may."""
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         return super().stream(messages, max_tokens=10**6, schema=schema)
 

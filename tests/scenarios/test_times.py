@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from newton.agent.loop.fallback import NOTHING_FOUND
-from newton.agent.loop.turn import TurnInput
+from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.services.bundles import BundleService
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
@@ -102,7 +102,7 @@ async def test_a_turn_loads_what_is_of_the_time_and_a_subject_still_counts(lived
         (*_, answer) = [
             piece async for piece in turns.run(TurnInput(session_id=session_id, text=text, frame="question"))
         ]
-        assert not isinstance(answer, str)
+        assert isinstance(answer, TurnResult)
         return answer.bundle
 
     assert set(ages(await take(DECIDED), "decisions")) == set(WEEK)
@@ -159,7 +159,7 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
     for repetition in range(3):
         said = TurnInput(session_id=await mind.session(f"now {repetition}"), text=asked)
         (*_, answer) = [piece async for piece in turns.run(said)]
-        assert not isinstance(answer, str)
+        assert isinstance(answer, TurnResult)
         assert answer.text == "Memory has nothing from that time (in 1999)."
         assert answer.bundle.as_json()["times"] == {"asked": ["in 1999"], "blank": True}
         assert "Memory has nothing from the requested time (in 1999)." in answer.bundle.text
@@ -168,7 +168,7 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
     assert (await hindsight(mind).replay("latest")).identical
     about = TurnInput(session_id=await mind.session("about"), text="Who did we decide should paint the boat in 1999?")
     (*_, answer) = [piece async for piece in turns.run(about)]
-    assert not isinstance(answer, str) and "From other times:\n- " in answer.text, "it has a subject"
+    assert isinstance(answer, TurnResult) and "From other times:\n- " in answer.text, "it has a subject"
 
 
 async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> None:
@@ -180,7 +180,7 @@ async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> No
     (*_, answer) = [
         piece async for piece in mind.turns(None).run(TurnInput(session_id=await mind.session("now"), text=DECIDED))
     ]
-    assert not isinstance(answer, str)
+    assert isinstance(answer, TurnResult)
     assert "Paint the hull" in answer.text and "Buy the mast" in answer.text and "Sell it all" not in answer.text
     week = ContextFilters(
         since=NOON - timedelta(days=12), until=NOON - timedelta(days=5), kinds=frozenset({"decision"})
@@ -208,7 +208,7 @@ async def test_an_account_of_questions_is_not_made_and_the_question_is_not_quote
     await mind.settle()
     said = TurnInput(session_id=await mind.session("later"), text="Where are the keys?")
     (*_, answer) = [piece async for piece in turns.run(said)]
-    assert not isinstance(answer, str) and answer.text == NOTHING_FOUND
+    assert isinstance(answer, TurnResult) and answer.text == NOTHING_FOUND
 
 
 async def test_a_day_without_a_year_that_is_still_to_come_is_found_when_it_comes(mind: Mind) -> None:

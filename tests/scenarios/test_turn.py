@@ -32,7 +32,7 @@ class Endless(ScriptedChat):
         self.thinking = asyncio.Event()
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
         for piece in self._pieces:
@@ -90,7 +90,7 @@ async def test_a_turn_gives_the_model_context_history_and_input_and_keeps_all_of
 async def test_no_unit_of_work_is_open_while_the_model_thinks(mind: Mind) -> None:
     class Watchful(ScriptedChat):
         async def stream(
-            self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+            self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
         ) -> AsyncIterator[str | ChatReply]:
             assert not in_transaction()
             async for piece in super().stream(messages, max_tokens=max_tokens):
@@ -155,7 +155,7 @@ async def test_a_reply_that_breaks_off_is_kept_and_not_called_a_quote(mind: Mind
 
     class Broken(ScriptedChat):
         async def stream(
-            self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+            self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
         ) -> AsyncIterator[str | ChatReply]:
             yield "It is "
             raise ProviderError("The model went away.", hint="Ask again.")

@@ -37,7 +37,7 @@ async def test_a_talk_may_run_on_in_a_window_of_twelve_thousand_tokens(mind: Min
     for n in range(60):
         await take(talk, TurnInput(session_id=session_id, text=f"Who keeps the harbour book on day {n}?"))
         prompt = model.received[-1]
-        assert sum(token_counter.count(one.text) + 4 for one in prompt) + talk.limits.reply <= WINDOW
+        assert sum(token_counter.count(one.text) + 4 for one in prompt) + talk.limits.reply_reserve <= WINDOW
         assert [one.role for one in prompt if one.role == "system"] == ["system"] and prompt[0].role == "system"
         assert "kept by Priya" in prompt[-1].text.partition(INPUT_HEADER)[0], "what is recalled stands with the input"
         assert prompt[-1].role == "user" and prompt[-1].text.endswith(f"on day {n}?")
@@ -73,7 +73,7 @@ class Counting(ScriptedChat):
         self.sent: list[int] = []
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(list(messages))
         self.sent.append(sum(token_counter.count(one.text) + 4 for one in messages))
@@ -108,7 +108,7 @@ async def test_what_tools_are_given_in_one_session_makes_no_prompt_of_another_to
     chatter = [says("user", f"Tell me more of {n}. " + "river stone boat lamp " * 60) for n in range(150)]
     said = await written(mind, "s2", [line for one in chatter for line in (one, says("assistant", "I see."))])
     await take(replace(talk, compaction=mind.compacting("none")), said)
-    assert 12_000 < model.sent[-1] <= 20_000 - talk.limits.reply
+    assert 12_000 < model.sent[-1] <= 20_000 - talk.limits.reply_reserve
 
 
 async def test_what_a_long_input_drives_out_of_the_talk_comes_into_the_context(mind: Mind) -> None:

@@ -47,7 +47,7 @@ class Reader:
     name = "reader"
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
         known, _, asked = messages[-1].text.rpartition(INPUT_HEADER)
         lines = [line[2:] for line in (messages[0].text + known).splitlines() if line.startswith("- ")]

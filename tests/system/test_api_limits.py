@@ -88,13 +88,13 @@ async def test_a_body_that_does_not_fit_is_refused_with_what_is_wrong(
 CHAT = "POST /v1/chat/completions"
 UNANSWERED: list[tuple[str, int, str, dict[str, str]]] = [
     (CHAT, 400, "invalid_request_error", {}),
-    (CHAT, 401, "authentication_error", {"Authorization": ""}),
+    (CHAT, 401, "invalid_request_error", {"Authorization": ""}),
     (CHAT, 403, "permission_error", {"Origin": "https://elsewhere.example"}),
     ("GET /v1/models", 403, "permission_error", {"Host": "elsewhere.example"}),
     ("GET /v1/chat/completions", 405, "invalid_request_error", {}),
     (f"{CHAT}?x=%00", 400, "invalid_request_error", {}),
     (CHAT, 429, "rate_limit_error", {}),
-    ("POST /v1/embeddings", 404, "not_found_error", {}),
+    ("POST /v1/embeddings", 404, "invalid_request_error", {}),
 ]
 
 

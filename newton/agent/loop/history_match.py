@@ -27,6 +27,7 @@ from newton.providers.chat import ContentPart, ToolCall
 
 INITIAL_FINGERPRINT = "newton"
 FINGERPRINT_PREFIX = "chat:"
+ENDING_HINT = "End with a message of the role user or tool."
 EMPTY_MESSAGE_TEXT = "…"  # stored in place of an empty message
 
 
@@ -79,7 +80,7 @@ class HistoryMatcher:
         """
         roles = [message.role for message in messages]
         if "user" not in roles or roles[-1] not in ("user", "tool"):
-            raise InputError("The last message needs no reply.", hint="End with a message of the role user or tool.")
+            raise InputError("The last message needs no reply.", hint=ENDING_HINT, param="messages")
         fingerprints = fingerprint_messages(messages)
         async with self.scope.write("user") as (tx, ctx):
             session_id = await get_or_create_session(tx, session_ref, agent_id=ctx.agent_id, now=ctx.now)

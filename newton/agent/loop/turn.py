@@ -234,13 +234,7 @@ class TurnRunner:
         end = max((item.last for item in view), default=-1)
         sent = find_sent_messages(session_id, [*conversation, *after_input], end=end)
         sent = replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
-        left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=count_tokens)
-        context = await SessionContextService(builder=self.contexts).get_for_turn(
-            replace(
-                self._context_request(turn, tokens=max(min(budget.context, left), 1), sent=sent),
-                item_ids=_offers_expand(prompt.options),
-            )
-        )
+        context = await self._build_context(turn, prompt, budget, sent)
         prompt = replace(prompt, context=context.bundle.text, view=conversation)
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
@@ -339,6 +333,15 @@ class TurnRunner:
             attachments=turn.options.attachments,
             input_parts=turn.options.input_parts,
         )
+
+    async def _build_context(
+        self, turn: _Turn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages
+    ) -> SessionContext:
+        """Return the context for a prompt, within what its other parts leave of the window."""
+        left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)
+        request = self._context_request(turn, tokens=max(min(budget.context, left), 1), sent=sent)
+        request = replace(request, item_ids=_offers_expand(prompt.options))
+        return await SessionContextService(builder=self.contexts).get_for_turn(request)
 
     async def _prepare_without_model(self, turn: _Turn, reason: str) -> _PreparedTurn:
         return _PreparedTurn(context=await self._build_full_context(turn), degraded=reason)

@@ -63,6 +63,30 @@ file function guess idea index input issue laptop letter log loop machine mail m
 page paragraph phone plan point problem program prompt proposal query question request screen script sentence sql string
 suggestion terminal test text thought turn understanding variable version view
 """)
+# Nouns that name, after "the", something of the speaker's home, family, health, work or leisure.
+_EVERYDAY_THINGS = _words("""
+allotment attic bakery basement bike boat boiler cabin cafe camper car cellar charger clinic document flat freezer
+fusebox garage garden gate greenhouse harbour heating house key meter office passport restaurant safe school shed shop
+stopcock store studio toolbox van warehouse workshop
+""")
+_EVERYDAY_NOUNS = _EVERYDAY_THINGS | _words("""
+accountant admin alarm allowance annex api apiary apprentice appointment audit babysitter baby band bin birthday boss
+budget caretaker cat chair chicken choir class cleaner cluster club coach code-freeze colleague concert contact
+contract customer daycare database deadline delivery dentist deposit deploy deployment doctor dog exam exhibition fee
+festival funeral goat grandmother grandfather gym hairdresser handover handyman hen horse insurance internet interview
+intern invoice kid kindergarten landlady landlord launch lease lesson licence license limit maintainer manager market
+meal membership mortgage moving nanny neighbour neighbor newsletter nurse nursery orchestra parking party password
+pediatrician paediatrician pension physio physiotherapist piano pill pin plumber premium prescription president quota
+recycling rehearsal release rent repo repository retro retrospective review room salary secretary server service shift
+sprint staging standup stand-up subscription supplier surgery surgeon tablet tax teacher team tenant tournament trainer
+training treasurer treatment tutor vaccination vet warranty wedding wifi wi-fi
+""")
+_RECURRING_VERBS = _words("""
+arrive begin charge close collect come cost end expire finish give happen have last leave meet need open pay practice
+practise rehearse run shut start take use
+""")
+_HABITS = _words("begin charge close finish meet open practice practise rehearse start")  # in the present tense
+_PLACING = _words("in under behind inside on above beside below near next between")
 _PERMANENT = _words("""
 allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic
 engaged epileptic fluent gluten-free intolerant lactose left-handed married pregnant retired right-handed
@@ -163,13 +187,27 @@ def _find_subject(text: str, speaker: str | None) -> str | None:
         return None
     first, owned = words[0].text, [word.text for word in words[1:verb] if not word.text.startswith("~")]
     if first in ("i", "we") and not owned:
-        return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=True) else None
+        is_lasting = _is_lasting(words, verb, is_person=True) or _is_habit(words, verb)
+        return (speaker or SPEAKER) if is_lasting else None
     if first in ("my", "our") and owned and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
         return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=False) else None
-    is_ours = any(word.text in ("our", "my", "we") for word in words) or _announces_value(text, words, verb)
-    if first == "the" and owned and is_ours and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
-        return (speaker or SPEAKER) if _is_lasting(words, verb, is_person=False) else None
+    if first == "the" and owned and not _PASSING_POSSESSIONS & {*owned, *map(lemmatize, owned)}:
+        return (speaker or SPEAKER) if _is_of_speaker(text, words, verb) else None
     return _find_named_subject(head, words, verb)
+
+
+def _is_habit(words: Sequence[WordToken], verb: int) -> bool:
+    """Return whether the speaker states what recurs at a time or for an amount: "we open at seven"."""
+    return words[verb].text in _HABITS and any(_is_value(word) for word in words[verb + 1 :])
+
+
+def _is_of_speaker(text: str, words: Sequence[WordToken], verb: int) -> bool:
+    """Return whether a statement that begins with "the" states something lasting that concerns the speaker."""
+    is_everyday, is_change = _values_everyday_noun(words, verb), _announces_value(text, words, verb)
+    if is_everyday and (is_change or lemmatize(words[verb].text) in _RECURRING_VERBS):
+        return True
+    is_ours = is_everyday or is_change or any(word.text in ("our", "my", "we") for word in words)
+    return is_ours and _is_lasting(words, verb, is_person=False)
 
 
 def _announces_value(text: str, words: Sequence[WordToken], verb: int) -> bool:
@@ -177,6 +215,18 @@ def _announces_value(text: str, words: Sequence[WordToken], verb: int) -> bool:
     cues = load_cues().cues
     is_change = any(cues[name].search(text) for name in _CHANGES) and not cues["plan"].search(text)
     return is_change and any(_is_value(word) for word in words[verb + 1 :])
+
+
+def _values_everyday_noun(words: Sequence[WordToken], verb: int) -> bool:
+    """Return whether the statement gives a number, a time, a name or a place of something of everyday life."""
+    subject, rest = words[1:verb], words[verb + 1 :]
+    of = next((n for n, word in enumerate(subject) if word.text in ("of", "to", "for", "in", "at")), len(subject))
+    if not of or any(word.is_capitalized for word in subject[of:]):
+        return False
+    head = lemmatize(subject[of - 1].text)
+    is_placed = head in _EVERYDAY_THINGS and bool(rest) and rest[0].text in _PLACING and len(rest) > 1
+    named = {head, *(lemmatize(word.text) for word in subject[:of])}
+    return bool(named & _EVERYDAY_NOUNS) and (is_placed or any(_is_value(word) for word in rest))
 
 
 def _is_value(word: WordToken) -> bool:
@@ -275,6 +325,7 @@ def _is_lasting_verb(text: str, rest: Sequence[WordToken], *, is_speaker: bool) 
     if lemma in _DECIDING:
         return is_past and following not in ("with", STOP)
     is_step = is_speaker and following == "the" and (is_past or lemma in ("read", "store", "run"))
+    is_step = is_step and lemma not in ("sell", "quit", "inherit")
     if following in _PLACES or is_step or _moves_on(lemma, following):
         return False
     if lemma in _LASTING_VERBS and lemma not in _LIKING:

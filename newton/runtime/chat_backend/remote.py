@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import quote
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -23,6 +22,7 @@ from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
 from newton.runtime.chat_backend.protocol import TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
+from newton.runtime.model_factory import ensure_offered
 
 T = TypeVar("T")
 
@@ -56,14 +56,14 @@ class RemoteAgent:
         return self.selected_model or self.token_info["model"]
 
     async def select_model(self, name: str) -> str:
-        await self.client.get(f"/v1/models/{quote(name)}")
+        ensure_offered(name, await self.list_models())
         self.selected_model = name
         return name
 
     async def list_models(self) -> Sequence[str]:
         found = await self.client.get("/v1/models")
         with expect_newton_response():
-            return [one["id"] for one in found["data"]]
+            return [one["id"] for one in found["data"] if one["owned_by"] != "newton"]
 
     async def run_turn(
         self, session: str, input: str, *, frame: str | None = None, include_context: bool = False

@@ -43,7 +43,11 @@ def hash_attachments(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _is_text(part: Mapping[str, Any]) -> bool:
-    return part.get("type", "text") in TEXT_TYPES
+    return _type_of(part) in TEXT_TYPES
+
+
+def _type_of(part: Mapping[str, Any]) -> str:
+    return str(part.get("type", "text"))
 
 
 def _text_of(part: Mapping[str, Any]) -> str:
@@ -52,7 +56,7 @@ def _text_of(part: Mapping[str, Any]) -> str:
 
 
 def _describe(part: Mapping[str, Any]) -> str:
-    kind = KINDS.get(str(part["type"]), _one_line(str(part["type"])))
+    kind = KINDS.get(_type_of(part), _one_line(_type_of(part)))
     source, name = _source_of(part), _field(part, "filename")
     if name:
         return f"{kind}: {_one_line(name)}"
@@ -68,7 +72,7 @@ def _source_of(part: Mapping[str, Any]) -> str:
 
 def _field(part: Mapping[str, Any], name: str) -> str:
     """Return a text of a part: each type keeps it in an object of its own name, or as a text of that name."""
-    inner = part.get(str(part["type"]))
+    inner = part.get(_type_of(part))
     if inner is None:
         inner = part.get("image_url", part)
     if isinstance(inner, str):
@@ -99,7 +103,7 @@ def _decode_start(encoded: str) -> bytes:
 
 
 def _read_image_size(data: bytes) -> tuple[int, int] | None:
-    """Return the width and height that the header of a PNG, GIF, JPEG or WebP image states."""
+    """Return the width and height that the header of an image states: of PNG, GIF, JPEG and WEBP."""
     try:
         if data.startswith(_PNG):
             return struct.unpack(">II", data[16:24])
@@ -138,7 +142,10 @@ def _read_jpeg_size(data: bytes) -> tuple[int, int] | None:
 
 def _strip_url(url: str) -> str:
     """Return a URL without credentials, query and fragment, which may contain secrets."""
-    parts = urlsplit(url[: 10 * MAX_NAME_CHARS])
+    try:
+        parts = urlsplit(url[: 10 * MAX_NAME_CHARS])
+    except ValueError:
+        return "a URL"
     if not parts.netloc:
         return _one_line(url)
     return _one_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")

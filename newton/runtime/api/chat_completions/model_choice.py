@@ -11,6 +11,8 @@ from newton.runtime.api.chat_completions.request_models import OWN_MODEL
 from newton.runtime.model_factory import select_model
 from newton.runtime.wiring import AgentServices
 
+SERVER_OWNER = "model-server"  # the owner of models that are not Newton's
+
 
 class ModelChoice(NamedTuple):
     """The agent whose memory is used, and the model that answers; None if no model is configured."""
@@ -29,12 +31,15 @@ async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRe
     return ModelChoice(newton, default if model_name is None else await select_model(default, model_name))
 
 
-async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry) -> list[str]:
-    """Return the names that a request may use: `newton`, the agents of the token, and the models of the server."""
+async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry) -> dict[str, str]:
+    """Return the names that a request may use, each with its owner.
+
+    They are `newton`, the agents of the token, and the models of the model's server.
+    """
     own = caller.newton.settings.agent
     agents = await agent_store.list_names(caller.newton.scope.db) if caller.is_operator else [own]
-    model = registry.chat_model_of(caller.newton)
-    return list(dict.fromkeys([OWN_MODEL, *agents, *await _list_served(model)]))
+    served = await _list_served(registry.chat_model_of(caller.newton))
+    return dict.fromkeys(served, SERVER_OWNER) | dict.fromkeys([OWN_MODEL, *agents], OWN_MODEL)
 
 
 async def _list_served(model: ChatModel | None) -> list[str]:

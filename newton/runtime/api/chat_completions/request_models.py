@@ -87,7 +87,7 @@ class ToolParam(OpenAIRequestModel):
 class ChatCompletionRequest(BaseModel):
     """A conversation, whose last message is answered.
 
-    Fields that are not listed here go to the model unchanged, such as `temperature`, `seed` or `reasoning_effort`.
+    Fields that are not listed here go to the model unchanged, such as the temperature or a seed.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

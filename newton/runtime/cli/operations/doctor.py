@@ -215,7 +215,7 @@ async def _check_chat_model(settings: Settings) -> HealthFinding:
             hint = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server."
             return HealthFinding("note", "no chat model: answers quote memory", hint)
         started = monotonic_ms()
-        async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=8):
+        async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=None):
             pass
     except ProviderError as error:
         return HealthFinding("wrong", error.what, error.hint)

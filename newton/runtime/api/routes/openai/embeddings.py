@@ -81,10 +81,10 @@ async def create_embeddings(body: EmbeddingRequest, request: Request, caller: Re
         raise InputError(what, hint="Send them in several requests.", param="input")
     encode = _encode_base64 if body.encoding_format == "base64" else _encode_floats
     vectors: list[Vector] = []
-    for batch in batched(texts, BATCH_TEXTS):
+    for start in range(0, len(texts), BATCH_TEXTS):
         if await request.is_disconnected():  # the local model may take minutes
             return Response(status_code=CLIENT_CLOSED_REQUEST)
-        vectors += await embedder.embed(batch)
+        vectors += await embedder.embed(texts[start : start + BATCH_TEXTS])
     data = [
         {"object": "embedding", "index": index, "embedding": encode(vector)} for index, vector in enumerate(vectors)
     ]

@@ -1,0 +1,122 @@
+"""What a client of OpenAI is told when the model behind Newton fails, refuses or says nothing."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import openai
+import pytest
+
+from tests.endpoint import Respond, Wire, chunk, fails, says
+from tests.system.scripted import Talk, talking
+from tests.system.test_openai import WEATHER, assistant, said, user
+from tests.unit.test_chat_model import streams
+
+KNOWN = "What is the ferry called?"
+FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "Ferry", "schema": {"type": "object", "properties": {}}}}
+
+
+@pytest.fixture(scope="module")
+async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
+    async with talking(home, behind) as made:
+        await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
+        yield made
+
+
+@pytest.fixture(autouse=True)
+async def healthy(talk: Talk) -> None:
+    """An endpoint that has failed often would not be asked at all."""
+    talk.plays(says(["Well."]))
+    await said(talk, user("Hello."), session=named())
+
+
+def finishes(reason: str, **delta: object) -> Respond:
+    done = chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    usage = chunk({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}})
+    return streams(chunk({"choices": [{"index": 0, "delta": delta}]}), done, usage, "[DONE]")
+
+
+def named() -> str:
+    return f"failing-{uuid4().hex[:6]}"
+
+
+async def test_what_memory_knows_is_quoted_and_marked(talk: Talk) -> None:
+    # R8
+    talk.plays(*[fails(500)] * 2)
+    answer = await said(talk, user(KNOWN), session=named())
+    text = answer.choices[0].message.content
+    assert text.startswith("(http://") and "answered 500" in text
+    assert "This answer only quotes memory.)\n\nFrom memory:\n- The ferry is called Artemis." in text
+    assert answer.newton["from_memory"] and "500" in answer.newton["degraded"]
+    talk.plays(says(["As I said."]))
+    session = named()
+    await said(talk, user(KNOWN), assistant(text), user("And again?"), session=session)
+    assert talk.shown()[-1] == ("user", "And again?")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("response", "kind", "code"),
+    [
+        (fails(500, retry_after="0"), openai.InternalServerError, "provider_error"),
+        (fails(429, retry_after="0"), openai.RateLimitError, "rate_limit_exceeded"),
+        (fails(401), openai.InternalServerError, "provider_error"),
+        (fails(404), openai.NotFoundError, "model_not_found"),
+        (fails(400), openai.BadRequestError, "request_refused"),
+    ],
+)
+async def test_a_failure_of_which_memory_knows_nothing_is_an_error(
+    talk: Talk, response: Respond, kind: type[openai.APIStatusError], code: str, stream: bool
+) -> None:
+    talk.plays(*[response] * 2)
+    with pytest.raises(kind) as failed:
+        await said(talk, user("Quokka xylophone zeppelin?"), session=named(), stream=stream)
+    assert failed.value.code == code
+
+
+@pytest.mark.parametrize("options", [{"response_format": FORMAT}, {"tools": [WEATHER]}, {"n": 2}])
+async def test_a_program_that_reads_the_reply_gets_an_error_and_no_quotes(talk: Talk, options: Any) -> None:
+    talk.plays(*[fails(500, retry_after="0")] * 2)
+    with pytest.raises(openai.InternalServerError, match="answered 500"):
+        await said(talk, user(KNOWN), session=named(), **options)
+
+
+async def test_a_prompt_that_fits_no_window_is_an_error_of_the_request(talk: Talk) -> None:
+    async def overflows(wire: Wire) -> None:
+        await wire.send(400, {"error": {"message": "This model's maximum context length is 10 tokens."}})
+
+    talk.plays(overflows, overflows)
+    with pytest.raises(openai.BadRequestError) as refused:
+        await said(talk, user(KNOWN), session=named())
+    assert refused.value.code == "context_length_exceeded"
+
+
+async def test_a_reply_that_is_all_reasoning_comes_back_without_text(talk: Talk) -> None:
+    talk.plays(finishes("length", reasoning_content="They ask for"))
+    answer = await said(talk, user(KNOWN), session=named(), max_completion_tokens=5)
+    (choice,) = answer.choices
+    assert (choice.message.content, choice.finish_reason) == ("", "length")
+    assert choice.message.reasoning_content == "They ask for"
+    assert answer.usage.completion_tokens == 5 and not answer.newton["from_memory"]
+
+
+async def test_a_refusal_is_told_in_its_field_and_known_again(talk: Talk) -> None:
+    session = named()
+    talk.plays(finishes("stop", refusal="I cannot do that."), says(["Gladly."]))
+    answer = await said(talk, user("Sink the ferry."), session=session, response_format=FORMAT)
+    message = answer.choices[0].message
+    assert (message.content, message.refusal) == (None, "I cannot do that.")
+    sent: Any = message.model_dump(include={"role", "content", "refusal"})
+    await said(talk, user("Sink the ferry."), sent, user("Then paint it."), session=session)
+    assert await talk.lines(session) == {session: ["Sink the ferry.", "I cannot do that.", "Then paint it.", "Gladly."]}
+
+
+async def test_a_reply_that_breaks_off_says_so_at_its_end(talk: Talk) -> None:
+    talk.plays(streams(chunk({"choices": [{"index": 0, "delta": {"content": "It is "}}]})))
+    body = {"messages": [user(KNOWN)], "stream": True}
+    lines = (await talk.post("/v1/chat/completions", body, **{"X-Newton-Session": named()})).text.splitlines()
+    events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    assert events[-1]["choices"][0]["finish_reason"] == "length"
+    assert "ended its reply early" in events[-1]["newton"]["degraded"]

@@ -1,0 +1,321 @@
+"""Chat completions through OpenAI's own client, with strict servers of models behind: OpenAI, Ollama and vLLM."""
+
+import base64
+import struct
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from newton.db.pool import Database
+from tests.model_servers import KEY, ModelServer, OllamaServer, OpenAIServer, VllmServer, serving_models
+from tests.system.served import Api, served
+from tests.system.test_openai import WEATHER
+
+SERVERS: list[type[ModelServer]] = [OpenAIServer, OllamaServer, VllmServer]
+
+
+def png(width: int, height: int) -> str:
+    """A picture as a data URL."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + b"\x80" * width for _ in range(height))
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+def shown(text: str, *urls: str) -> Any:
+    pictures = [{"type": "image_url", "image_url": {"url": url, "detail": "low"}} for url in urls]
+    return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
+
+
+def user(text: str) -> Any:
+    return {"role": "user", "content": text}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A client of Newton, and the server of models behind Newton."""
+
+    client: openai.AsyncOpenAI
+    behind: ModelServer
+    api: Api
+    agent: str
+
+    async def say(self, *messages: Any, session: str | None = None, **options: Any) -> Any:
+        headers = {"X-Newton-Session": session} if session else {}
+        create: Any = self.client.chat.completions.create
+        return await create(**{"model": "newton", "messages": list(messages), "extra_headers": headers, **options})
+
+    async def stream(self, *messages: Any, **options: Any) -> list[Any]:
+        return [chunk async for chunk in await self.say(*messages, stream=True, **options)]
+
+    async def remembered(self) -> str:
+        """Every text that is stored of this agent: messages, memories and contexts."""
+        tables = {"dialogue.messages": "content", "memory.memories": "summary", "cognition.bundles": "input"}
+        found: list[str] = []
+        async with self.api.db.transaction(self.api.app.state.agents.default.scope.agent_id) as tx:
+            for table, column in tables.items():
+                found += [str(row[0]) for row in await tx.fetch(f"select {column} from {table}")]
+        return "\n".join(found)
+
+
+@asynccontextmanager
+async def lined(server: ModelServer, db: Database, home: Path, **settings: object) -> AsyncGenerator[Line]:
+    async with serving_models(server):
+        chosen = {"openai_base_url": server.url, "openai_api_key": KEY, "openai_model": server.model, **settings}
+        async with served(db, home, **chosen) as api:
+            token = await api.token("default")
+            client = openai.AsyncOpenAI(base_url=f"{api.url}/v1", api_key=token, max_retries=0, timeout=60)
+            async with client:
+                yield Line(client, server, api, "default")
+
+
+@pytest.fixture(params=SERVERS, ids=lambda one: one.__name__)
+async def line(request: pytest.FixtureRequest, db: Database, tmp_path: Path) -> AsyncIterator[Line]:
+    async with lined(request.param(), db, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def strict(db: Database, tmp_path: Path) -> AsyncIterator[Line]:
+    async with lined(OpenAIServer(), db, tmp_path) as made:
+        yield made
+
+
+async def test_nothing_is_added_that_nobody_set(line: Line) -> None:
+    answer = await line.say(user("Tea at four."))
+    assert answer.choices[0].message.content == "You said: Tea at four."
+    assert line.behind.asked[-1].keys() - {"tools"} == {"model", "messages", "stream", "stream_options"}
+
+
+async def test_a_stream_and_a_whole_reply_are_the_same(line: Line) -> None:
+    chunks = await line.stream(user("Tea at four."), stream_options={"include_usage": True})
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    whole = await line.say(user("Tea at four."))
+    assert text == whole.choices[0].message.content == "You said: Tea at four."
+    assert chunks[-1].usage.total_tokens == whole.usage.total_tokens == 120
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+
+
+async def test_a_typed_reply_comes_back_as_it_is(line: Line) -> None:
+    class Order(BaseModel):
+        drink: str
+        cups: int
+
+    parsed = await line.client.chat.completions.parse(
+        model="newton", messages=[user("Four cups of tea.")], response_format=Order
+    )
+    assert parsed.choices[0].message.parsed == Order(drink="tea", cups=4)
+    sent = line.behind.asked[-1]
+    assert sent["response_format"]["json_schema"]["name"] == "Order"
+    assert "tools" not in sent  # a model that must answer in a format cannot also look things up
+
+
+async def test_tools_of_the_caller_are_called_and_answered(line: Line) -> None:
+    asked = user("How is the weather?")
+    options: dict[str, Any] = {"tools": [WEATHER], "tool_choice": "required"}
+    first = await line.say(asked, **options)
+    (call,) = first.choices[0].message.tool_calls
+    assert (call.function.name, first.choices[0].finish_reason) == ("weather", "tool_calls")
+    result = {"role": "tool", "tool_call_id": call.id, "content": "Rain."}
+    assert line.behind.asked[-1]["tools"] == [WEATHER]
+    again = await line.say(asked, first.choices[0].message.model_dump(exclude_none=True), result, **options)
+    assert again.choices[0].message.content or again.choices[0].message.tool_calls
+    chunks = await line.stream(asked, **options)
+    calls = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or ()]
+    assert [one.function.name for one in calls] == ["weather"]
+
+
+async def test_a_picture_is_seen_now_and_later_and_remembered_as_a_reference(line: Line) -> None:
+    url = png(64, 48)
+    name = f"pictures-{uuid4().hex[:6]}"
+    begun: list[Any] = [shown("Our ferry Artemis in Porto.", url)]
+    first = await line.say(*begun, session=name)
+    assert first.choices[0].message.content == "I was shown 1: Our ferry Artemis in Porto."
+    begun += [{"role": "assistant", "content": first.choices[0].message.content}, user("Is it large?")]
+    second = await line.say(*begun, session=name)
+    assert second.choices[0].message.content == "I was shown 1: Is it large?"
+    begun += [{"role": "assistant", "content": second.choices[0].message.content}, shown("And this?", png(8, 9))]
+    third = await line.say(*begun, session=name)
+    assert third.choices[0].message.content == "I was shown 2: And this?"
+    sent = [one["content"] for one in line.behind.asked[-1]["messages"] if isinstance(one["content"], list)]
+    assert sent[0] == begun[0]["content"]  # as the client sent it
+    remembered = await line.remembered()
+    assert "Our ferry Artemis in Porto.\n[image: 64x48 png]" in remembered
+    assert "[image: 8x9 png]" in remembered
+    assert "base64" not in remembered and url[-40:] not in remembered
+    sql = "select count(distinct session_id) from dialogue.messages"
+    async with line.api.db.transaction(line.api.app.state.agents.default.scope.agent_id) as tx:
+        assert await tx.fetchval(sql) == 1  # one conversation, matched in each turn
+
+
+@pytest.mark.parametrize("line", [OllamaServer, VllmServer], indirect=True)  # OpenAI tells nobody its reasoning
+async def test_reasoning_is_passed_on_and_is_no_speech(line: Line) -> None:
+    field = str(line.behind.reasoning_field)
+    whole = await line.say(user("Tea at four."))
+    assert getattr(whole.choices[0].message, field) == "They want to hear it again."
+    chunks = await line.stream(user("Tea at five."))
+    told = [getattr(chunk.choices[0].delta, field, None) or "" for chunk in chunks]
+    assert "".join(told) == "They want to hear it again."
+    assert "hear it again" not in await line.remembered()
+
+
+async def test_an_unknown_model_is_an_error_of_the_protocol(line: Line) -> None:
+    with pytest.raises(openai.NotFoundError) as unknown:
+        await line.say(user("Hi."), model="gpt-9")
+    assert (unknown.value.code, unknown.value.type) == ("model_not_found", "invalid_request_error")
+    assert line.behind.model in unknown.value.message
+    assert line.behind.asked == []
+
+
+async def test_a_model_of_the_server_and_an_agent_are_chosen_by_name(line: Line) -> None:
+    names = [one.id async for one in await line.client.models.list()]
+    assert {"newton", "default", line.behind.model} <= set(names)
+    assert "nomic-embed-text:latest" not in names
+    for name in (line.behind.model, "default", f"default/{line.behind.model}"):
+        await line.say(user("Hi."), model=name)
+        assert line.behind.asked[-1]["model"] == line.behind.model
+    assert (await line.client.models.retrieve(line.behind.model)).id == line.behind.model
+
+
+async def test_an_instruction_larger_than_the_window_is_refused(line: Line) -> None:
+    for text in ("word " * 1_000_000, "word " * 200_000):  # 5 MB, 1 MB
+        with pytest.raises(openai.BadRequestError) as refused:
+            await line.say({"role": "system", "content": text}, user("Hi."))
+        assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
+    assert line.behind.asked == [] and await line.remembered() == ""
+    large = await line.say({"role": "system", "content": "word " * 40_000}, user("Hi."))
+    assert large.choices[0].message.content == "You said: Hi."
+
+
+# What only the strict server tells apart.
+
+
+async def test_every_option_reaches_the_model_unchanged(strict: Line) -> None:
+    options: dict[str, Any] = {
+        "max_completion_tokens": 300,
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "seed": 7,
+        "stop": ["END"],
+        "logprobs": True,
+        "top_logprobs": 2,
+        "logit_bias": {"50256": -100},
+        "modalities": ["text"],
+        "service_tier": "flex",
+        "prediction": {"type": "content", "content": "Tea at four."},
+        "presence_penalty": 0.1,
+        "verbosity": "low",
+        "prompt_cache_key": "tea",
+    }
+    answer = await strict.say(user("Tea at four."), model="gpt-4o-mini", **options)
+    sent = strict.behind.asked[-1]
+    assert {name: sent[name] for name in options} == options
+    assert "max_tokens" not in sent
+    assert answer.choices[0].logprobs.content[0].logprob == -0.25
+    assert answer.usage.prompt_tokens_details.cached_tokens == 64
+    assert answer.usage.completion_tokens_details.reasoning_tokens == 12
+    assert answer.system_fingerprint == "fp_1"
+    chunks = await strict.stream(user("Tea."), model="gpt-4o-mini", logprobs=True)
+    assert any(chunk.choices[0].logprobs for chunk in chunks if chunk.choices)
+
+
+async def test_all_choices_come_back_and_the_first_is_remembered(strict: Line) -> None:
+    answer = await strict.say(user("Tea at four."), n=3)
+    assert [one.index for one in answer.choices] == [0, 1, 2]
+    assert {one.message.content for one in answer.choices} == {"You said: Tea at four."}
+    chunks = await strict.stream(user("Tea at six."), n=2)
+    texts = dict.fromkeys(range(2), "")
+    for choice in (one for chunk in chunks for one in chunk.choices):
+        texts[choice.index] += choice.delta.content or ""
+    assert texts == {0: "You said: Tea at six.", 1: "You said: Tea at six."}
+    async with strict.api.db.transaction(strict.api.app.state.agents.default.scope.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from dialogue.messages where role = 'assistant'") == 2
+
+
+async def test_a_limit_under_an_old_name_is_sent_under_the_new_one_and_that_is_learnt(strict: Line) -> None:
+    for _ in range(2):
+        answer = await strict.say(user("Tea."), max_tokens=50)
+        assert answer.choices[0].message.content == "You said: Tea."
+    limits = [{name: body[name] for name in body if name.startswith("max_")} for body in strict.behind.asked]
+    assert limits == [{"max_tokens": 50}, {"max_completion_tokens": 50}, {"max_completion_tokens": 50}]
+
+
+@pytest.mark.parametrize(
+    ("options", "param", "code"),
+    [
+        ({"temperature": 0.2}, "temperature", "unsupported_value"),
+        ({"logprobs": True}, "logprobs", "unsupported_parameter"),
+        ({"model": "gpt-4o-mini", "reasoning_effort": "low"}, "reasoning_effort", "request_refused"),
+        ({"extra_body": {"guided_json": {}}}, "guided_json", "unknown_parameter"),
+        ({"response_format": {"type": "json_object"}}, "messages", "request_refused"),
+        ({"metadata": {"topic": "tea"}}, "metadata", "request_refused"),
+    ],
+)
+async def test_what_the_server_refuses_is_told(strict: Line, options: Any, param: str, code: str) -> None:
+    for stream in (False, True):
+        with pytest.raises(openai.BadRequestError) as refused:
+            await strict.say(user("Tea at four."), stream=stream, **options)
+        assert (refused.value.param, refused.value.code) == (param, code)
+        assert param in refused.value.message and KEY not in refused.value.message
+
+
+async def test_a_request_can_be_repeated_after_it_was_refused(strict: Line) -> None:
+    with pytest.raises(openai.BadRequestError):
+        await strict.say(user("Tea at four."), temperature=0.2)
+    answer = await strict.say(user("Tea at four."))
+    assert answer.choices[0].message.content == "You said: Tea at four."
+
+
+async def test_files_and_sound_go_through(strict: Line) -> None:
+    sound = {"type": "input_audio", "input_audio": {"data": base64.b64encode(b"\0" * 6_000).decode(), "format": "wav"}}
+    paper = {"type": "file", "file": {"filename": "lease 2026.pdf", "file_data": "data:application/pdf;base64,AAAA"}}
+    signed = {"type": "image_url", "image_url": {"url": "https://photos.example/ferry.jpg?signature=s3cr3t"}}
+    parts = [{"type": "text", "text": "What are these?"}, sound, paper, signed]
+    answer = await strict.say({"role": "user", "content": parts})
+    assert answer.choices[0].message.content == "I was shown 3: What are these?"
+    assert [part for part in strict.behind.asked[-1]["messages"][-1]["content"] if part["type"] != "text"] == parts[1:]
+    remembered = await strict.remembered()
+    assert "[audio: 5 KB wav]\n[file: lease 2026.pdf]\n[image: https://photos.example/ferry.jpg]" in remembered
+    assert "s3cr3t" not in remembered
+
+
+async def test_the_wrong_key_of_newton_is_not_the_clients_fault(db: Database, tmp_path: Path) -> None:
+    async with lined(OpenAIServer(), db, tmp_path, openai_api_key="sk-wrong-one-of-newton") as line:
+        with pytest.raises(openai.InternalServerError) as failed:
+            await line.say(user("What is the ferry called?"))
+        assert (failed.value.status_code, failed.value.type) == (502, "server_error")
+        assert KEY not in failed.value.message
+
+
+async def test_the_only_model_of_a_server_is_taken(db: Database, tmp_path: Path) -> None:
+    for server in (VllmServer(), OllamaServer()):
+        async with lined(server, db, tmp_path, openai_model=None) as line:
+            await line.say(user("Hi."))
+            assert server.asked[-1]["model"] == server.model
+
+
+async def test_of_several_models_the_person_is_told_to_choose(db: Database, tmp_path: Path) -> None:
+    async with lined(OpenAIServer(), db, tmp_path, openai_model=None) as line:
+        with pytest.raises(openai.InternalServerError, match=r"several models: gpt-5, gpt-4o-mini\. Set OPENAI_MODEL"):
+            await line.say(user("Hi."))
+        assert line.behind.asked == []
+
+
+async def test_an_agent_has_a_model_of_its_own(db: Database, tmp_path: Path) -> None:
+    async with lined(OpenAIServer(), db, tmp_path, agent_models={"ana": "gpt-4o-mini"}) as line:
+        ana = line.client.with_options(api_key=await line.api.token("ana"))
+        await ana.chat.completions.create(model="newton", messages=[user("Hi.")])
+        await line.say(user("Hi."))
+        assert [body["model"] for body in line.behind.asked] == ["gpt-4o-mini", "gpt-5"]
