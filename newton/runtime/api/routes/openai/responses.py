@@ -1,5 +1,7 @@
 """The Responses API: turns with memory, whose responses can be continued and retrieved by their id."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,11 +13,11 @@ from newton.agent.loop.history_match import HistoryMatch
 from newton.agent.loop.turn_types import TurnResult
 from newton.agent.services.responses import ResponseService
 from newton.dialogue.response_store import ResponseRecord
-from newton.errors import InputError, NotFoundError
+from newton.errors import InputError, NewtonError, NotFoundError
 from newton.ids import new_id
 from newton.memory import hygiene
 from newton.runtime.api import problems
-from newton.runtime.api.auth import ReadAccess, WriteAccess
+from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess, WriteAccess
 from newton.runtime.api.chat_completions.model_choice import choose_model
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
 from newton.runtime.api.chat_completions.response_writer import TurnPiece
@@ -56,6 +58,13 @@ async def create_response(
     ] = None,
 ) -> Response:
     """Answer an input with the help of the memory, and store the new messages."""
+    with _name_input_field():
+        return await _run_turn(body, session, caller, request)
+
+
+async def _run_turn(
+    body: ResponseRequest, session: str | None, caller: AuthenticatedCaller, request: Request
+) -> Response:
     newton, model = await choose_model(body.model, caller, request.app.state.agents)
     request.state.agent_id = newton.scope.agent_id  # for the request log
     responses = newton.responses(ORIGIN)
@@ -116,6 +125,16 @@ async def _store_response(
     speech = result.replies[-1].speech if result.replies else ""
     refs = [history.fingerprint, sign_reply(history, result.text or speech, result.calls)]
     await responses.store(record, refs, session_id=history.session_id)
+
+
+@contextmanager
+def _name_input_field() -> Iterator[None]:
+    """Name the field of this protocol in errors about messages."""
+    try:
+        yield
+    except NewtonError as error:
+        error.param = "input" if error.param == "messages" else error.param
+        raise
 
 
 def _parse_previous_id(body: ResponseRequest) -> UUID | None:
