@@ -108,7 +108,7 @@ class ModelServer:
         return JSONResponse({**common, "object": "chat.completion", "choices": listed, "usage": self.usage()})
 
     async def stream(self, body: Body, message: Body, finish: str, common: Body) -> AsyncIterator[str]:
-        def event(**fields: object) -> str:
+        def event(**fields: Any) -> str:
             return f"data: {json.dumps({**common, **fields})}\n\n"
 
         for n in range(self.choices(body)):

@@ -180,6 +180,7 @@ left join lateral (
 
 -- name: get_memories(agent_id, memory_ids, moment)
 -- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
+-- A message is outdated if a fact that was learnt from it is superseded.
 with contradictions as materialized (
     select l.memory_id, l.other_id
     from memory.links as l
@@ -217,7 +218,20 @@ select
     m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count, m.confidence,
     m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
     m.quarantined, m.ref, m.thread_id, m.position, f.reconfirmed_at, f.valid_to, f.attribute,
-    coalesce(f.contradicted_ids, '{}') as contradicted_ids
+    coalesce(f.contradicted_ids, '{}') as contradicted_ids,
+    m.kind = 'exchange' and exists (
+        select
+        from memory.sources as s
+        join memory.memories as t on t.agent_id = $1 and t.memory_id = s.memory_id and t.kind = 'fact'
+        cross join lateral (
+            select event
+            from memory.transitions
+            where agent_id = $1 and memory_id = t.memory_id and ($3::timestamptz is null or changed_at <= $3)
+            order by transition_id desc
+            limit 1
+        ) as last
+        where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired')
+    ) as is_outdated
 from memory.memories as m
 left join lateral (
     select

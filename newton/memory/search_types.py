@@ -39,9 +39,10 @@ class RetrievedMemory(NamedTuple):
     possible for the query, and `relevance` the combination of both divided by that of the best memory found.
 
     The fields before `similarity` and those after `relevance` are the columns of the query `get_memories`, in its
-    order; the latter are set for facts only. `renewed_at` is when the fact was last stated again, `contradicted_ids`
-    are facts that cannot be true together with it. It is a tuple, because hundreds are created for each context and a
-    dataclass takes ten times as long."""
+    order; the latter are set for facts only, `is_outdated` for messages only. `renewed_at` is when the fact was last
+    stated again, `contradicted_ids` are facts that cannot be true together with it, and `is_outdated` tells that
+    something that the message states has changed since. It is a tuple, because hundreds are created for each context
+    and a dataclass takes ten times as long."""
 
     memory_id: UUID
     kind: Kind
@@ -71,6 +72,7 @@ class RetrievedMemory(NamedTuple):
     valid_to: datetime | None = None
     attribute: str | None = None
     contradicted_ids: Sequence[UUID] = ()
+    is_outdated: bool = False
 
     @property
     def told_at(self) -> datetime:

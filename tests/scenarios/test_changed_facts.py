@@ -1,10 +1,15 @@
 """Changes of facts in less usual orders: restated, retracted, returned, planned, and many in a row."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft, MemoryService
+from newton.cognition.request import ContextBuildRequest
+from newton.dialogue import session_close, sessions
+from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_comparison import compare_facts
 from newton.heart.lifecycle.engine import run_lifecycle
@@ -12,6 +17,7 @@ from newton.heart.statements.change_detection import detect_change
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
+from newton.providers import token_counter
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_current_facts import THRESHOLDS, another_mind, minilm, outcome, read_states
@@ -107,6 +113,32 @@ async def test_what_a_temporary_fact_replaced_is_current_again_after_its_end(min
     mind.clock.advance(timedelta(days=61))
     await run_lifecycle(mind.db, mind.scope.write_context())
     assert await list_current(mind) == {"Lena lives in Bergen."}
+
+
+async def converse(mind: Mind, text: str, session: str) -> None:
+    """Say one sentence in a session of its own, and learn from it."""
+    async with mind.scope.write("user") as (tx, ctx):
+        session_id = await sessions.ensure_session(tx, agent_id=mind.agent_id, ref=session, now=ctx.now)
+        said = [Message(role="user", content=text, said_at=ctx.now)]
+        await sessions.append(tx, said, session_id=session_id, ctx=ctx)
+        await session_close.close_session(tx, session_id=session_id, ctx=ctx)
+    await extract_statements(mind.db, mind.scope.write_context(), limit=10)
+    await compare_all(mind)
+    mind.clock.advance(timedelta(days=3))
+
+
+async def test_a_message_of_which_something_changed_is_marked_in_a_context(mind: Mind, minilm: MiniLM) -> None:
+    mind = await another_mind(mind, minilm, "talker")
+    await converse(mind, "We pay 900 euros of rent for our flat. Isn't that a lot?", "may")
+    before = mind.clock.now() - timedelta(hours=1)
+    await converse(mind, "Our rent was raised to 950 euros.", "june")
+    ask = ContextBuildRequest(agent_id=mind.agent_id, input="How much is our rent?", tokens=2_000, fill=True)
+    bundle = await mind.contexts.build(ask)
+    assert await list_current(mind) == {"Our rent was raised to 950 euros."}
+    assert "- changed since: User: We pay 900 euros of rent for our flat." in bundle.text
+    assert "changed since: User: Our rent was raised" not in bundle.text
+    assert bundle.tokens == token_counter.count(bundle.text)
+    assert "changed since" not in (await mind.contexts.build(replace(ask, as_of=before))).text
 
 
 async def test_a_retracted_restatement_confirms_nothing(mind: Mind, minilm: MiniLM) -> None:

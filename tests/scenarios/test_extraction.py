@@ -89,7 +89,7 @@ async def test_facts_point_to_their_conversation_and_censors_wait_for_a_person(m
         assert (episode["outcome"], episode["trust"]) == ("success", "agent")
         steps = await tx.fetchval("select steps from heart.procedures where name = 'move-house'")
         assert steps == ["Tell the post", "Pack"]
-        assert await tx.fetchval("select count(*) from memory.sources as s join heart.facts using (memory_id)") == 2
+        assert await tx.fetchval("select count(*) from memory.sources as s join heart.facts using (memory_id)") == 4
         assert await tx.fetchval("select quarantined from memory.memories where kind = 'censor'")
         assert await tx.fetchval("select sum(input_tokens) from runtime.usage where purpose = 'extract'") > 0
 

@@ -15,7 +15,16 @@ import pytest
 from pydantic import BaseModel
 
 from newton.db.pool import Database
-from tests.model_servers import KEY, ModelServer, OllamaServer, OpenAIServer, VllmServer, serving_models
+from tests.model_servers import (
+    KEY,
+    ModelServer,
+    OllamaServer,
+    OpenAIServer,
+    RefusalError,
+    VllmServer,
+    pictures_of,
+    serving_models,
+)
 from tests.system.served import Api, served
 from tests.system.test_openai import WEATHER
 
@@ -289,6 +298,24 @@ async def test_files_and_sound_go_through(strict: Line) -> None:
     remembered = await strict.remembered()
     assert "[audio: 5 KB wav]\n[file: lease 2026.pdf]\n[image: https://photos.example/ferry.jpg]" in remembered
     assert "s3cr3t" not in remembered
+
+
+async def test_a_picture_that_a_model_cannot_see_is_refused_once_and_breaks_no_later_turn(
+    db: Database, tmp_path: Path
+) -> None:
+    class Blind(OllamaServer):
+        def check(self, body: Any) -> None:
+            if pictures_of(body):
+                raise RefusalError("this model does not support image input")
+
+    async with lined(Blind(), db, tmp_path) as line:
+        seen = shown("What is this?", png(64, 48))
+        with pytest.raises(openai.BadRequestError, match="does not support image input"):
+            await line.say(seen, session="blind")
+        answer = await line.say(seen, {"role": "assistant", "content": ""}, user("Never mind."), session="blind")
+        assert answer.choices[0].message.content == "You said: Never mind."
+        sent = line.behind.asked[-1]["messages"]
+        assert "What is this?\n[image: 64x48 png]" in str([one["content"] for one in sent[1:]]).replace("\\n", "\n")
 
 
 async def test_the_wrong_key_of_newton_is_not_the_clients_fault(db: Database, tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
-    in_labels = {"renewed_at", "valid_to", "attribute", "contradicted_ids"}
+    in_labels = {"renewed_at", "valid_to", "attribute", "contradicted_ids", "is_outdated"}
     fixed = {*FIXED["memory.memories"], "kind"}
     assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | in_labels | fixed
 

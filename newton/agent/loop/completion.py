@@ -4,17 +4,23 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from newton.agent.llm import usage
 from newton.agent.llm.usage import PromptSize, estimate_reply
-from newton.agent.loop.prompt import SYSTEM_PROMPT, ModelRequest, PromptBuilder, count_separator_tokens
+from newton.agent.loop.prompt import (
+    ATTACHMENT_TOKENS,
+    SYSTEM_PROMPT,
+    ModelRequest,
+    PromptBuilder,
+    count_separator_tokens,
+)
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.context_window import split_window
 from newton.dialogue.view import ViewMessage
-from newton.errors import ContextWindowError, ProviderError
+from newton.errors import ContextWindowError, ProviderError, RefusedRequestError
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatModel, ChatReply, ReplyPiece, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
@@ -110,15 +116,26 @@ class ChatService:
     ) -> AsyncGenerator[ReplyPiece]:
         """Yield the pieces of the reply, then append the ChatReply to `replies`.
 
-        After a context window error, retry once with a shorter prompt.
+        After a context window error, retry once with a shorter prompt; after a refusal of a conversation with images,
+        once with their references. The attachments of the input itself are never left out.
         """
         assert self.model is not None, "stream() needs a model"
+        sent = request.tokens + prompt.overhead_per_message * len(request.messages)
         try:
             async with aclosing(self._stream_once(self.model, request, replies)) as chunks:
                 async for chunk in chunks:
                     yield chunk
+        except RefusedRequestError:
+            if not prompt.attachments or prompt.input_parts:
+                raise
+            # no larger than the refused request: at least one attachment is left out
+            described = replace(prompt, attachments={}).build(
+                sent + ATTACHMENT_TOKENS, count_tokens=self.scope.count_tokens
+            )
+            async with aclosing(self._stream_once(self.model, described, replies)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         except ContextWindowError:
-            sent = request.tokens + prompt.overhead_per_message * len(request.messages)
             shorter = prompt.build(int(sent * RETRY_SHRINK_FACTOR), count_tokens=self.scope.count_tokens)
             async with aclosing(self._stream_once(self.model, shorter, replies)) as chunks:
                 async for chunk in chunks:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from pydantic import ValidationError
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult, restates_request, store_facts
 from newton.agent.maintenance.statement_extraction import store_statements
+from newton.cognition.content_words import extract_content_words
 from newton.content.skills import Skill, make_slug
 from newton.db.pool import Tx
 from newton.dialogue import extraction_queue as conversations
@@ -125,8 +127,20 @@ def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:
         subject=subject or None,
         attribute=attribute if subject and has_words(attribute) else None,
         source=conversation.source,
-        sources=(conversation.memory_id,),
+        sources=(conversation.memory_id, *_find_message(conversation, fact.content)),
     )
+
+
+def _find_message(conversation: EpisodeLines, text: str) -> list[UUID]:
+    """Return the id of the user's message that shares the most content words with a fact; none without a shared word.
+
+    Of equal ones it is the last.
+    """
+    words = extract_content_words(text)
+    said = [message for message in conversation.messages if message.role == "user"]
+    shared = [(len(words & extract_content_words(message.content)), n) for n, message in enumerate(said)]
+    count, position = max(shared, default=(0, 0))
+    return [said[position].memory_id] if count else []
 
 
 async def _store_procedures(

@@ -244,11 +244,9 @@ def _rank_score(scored: ScoredMemory) -> float:
 def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> FillCandidate:
     """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
     found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
-    ids = assembly_input.item_id_tokens
-    if label := assembly_input.fact_labels.get(found.memory_id):
-        ids *= len(label.group) or 1  # an item of contradicting facts has one line for each
-        return FillCandidate(found.memory_id, layer, scored.score, label.summary_tokens + ids, label.micro_tokens + ids)
-    summary, micro = found.summary_tokens + ids, found.micro_tokens + ids
+    ids, label = assembly_input.item_id_tokens, assembly_input.fact_labels.get(found.memory_id)
+    ids *= (label and len(label.group)) or 1  # an item of contradicting facts has one line for each
+    summary, micro = (label or found).summary_tokens + ids, (label or found).micro_tokens + ids
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
     summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix

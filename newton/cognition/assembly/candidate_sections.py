@@ -17,7 +17,6 @@ from newton.cognition.assembly.render import (
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.content.profiles import Profile
 from newton.heart.procedures import section_header
-from newton.memory.representations import date_prefix
 
 
 def build_candidate_sections(
@@ -51,9 +50,8 @@ def _group_by_day(
     blocks = [_render_item(c, {}, show_id=show_ids) for c in undated]
     for day, items in arrange(list(days.items()), profile, sort_key=lambda day: _date_key(day[1][0])):
         assert day is not None, "undated items are removed above"
-        prefix = date_prefix(day)
         lines = [
-            render_memory(c.memory_id, c.text.removeprefix(prefix), c.tokens, show_id=show_ids)
+            render_memory(c.memory_id, c.context_line, c.tokens, show_id=show_ids)
             for c in sorted(items, key=_chronological_key)
         ]
         blocks += [render_day_heading(day, day_tokens), *lines]

@@ -1,5 +1,7 @@
 """Labels of facts in a context: when each was stated, whether it is in doubt, and what contradicts it. Pure.
 
+A message has one if something that it states has changed since.
+
 A label stands between the bullet and the text ("- 12 Nov: Ana lives in Oslo"). No token spans its borders, so its
 tokens are added to those of the stored line and nothing is counted for a context.
 """
@@ -23,14 +25,14 @@ from newton.memory.search_types import RetrievedMemory
 SHORT_LIVED_AGE = timedelta(days=14)  # after this time a short-lived fact may be outdated
 MAX_SHORT_YEAR_DISTANCE = 50  # in years; beyond it two digits do not identify the year
 
-UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED = "unsettled", "agent note", "maybe outdated"
+UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, OUTDATED = "unsettled", "agent note", "maybe outdated", "changed since"
 UNTIL, FROM = "until", "from"
 BULLET, ALTERNATIVE = "-", "or"  # the beginnings of the first and the further lines of an item
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class FactLabel(NamedTuple):
-    """The label of a fact, and the tokens of its whole item in both detail levels.
+    """The label of a fact or a message, and the tokens of its whole item in both detail levels.
 
     `group` are the facts that contradict each other and are one item: the latest first, the fact itself included.
     """
@@ -68,7 +70,7 @@ def count_label_tokens(count_tokens: TokenCounter) -> LabelTokens:
     def count(label: str) -> int:
         return count_tokens(to_bullet(f"{label} a")) - count_tokens(to_bullet("a"))
 
-    words = {word: count(word) for word in (UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, UNTIL, FROM)}
+    words = {word: count(word) for word in (UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, OUTDATED, UNTIL, FROM)}
     alternative = count_tokens(ALTERNATIVE) - count_tokens(BULLET)
     return LabelTokens(count("1 Jan"), words, alternative, count(start_prefix("2000-01-01").strip()))
 
@@ -88,15 +90,15 @@ def format_day(day: date, *, today: date) -> str:
 
 
 def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: LabelTokens) -> dict[UUID, FactLabel]:
-    """Return the labels of facts. A fact that was stated today and is beyond doubt has none.
+    """Return the labels of facts and messages. A fact that was stated today and is beyond doubt has none.
 
     The day is that of the last confirmation by a person or the agent, because a reader asks as of when it is known;
     until the first confirmation, it is the day since when the fact is valid.
     """
-    now = now.astimezone(UTC)
+    now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
     groups = _group_contradictions(facts, now)
-    labels: dict[UUID, FactLabel] = {}
+    labels = {found.memory_id: _label_message(found, tokens) for found in memories if found.is_outdated}
     for found in facts.values():
         group = groups.get(found.memory_id, ())
         prefix = _join_parts(_list_parts(found, group, now, tokens))
@@ -106,14 +108,20 @@ def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: L
     return labels
 
 
+def _label_message(found: RetrievedMemory, tokens: LabelTokens) -> FactLabel:
+    """Return the label of a message of which something has changed."""
+    part = _LabelPart(OUTDATED, tokens.words[OUTDATED] + 1)
+    return FactLabel(_join_parts([part]), found.summary_tokens + part.tokens, found.micro_tokens + part.tokens)
+
+
 def label_separate_facts(
     memories: Iterable[RetrievedMemory], *, now: datetime, tokens: LabelTokens
 ) -> dict[UUID, FactLabel]:
-    """Return the labels of facts that are each an item of its own, those that contradict each other too."""
-    now = now.astimezone(UTC)
+    """Return the labels of facts and messages, each an item of its own; also of facts that contradict each other."""
+    now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
     contested = _group_contradictions(facts, now).keys()
-    labels: dict[UUID, FactLabel] = {}
+    labels = {found.memory_id: _label_message(found, tokens) for found in memories if found.is_outdated}
     for found in facts.values():
         parts = _list_parts(found, (found,) if found.memory_id in contested else (), now, tokens)
         if parts or has_start_prefix(found.summary):

@@ -83,9 +83,8 @@ class ScoredCandidate(NamedTuple):
     @property
     def context_line(self) -> str:
         """Return the line in the context, with its label and without the date prefix below a day heading."""
-        if self.label:
-            return render_fact(self.label, self.text)
-        return split_date_prefix(self.text)[1] if self.day else self.text
+        text = split_date_prefix(self.text)[1] if self.day else self.text
+        return render_fact(self.label, text) if self.label else text
 
 
 def format_list_line(found: RetrievedMemory, text: str) -> str:

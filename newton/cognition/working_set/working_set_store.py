@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SQL = load("newton.cognition.working_set", "working_set_store.sql")
 
 EQUAL_RELEVANCE = 1.0  # without a query
-FACT_FIELDS = ("renewed_at", "valid_to", "attribute", "contradicted_ids")  # columns of facts only
+LABEL_FIELDS = ("renewed_at", "valid_to", "attribute", "contradicted_ids", "is_outdated")  # of facts and messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +82,11 @@ async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Ret
     """Return the working set. `created_at`, `accessed_at` and `uses` are those within the session."""
     rows = await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     memories = [_to_memory(row) for row in rows]
-    fact_ids = [found.memory_id for found in memories if found.kind == "fact"]
-    facts = {f.memory_id: f for f in await fetch_memories(tx, fact_ids, agent_id=agent_id, moment=None)}
+    ids = [found.memory_id for found in memories if found.kind in ("fact", "exchange")]
+    labelled = {f.memory_id: f for f in await fetch_memories(tx, ids, agent_id=agent_id, moment=None)}
     return [
-        found._replace(**{name: getattr(facts[found.memory_id], name) for name in FACT_FIELDS})
-        if found.memory_id in facts
+        found._replace(**{name: getattr(labelled[found.memory_id], name) for name in LABEL_FIELDS})
+        if found.memory_id in labelled
         else found
         for found in memories
     ]
