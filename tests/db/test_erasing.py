@@ -30,7 +30,6 @@ from newton.memory.forgetting import forget
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, recorded
-from newton.ids import new_id
 from tests.db.world import RESPONSE, contexts, live, told
 from tests.support import NOON, agent_scope, count, ground, teller
 from tests.system.lines import everything
@@ -144,7 +143,7 @@ async def a_label(db: Database, agent: UUID) -> None:
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
         said = Message(role="user", content="Good morning.", said_at=NOON, ref="morning")
         await sessions.append(tx, [said], session_id=session_id, ctx=ctx)
-        record = replace(RESPONSE, response_id=new_id(), metadata={"customer": "Mira"})
+        record = replace(RESPONSE, metadata={"customer": "Mira"})
         await response_store.store(tx, record, ["morning"], session_id=session_id, agent_id=agent)
 
 
@@ -157,7 +156,8 @@ async def a_reason_to_forget(db: Database, agent: UUID) -> None:
         await forget(tx, gone, derived=True, reason="Mira did not like it", ctx=ctx)
 
 
-@pytest.mark.parametrize("place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget]
+@pytest.mark.parametrize(
+    "place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget]
 )
 async def test_what_stands_in_no_memory_is_erased_as_well(
     db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
@@ -169,7 +169,10 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     await erasing(db, agent).erase("mira", token=going.token, reason="asked for")
     left = "\n".join(await everything(db, agent))
     assert "mira" not in left.lower() and "Warm the pot" not in left
-    assert ("desk" in left, "lunch" in left) == (place in (a_goal, a_reason, a_checkpoint, a_label), place is a_checkpoint)
+    assert ("desk" in left, "lunch" in left) == (
+        place in (a_goal, a_reason, a_checkpoint, a_label),
+        place is a_checkpoint,
+    )
     assert going.related or going.memories
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.forgotten") >= 1
