@@ -13,7 +13,8 @@ from newton.providers.chat import ChatMessage, ChatReply, FinishReason, ReplyDel
 FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "interrupted"}
 # The limit of a reply, for endpoints that ignore `max_tokens`; a longer token is rare.
 MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT = 32, 4_096
-MAX_CHARS = 16_000_000  # of a reply without a limit of tokens
+MAX_CHARS = 800_000  # of the text and the calls of a reply without a limit of tokens
+MAX_OTHER_CHARS = 32_000_000  # of what is passed on beside them, such as audio
 MAX_CALLS = 64
 REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})  # names differ by server
 SERVER_FIELDS = ("service_tier", "system_fingerprint")  # of a response, passed on
@@ -117,6 +118,7 @@ class StreamAccumulator:
     _has_other_output: bool = False
     _partial_calls: dict[int, _PartialCall] = field(default_factory=dict[int, _PartialCall])
     _char_count: int = 0
+    _other_char_count: int = 0
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -172,7 +174,7 @@ class StreamAccumulator:
     def _add_choice(self, choice: _Choice) -> list[ReplyPiece]:
         fields = choice.delta or choice.message or {}
         if choice.index:
-            self._count_chars(_count_chars(fields))
+            self._count_other_chars(fields)
             return [
                 ReplyDelta(
                     index=choice.index, delta=fields, logprobs=choice.logprobs, finish_reason=choice.finish_reason
@@ -197,7 +199,7 @@ class StreamAccumulator:
     def _add_other_fields(self, fields: dict[str, Any], logprobs: dict[str, Any] | None) -> list[ReplyPiece]:
         if not fields and not logprobs:
             return []
-        self._count_chars(_count_chars(fields))
+        self._count_other_chars(fields)
         self._has_other_output = self._has_other_output or not fields.keys() <= REASONING_FIELDS
         return [ReplyDelta(delta=fields, logprobs=logprobs)]
 
@@ -216,6 +218,11 @@ class StreamAccumulator:
         self._char_count += chars
         limit = MAX_CHARS if self.max_tokens is None else max(self.max_tokens * MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT)
         if self._char_count > limit:
+            raise ValueError
+
+    def _count_other_chars(self, fields: Mapping[str, object]) -> None:
+        self._other_char_count += _count_chars(fields)
+        if self._other_char_count > MAX_OTHER_CHARS:
             raise ValueError
 
 

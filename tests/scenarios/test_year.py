@@ -163,15 +163,15 @@ async def check_texts(db: Database, agent: UUID, texts: Mapping[str, str]) -> No
 
 
 async def check_facts(db: Database, agent: UUID, fewest: int) -> None:
-    """What holds is what is current and not quarantined: of a single-valued attribute at most one."""
+    """What holds is what is current and not quarantined: of a single-valued attribute at most one is not contested."""
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from heart.facts") >= fewest
         wrong = "f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined)"
         join = "heart.facts as f join memory.memories as m using (agent_id, memory_id)"
         assert await tx.fetch(f"select m.full_text from {join} where {wrong}") == []
         many = (
-            "select 1 from heart.facts where single_valued and is_current group by subject_key,"
-            " attribute having count(*) > 1"
+            "select 1 from heart.facts where single_valued and is_current and not is_contested"
+            " group by subject_key, attribute having count(*) > 1"
         )
         assert await tx.fetch(many) == []
 

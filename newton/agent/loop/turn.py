@@ -191,7 +191,8 @@ class TurnRunner:
         """Return the turn with the context to quote, the reply, and whether it quotes memory or a censor blocks it.
 
         `reason` is the message of a censor that blocked the turn, or the failure of the model. For an API caller, that
-        failure is raised when nothing can be quoted, or when quotes may not stand in for the reply.
+        failure is raised when nothing can be quoted, or when quotes may not stand in for the reply. Without a model,
+        memory is all there is, also if it knows nothing.
         """
         if isinstance(reason, str):
             return prepared, [reason], "censor"
@@ -203,7 +204,7 @@ class TurnRunner:
             prepared = replace(prepared, context=await self._build_full_context(turn))
         bundle = prepared.context.bundle
         quotes = quote_memories(bundle)
-        if is_api_call and not quotes:
+        if is_api_call and not quotes and self.model is not None:
             raise reason
         allowed = await self.gate.omit_blocked(quotes, exempt=check.explained)
         reply = render_quotes(allowed or quotes, bundle)
