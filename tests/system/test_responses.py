@@ -132,6 +132,14 @@ async def test_events_come_in_their_order(talk: Talk) -> None:
         "completed",
     ]
     assert [item["type"] for item in events[-1]["response"]["output"]] == ["reasoning", "message", "function_call"]
+    talk.plays(deltas(*think))
+    events = await streamed(talk, {"input": "And breakfast?", "reasoning": {"summary": "auto"}})
+    assert kinds(events)[2:8] == [
+        *("output_item.added", "reasoning_summary_part.added", "reasoning_summary_text.delta"),
+        *("reasoning_summary_text.delta", "reasoning_summary_text.done", "reasoning_summary_part.done"),
+    ]
+    summary = [{"type": "summary_text", "text": "They drink early."}]
+    assert events[-1]["response"]["output"][0]["summary"] == summary
     rows = await talk.fetch("select content from dialogue.messages where content like '%They drink%'")
     assert rows == []  # reasoning is not remembered as speech
 

@@ -37,7 +37,8 @@ class EventWriter:
     _event_count: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._output = OutputStream(self.head.response_id)
+        summarizes = bool(self.body.reasoning and self.body.reasoning.summary)
+        self._output = OutputStream(self.head.response_id, summarizes_reasoning=summarizes)
 
     async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, Any] | None:
         """Return the response; None when the client has disconnected."""

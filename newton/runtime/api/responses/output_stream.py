@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from newton.providers.chat import ReplyDelta, ToolCall
@@ -12,7 +12,30 @@ ItemStatus = Literal["completed", "incomplete"]
 ResponseEvent = dict[str, Any]  # without its sequence number
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")  # names differ by server
-TEXT, REFUSAL, REASONING = "output_text", "refusal", "reasoning_text"
+
+
+class _PartForm(NamedTuple):
+    """How parts of one type appear in items and in events."""
+
+    text_field: str = "text"
+    list_field: str = "content"
+    index_field: str = "content_index"
+    part_event: str = "content_part"
+    text_event: str = ""
+
+
+TEXT, REFUSAL, REASONING, SUMMARY = "output_text", "refusal", "reasoning_text", "summary_text"
+_FORMS = {
+    TEXT: _PartForm(),
+    REFUSAL: _PartForm(text_field="refusal"),
+    REASONING: _PartForm(),
+    SUMMARY: _PartForm(
+        list_field="summary",
+        index_field="summary_index",
+        part_event="reasoning_summary_part",
+        text_event="reasoning_summary_text",
+    ),
+}
 
 
 @dataclass(slots=True)
@@ -26,9 +49,13 @@ class _OpenItem:
 
 @dataclass(slots=True)
 class OutputStream:
-    """Output items of one response. Its message stays open while further reasoning comes between rounds of tools."""
+    """Output items of one response. Its message stays open while further reasoning comes between rounds of tools.
+
+    With `summarizes_reasoning`, the reasoning of the model takes the form of a summary.
+    """
 
     response_id: UUID
+    summarizes_reasoning: bool = False
     items: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     _message: _OpenItem | None = None
     _reasoning: _OpenItem | None = None
@@ -45,7 +72,7 @@ class OutputStream:
         reasoning = next((text for name in REASONING_FIELDS if (text := _text_of(delta.delta, name))), "")
         if reasoning:
             yield from self._open_reasoning()
-            yield from self._extend(self._reasoning, REASONING, reasoning)
+            yield from self._extend(self._reasoning, SUMMARY if self.summarizes_reasoning else REASONING, reasoning)
         if refusal := _text_of(delta.delta, "refusal"):
             yield from self._close_reasoning("completed")
             yield from self._open_message()
@@ -80,19 +107,21 @@ class OutputStream:
         return item
 
     def _added(self, item: _OpenItem) -> ResponseEvent:
-        begun: dict[str, Any] = {**item.fields, "content": []}
+        empty: dict[str, Any] = {name: [] for name in ("content", "summary") if name in item.fields}
+        begun = {**item.fields, **empty}
         return {"type": "response.output_item.added", "output_index": item.output_index, "item": begun}
 
     def _extend(self, item: _OpenItem | None, kind: str, text: str) -> Iterator[ResponseEvent]:
         assert item, "the item is open"
+        form = _FORMS[kind]
+        parts = item.fields[form.list_field]
         if kind not in item.parts:
-            item.parts[kind] = len(item.fields["content"])
-            item.fields["content"].append(_empty_part(kind))
-            yield self._part_event("response.content_part.added", item, kind, part=_empty_part(kind))
-        part = item.fields["content"][item.parts[kind]]
-        part[_field_of(kind)] += text
+            item.parts[kind] = len(parts)
+            parts.append(_empty_part(kind))
+            yield _part_event(f"response.{form.part_event}.added", item, kind, part=_empty_part(kind))
+        parts[item.parts[kind]][form.text_field] += text
         more: dict[str, Any] = {"logprobs": []} if kind == TEXT else {}
-        yield self._part_event(f"response.{kind}.delta", item, kind, delta=text, **more)
+        yield _part_event(f"response.{form.text_event or kind}.delta", item, kind, delta=text, **more)
 
     def _close_reasoning(self, status: ItemStatus) -> Iterator[ResponseEvent]:
         item, self._reasoning = self._reasoning, None
@@ -106,17 +135,13 @@ class OutputStream:
         if item is None:
             return
         for kind, index in item.parts.items():
-            part = item.fields["content"][index]
-            more = {"logprobs": part["logprobs"]} if kind == TEXT else {}
-            done = {_field_of(kind): part[_field_of(kind)], **more}
-            yield self._part_event(f"response.{kind}.done", item, kind, **done)
-            yield self._part_event("response.content_part.done", item, kind, part=dict(part))
+            form = _FORMS[kind]
+            part = item.fields[form.list_field][index]
+            done = {name: part[name] for name in (form.text_field, "logprobs") if name in part}
+            yield _part_event(f"response.{form.text_event or kind}.done", item, kind, **done)
+            yield _part_event(f"response.{form.part_event}.done", item, kind, part=dict(part))
         item.fields["status"] = status
         yield {"type": "response.output_item.done", "output_index": item.output_index, "item": item.fields}
-
-    def _part_event(self, event_type: str, item: _OpenItem, kind: str, **fields: object) -> ResponseEvent:
-        place = {"item_id": item.fields["id"], "output_index": item.output_index, "content_index": item.parts[kind]}
-        return {"type": event_type, **place, **fields}
 
     def _add_call(self, call: ToolCall, item_id: str) -> Iterator[ResponseEvent]:
         item, index = build_call_item(call, item_id), len(self.items)
@@ -144,11 +169,16 @@ def build_message_item(text: str, item_id: str, status: ItemStatus) -> dict[str,
 
 def _empty_part(kind: str) -> dict[str, Any]:
     more: dict[str, Any] = {"annotations": [], "logprobs": []} if kind == TEXT else {}
-    return {"type": kind, _field_of(kind): "", **more}
+    return {"type": kind, _FORMS[kind].text_field: "", **more}
 
 
-def _field_of(kind: str) -> str:
-    return "refusal" if kind == REFUSAL else "text"
+def _part_event(event_type: str, item: _OpenItem, kind: str, **fields: object) -> ResponseEvent:
+    place = {
+        "item_id": item.fields["id"],
+        "output_index": item.output_index,
+        _FORMS[kind].index_field: item.parts[kind],
+    }
+    return {"type": event_type, **place, **fields}
 
 
 def _text_of(delta: Mapping[str, object], name: str) -> str:

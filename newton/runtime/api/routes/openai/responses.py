@@ -1,6 +1,6 @@
 """The Responses API: turns with memory, whose responses can be continued and retrieved by their id."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -128,7 +128,7 @@ async def _store_response(
 
 
 @contextmanager
-def _name_input_field() -> Iterator[None]:
+def _name_input_field() -> Generator[None]:
     """Name the field of this protocol in errors about messages."""
     try:
         yield
