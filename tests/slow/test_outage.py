@@ -49,9 +49,9 @@ WAYS: dict[str, Respond] = {
     "500": fails(500),
     "429": fails(429, Retry_After="30"),
     "drip": drips,
-    "cut JSON": cuts,
-    "wrong schema": talks_of_other_things,
-    "1 MB": floods,
+    "cut-json": cuts,
+    "wrong-schema": talks_of_other_things,
+    "1-mb": floods,
 }
 
 
