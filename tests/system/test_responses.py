@@ -332,6 +332,18 @@ async def test_what_is_not_supported_is_refused_and_named(talk: Talk) -> None:
             await client.responses.retrieve("resp_1")
 
 
+async def test_what_is_forgotten_is_gone_from_a_stored_response(talk: Talk) -> None:
+    talk.plays(says(["The safe opens with 4711."]))
+    told = await create(talk, "How does the safe open?")
+    rows = await talk.fetch("select memory_id from memory.memories where summary like '%opens with 4711%'")
+    async with talk.client() as client:
+        for row in rows:
+            path = f"{talk.daemon.url}/v1/memories/{row['memory_id']}?confirm=forget"
+            await client.delete(path, cast_to=object)
+        stored = await client.responses.retrieve(told.id)
+    assert rows and stored.output_text == "[forgotten]" and "4711" not in stored.model_dump_json()
+
+
 async def test_another_agent_does_not_see_a_response(talk: Talk) -> None:
     talk.plays(says(["Secret."]))
     mine = await create(talk, "What is the word?")

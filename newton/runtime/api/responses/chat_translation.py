@@ -19,7 +19,10 @@ ChatMessageFields = dict[str, Any]
 
 TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 # Fields with the same name and meaning in both protocols.
-SHARED_FIELDS = ("temperature", "top_p", "top_logprobs", "service_tier", "safety_identifier", "prompt_cache_key")
+SHARED_FIELDS = (
+    *("temperature", "top_p", "top_logprobs", "service_tier", "safety_identifier", "prompt_cache_key"),
+    *("store", "user"),
+)
 IGNORED_FIELDS = frozenset({"n", "messages"})  # not of this protocol, and of a meaning that would break the reply
 UNSUPPORTED_FIELDS = {
     "background": "Send the request without it and read the stream.",
