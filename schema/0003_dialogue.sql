@@ -167,6 +167,37 @@ create table dialogue.checkpoints (
 call runtime.isolate('dialogue.checkpoints');
 grant select, insert on dialogue.checkpoints to newton_app;
 
+-- Responses of the Responses API: places in the log of a session, which contains their text.
+create table dialogue.responses (
+    agent_id uuid not null,
+    response_id uuid not null,
+    session_id uuid not null,
+    position integer check (position >= 0),
+    previous_id uuid,
+    model text check (model <> ''),
+    status text check (status in ('completed', 'incomplete', 'failed')),
+    incomplete_reason text check (incomplete_reason in ('max_output_tokens', 'content_filter')),
+    usage jsonb,
+    metadata jsonb,
+    created_at timestamptz not null,
+    completed_at timestamptz,
+    primary key (agent_id, response_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    check (status is null or (position, model, usage, metadata, completed_at) is not null)
+);
+
+create index responses_previous_idx on dialogue.responses (agent_id, previous_id) where previous_id is not null;
+
+comment on column dialogue.responses.position is
+'The last message of the turn: the reply, or the input if the model said nothing.';
+comment on column dialogue.responses.status is
+'Null until the turn has ended: the row only reserves the place after the previous response.';
+comment on column dialogue.responses.metadata is 'Labels of the caller.';
+
+call runtime.isolate('dialogue.responses');
+grant select, insert, delete on dialogue.responses to newton_app;
+grant update (position, model, status, incomplete_reason, usage, metadata, completed_at) on dialogue.responses to newton_app;
+
 -- Messages of one session that are shown in another one, after a position.
 create table dialogue.injections (
     agent_id uuid not null,

@@ -389,8 +389,8 @@ revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
 -- Redacts texts about somebody outside of memories: task goals, document titles, bundles (which contain their input)
--- and, where they match the pattern, names of sessions and checkpoints and the reasons in memory.forgotten. Of the agent
--- in scope; only ids listed in memory.forgotten.
+-- and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
+-- memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
 security definer
@@ -414,6 +414,8 @@ begin
     where agent_id = scoped_agent and session_id = any(redacted_ids) and ref ~* pattern;
     update dialogue.checkpoints set name = '[forgotten] ' || gen_random_uuid()
     where agent_id = scoped_agent and session_id = any(redacted_ids) and name ~* pattern;
+    update dialogue.responses set metadata = '{}'
+    where agent_id = scoped_agent and response_id = any(redacted_ids) and metadata::text ~* pattern;
     update memory.forgotten set reason = '[forgotten]'
     where agent_id = scoped_agent and memory_id = any(redacted_ids) and reason ~* pattern;
 end

@@ -13,6 +13,11 @@ class Embedder(Protocol):
     """Maps texts to unit vectors. `identity` names model, weights and pooling. Only equal identities are comparable."""
 
     @property
+    def name(self) -> str:
+        """Return the name of the model, as clients of OpenAI's API send it."""
+        ...
+
+    @property
     def identity(self) -> str: ...
 
     @property

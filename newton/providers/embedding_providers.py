@@ -33,7 +33,7 @@ class MissingEmbedder:
     """Placeholder for an active embedding model that is not configured. Raises ProviderError on use."""
 
     def __init__(self, identity: str) -> None:
-        self.identity, self.dimensions = identity, 1
+        self.name, self.identity, self.dimensions = identity, identity, 1
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         raise ProviderError(

@@ -20,6 +20,7 @@ _PAIR_WEIGHT = 0.5  # relative to a word
 class HashEmbedder:
     """An Embedder by feature hashing of words and word pairs. A text without words has a zero vector."""
 
+    name = "hashed-words"
     identity = "hashed-words/2"
     dimensions = 256
 
@@ -40,7 +41,7 @@ class BrokenEmbedder:
     """An Embedder that always raises ProviderError."""
 
     def __init__(self, identity: str = HashEmbedder.identity, dimensions: int = HashEmbedder.dimensions) -> None:
-        self.identity, self.dimensions = identity, dimensions
+        self.name, self.identity, self.dimensions = identity, identity, dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         raise ProviderError("The embedding endpoint does not answer.", hint="Start it again.")

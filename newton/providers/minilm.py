@@ -36,7 +36,8 @@ class MiniLM:
     vector depends slightly on its batch (cosine similarity above 0.99).
     """
 
-    identity = f"all-MiniLM-L6-v2/int8/{weights.SHA256[:12]}/mean"
+    name = "all-MiniLM-L6-v2"
+    identity = f"{name}/int8/{weights.SHA256[:12]}/mean"
     dimensions = 384
 
     def __init__(self, device: str = "cpu") -> None:

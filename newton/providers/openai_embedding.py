@@ -31,8 +31,8 @@ class OpenAIEmbedder:
 
     def __init__(self, settings: Settings) -> None:
         self._endpoint = make_endpoint(settings, settings.embedding_model, "NEWTON_EMBEDDING_MODEL")
-        self.dimensions = settings.embedding_dimensions
-        self.identity = f"{settings.embedding_model}/{self.dimensions}"
+        self.name, self.dimensions = settings.embedding_model, settings.embedding_dimensions
+        self.identity = f"{self.name}/{self.dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Embed as `Embedder.embed`, in batches of at most 256 texts, each with its own deadline."""

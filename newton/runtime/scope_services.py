@@ -15,6 +15,7 @@ from newton.agent.services.erasure import ErasureService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
+from newton.agent.services.responses import ResponseService
 from newton.agent.services.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
 
@@ -45,6 +46,7 @@ class ScopeServices:
     action_gate = _service(ActionGate)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
+    responses = _service(ResponseService)
 
     def growth(self) -> "GrowthService":
         return import_module("newton.agent.growth.service").GrowthService(scope=self.scope)

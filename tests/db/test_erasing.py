@@ -14,7 +14,7 @@ from newton.brain.hash_chain import ChainHead
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue import branches, long_messages, session_close, sessions, tasks
+from newton.dialogue import branches, long_messages, response_store, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.messages import Message
 from newton.errors import ConflictError, InputError
@@ -30,7 +30,7 @@ from newton.memory.forgetting import forget
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, recorded
-from tests.db.world import contexts, live, told
+from tests.db.world import RESPONSE, contexts, live, told
 from tests.support import NOON, agent_scope, count, ground, teller
 from tests.system.lines import everything
 
@@ -137,6 +137,16 @@ async def a_checkpoint(db: Database, agent: UUID) -> None:
             await branches.create_checkpoint(tx, name, session_id=session_id, ctx=ctx)
 
 
+async def a_label(db: Database, agent: UUID) -> None:
+    ctx = teller(agent)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
+        said = Message(role="user", content="Good morning.", said_at=NOON, ref="morning")
+        await sessions.append(tx, [said], session_id=session_id, ctx=ctx)
+        record = replace(RESPONSE, metadata={"customer": "Mira"})
+        await response_store.store(tx, record, ["morning"], session_id=session_id, agent_id=agent)
+
+
 async def a_reason_to_forget(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
@@ -146,7 +156,9 @@ async def a_reason_to_forget(db: Database, agent: UUID) -> None:
         await forget(tx, gone, derived=True, reason="Mira did not like it", ctx=ctx)
 
 
-@pytest.mark.parametrize("place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_reason_to_forget])
+@pytest.mark.parametrize(
+    "place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget]
+)
 async def test_what_stands_in_no_memory_is_erased_as_well(
     db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
 ) -> None:
@@ -157,7 +169,10 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     await erasing(db, agent).erase("mira", token=going.token, reason="asked for")
     left = "\n".join(await everything(db, agent))
     assert "mira" not in left.lower() and "Warm the pot" not in left
-    assert ("desk" in left, "lunch" in left) == (place in (a_goal, a_reason, a_checkpoint), place is a_checkpoint)
+    assert ("desk" in left, "lunch" in left) == (
+        place in (a_goal, a_reason, a_checkpoint, a_label),
+        place is a_checkpoint,
+    )
     assert going.related or going.memories
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.forgotten") >= 1

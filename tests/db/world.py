@@ -25,12 +25,13 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import branches, leases, log, long_messages, session_close, sessions, tasks
+from newton.dialogue import branches, leases, log, long_messages, response_store, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.messages import Message
+from newton.dialogue.response_store import ResponseRecord
 from newton.heart import activations, censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
 from newton.heart.chunking import TextChunk
@@ -124,6 +125,19 @@ async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     await tasks.pop(tx, "it is there", session_id=session_id, ctx=ctx)
 
 
+RESPONSE = ResponseRecord(
+    response_id=UUID(int=1),
+    previous_id=None,
+    model="newton",
+    status="completed",
+    incomplete_reason=None,
+    usage={"total_tokens": 3},
+    metadata={"ticket": "12"},
+    created_at=NOON,
+    completed_at=NOON,
+)
+
+
 async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     """A branch with lines of its own, and a part that was told shorter and is shown again."""
     of: dict[str, UUID] = {"agent_id": ctx.agent_id, "session_id": session_id}
@@ -134,6 +148,8 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     await entry_store.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)
     await branches.create_checkpoint(tx, "tea", session_id=session_id, ctx=ctx)
     branch_id = await branches.create_branch(tx, "cellar", parent_id=session_id, from_position="tea", ctx=ctx)
+    await response_store.store(tx, RESPONSE, [], session_id=branch_id, agent_id=ctx.agent_id)
+    assert RESPONSE.response_id in await response_store.find(tx, [RESPONSE.response_id], agent_id=ctx.agent_id)
     await sessions.append(
         tx, [Message(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, ctx=ctx
     )

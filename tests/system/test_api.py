@@ -208,6 +208,7 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     made = {"memory_id": await remembered(ana), "session": "talk", "name": "nothing", "line_id": str(uuid4())}
     made["decision_id"] = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
     made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
+    made["response_id"] = (await ana.post("/v1/responses", json={"input": "Where does Ana live?"})).json()["id"]
     made |= {"other_id": made["bundle_id"], "model": "ana"}
     await ana.post("/v1/censors", json={"trigger": "sell the boat", "reason": "it is not ours"})
     made["censor_id"] = (await ana.get("/v1/censors")).json()["items"][0]["memory_id"]

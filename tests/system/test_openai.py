@@ -174,8 +174,10 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
         with pytest.raises(openai.BadRequestError) as misread:
             await client.chat.completions.create(model="newton", messages=[{"role": "bard", "content": "Hi."}])  # pyright: ignore[reportArgumentType]  # the point of the test
         assert misread.value.param == "messages[0].role"
-        with pytest.raises(openai.NotFoundError, match="There is no endpoint /v1/embeddings"):
+        with pytest.raises(openai.NotFoundError, match="has no embedding model"):
             await client.embeddings.create(model="newton", input="Hi.")
+        with pytest.raises(openai.NotFoundError, match="There is no endpoint /v1/moderations"):
+            await client.moderations.create(input="Hi.")
 
 
 @pytest.mark.fault

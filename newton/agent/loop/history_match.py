@@ -49,11 +49,15 @@ class IncomingMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMatch:
-    """The session to continue, the messages to append, and the fingerprints of all messages."""
+    """The session to continue, the messages to append, and the fingerprints of all messages.
+
+    `last_input` is the last message of a user if the caller did not send one.
+    """
 
     session_id: UUID
     new_messages: Sequence[Message]
     fingerprints: Sequence[str]
+    last_input: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -90,7 +94,7 @@ class HistoryMatcher:
             elif not (explicit_ref and len(messages) == 1) and await self._has_messages(tx, session_id):
                 session_id = await get_or_create_session(tx, new_ref, agent_id=ctx.agent_id, now=ctx.now)
             pairs = zip(messages[first_new:], fingerprints[first_new:], strict=True)
-            lines = [_to_line(message, ref, ctx.now) for message, ref in pairs]
+            lines = [to_log_line(message, ref, ctx.now) for message, ref in pairs]
         return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=fingerprints)
 
     async def _has_messages(self, tx: Tx, session_id: UUID) -> bool:
@@ -110,9 +114,9 @@ class HistoryMatcher:
         return branch_id
 
 
-def fingerprint_messages(messages: Sequence[IncomingMessage]) -> list[str]:
-    """Return the fingerprint of each message, in order."""
-    return list(accumulate(messages, fingerprint, initial=INITIAL_FINGERPRINT))[1:]
+def fingerprint_messages(messages: Sequence[IncomingMessage], *, previous: str = INITIAL_FINGERPRINT) -> list[str]:
+    """Return the fingerprint of each message, in order, after the message with the fingerprint `previous`."""
+    return list(accumulate(messages, fingerprint, initial=previous))[1:]
 
 
 def fingerprint(previous: str, message: IncomingMessage) -> str:
@@ -133,7 +137,8 @@ def _canonical_json(arguments: str) -> str:
     return arguments
 
 
-def _to_line(message: IncomingMessage, ref: str, said_at: datetime) -> Message:
+def to_log_line(message: IncomingMessage, ref: str, said_at: datetime) -> Message:
+    """Return a message as it is stored."""
     empty = "" if message.calls else EMPTY_MESSAGE_TEXT
     has_text = bool(message.text.strip()) or message.role == "user"
     text = clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS) if has_text else empty

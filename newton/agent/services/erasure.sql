@@ -73,7 +73,7 @@ order by tenet_id;
 
 -- name: find_other_records(agent_id, pattern)
 -- Records outside of memories that contain the text: tasks, documents by title and file name, bundles, names of sessions
--- and checkpoints, and reasons for forgetting.
+-- and checkpoints, labels of responses, and reasons for forgetting.
 select task_id as id, 'task' as kind
 from dialogue.tasks as t
 where
@@ -102,6 +102,10 @@ union all
 select session_id, 'checkpoint'
 from dialogue.checkpoints
 where agent_id = $1 and name ~* $2
+union all
+select response_id, 'response'
+from dialogue.responses
+where agent_id = $1 and metadata::text ~* $2
 union all
 select memory_id, 'reason'
 from memory.forgotten

@@ -28,7 +28,6 @@ from newton.runtime.api.routes import (
     identity,
     jobs,
     memories,
-    openai,
     procedures,
     recall,
     reports,
@@ -37,10 +36,12 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
+from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (
     *(health, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
-    *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events, openai),
+    *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
+    *(models, chat_completions, responses, embeddings),
 )
 
 

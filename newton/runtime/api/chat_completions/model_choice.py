@@ -26,7 +26,7 @@ async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRe
 
     Only the operator's token can name another agent. Raises ModelNotFoundError for an unknown name.
     """
-    newton, model_name = await _choose_agent(name, caller, registry)
+    newton, model_name = await choose_agent(name, caller, registry)
     default = registry.chat_model_of(newton)
     return ModelChoice(newton, default if model_name is None else await select_model(default, model_name))
 
@@ -52,9 +52,10 @@ async def _list_served(model: ChatModel | None) -> list[str]:
     return list(names) or [model.name]
 
 
-async def _choose_agent(
+async def choose_agent(
     name: str, caller: AuthenticatedCaller, registry: AgentRegistry
 ) -> tuple[AgentServices, str | None]:
+    """Return the agent for the name in a request, and the name of a model if there is one in it."""
     first, _, rest = name.partition("/")
     for agent, model_name in ((name, None), (first, rest or None)):
         if agent in (OWN_MODEL, caller.newton.settings.agent):

@@ -58,7 +58,7 @@ class ResponseWriter:
         first.message = {**_message_object(result, first.message), **first.message}
         first.finish_reason = _finish_reason(result)
         listed = [_choice_object(0, first), *(_choice_object(index, choices[index]) for index in sorted(choices))]
-        extra = {"usage": build_usage(result), "newton": _newton_object(result)}
+        extra = {"usage": build_usage(result), "newton": build_newton_fields(result)}
         return {**self._common_fields("chat.completion"), "choices": listed, **extra, **_server_fields(result)}
 
     async def stream_chunks(
@@ -93,7 +93,7 @@ class ResponseWriter:
         if result.calls:
             calls = [{"index": index, **_tool_call_object(call)} for index, call in enumerate(result.calls)]
             lines.append(self._format_chunk({"tool_calls": calls}))
-        more = {"newton": _newton_object(result), **_server_fields(result)}
+        more = {"newton": build_newton_fields(result), **_server_fields(result)}
         lines.append(self._format_chunk({}, finish=_finish_reason(result), **more))
         if self._body.includes_usage:
             lines.append(self._format_event({"choices": [], "usage": build_usage(result)}))
@@ -120,7 +120,7 @@ class ResponseWriter:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._body.model}
 
 
-def build_usage(result: TurnResult) -> dict[str, object]:
+def build_usage(result: TurnResult) -> dict[str, Any]:
     """Return the usage of all calls of the model in a turn, with the details that its server reports."""
     read, written = result.tokens
     details: dict[str, Counter[str]] = {}
@@ -171,7 +171,7 @@ def _finish_reason(result: TurnResult) -> str:
     return "stop" if result.finish == "stop" or result.quoted else "length"
 
 
-def _newton_object(result: TurnResult) -> dict[str, object]:
+def build_newton_fields(result: TurnResult) -> dict[str, object]:
     """Return the field with which Newton extends OpenAI's response."""
     return {
         "degraded": result.degraded,

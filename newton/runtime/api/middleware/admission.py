@@ -19,7 +19,13 @@ WAIT_SECONDS = 5.0
 RESPONSE_SECONDS = 60.0  # until the response starts
 
 # Maximum concurrent requests of all callers and of one caller, for requests that are long but mostly idle.
-LONG_LIVED_LIMITS = {"turns": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
+LONG_LIVED_LIMITS = {
+    "turns": (32, 8),
+    "/v1/events": (64, 8),
+    "/v1/import": (4, 2),
+    "/v1/export": (4, 2),
+    "/v1/embeddings": (8, 4),
+}
 # Exempt from all limits, so that they respond under overload.
 UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
@@ -149,7 +155,7 @@ class AdmissionMiddleware:
 
 def _limit_key(path: str) -> str:
     turn = path.startswith("/v1/sessions/") and path.endswith("/turns")
-    return "turns" if turn or path == "/v1/chat/completions" else path
+    return "turns" if turn or path in ("/v1/chat/completions", "/v1/responses") else path
 
 
 def caller_key(scope: Scope) -> str:

@@ -1,0 +1,101 @@
+"""Write one response, whole or as a stream of events."""
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from newton.agent.loop.turn_types import TurnResult
+from newton.dialogue.response_store import ResponseRecord
+from newton.errors import NewtonError
+from newton.providers.chat import ReplyDelta
+from newton.runtime.api.chat_completions.response_writer import TurnPiece, build_newton_fields
+from newton.runtime.api.responses.output_stream import OutputStream, ResponseEvent
+from newton.runtime.api.responses.request_models import ResponseRequest
+from newton.runtime.api.responses.response_object import (
+    ResponseHead,
+    ResponseOutcome,
+    build_response,
+    build_response_usage,
+    judge_result,
+    to_failure,
+    to_record,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class EventWriter:
+    """Writes one response. `store` is called before a client sees that it is complete."""
+
+    body: ResponseRequest
+    head: ResponseHead
+    now: Callable[[], datetime]
+    store: Callable[[ResponseRecord, TurnResult], Awaitable[None]]
+    _output: OutputStream = field(init=False)
+    _event_count: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        summarizes = bool(self.body.reasoning and self.body.reasoning.summary)
+        self._output = OutputStream(self.head.response_id, summarizes_reasoning=summarizes)
+
+    async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, Any] | None:
+        """Return the response; None when the client has disconnected."""
+        response: dict[str, Any] | None = None
+        async with aclosing(pieces):
+            async for piece in pieces:
+                for event in await self._add_piece(piece):
+                    response = event.get("response", response)
+        return response
+
+    async def stream_events(
+        self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]
+    ) -> AsyncGenerator[str]:
+        """Yield the events, beginning with a piece that has been read already."""
+        begun = build_response(self.body, self.head, [], None)
+        yield self._format([{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")])
+        async with aclosing(pieces):
+            try:
+                yield self._format(await self._add_piece(first))
+                async for piece in pieces:
+                    yield self._format(await self._add_piece(piece))
+            except NewtonError as error:  # the HTTP status has already been sent
+                yield self._format(self._fail(to_failure(error)))
+
+    async def _add_piece(self, piece: TurnPiece | None) -> list[ResponseEvent]:
+        match piece:
+            case None:
+                return []
+            case str():
+                return list(self._output.add_text(piece))
+            case ReplyDelta():
+                return list(self._output.add_delta(piece)) if piece.index == 0 else []
+            case _:
+                return await self._end(piece)
+
+    async def _end(self, result: TurnResult) -> list[ResponseEvent]:
+        outcome, completed_at = judge_result(result), self.now()
+        events = list(self._output.finish(result.calls, outcome.item_status))
+        response = {
+            **build_response(self.body, self.head, self._output.items, outcome),
+            "completed_at": int(completed_at.timestamp()) if outcome.status == "completed" else None,
+            "usage": build_response_usage(result),
+            "newton": build_newton_fields(result),
+        }
+        if self.body.is_stored:
+            await self.store(to_record(response, self.head, completed_at=completed_at), result)
+        return [*events, {"type": f"response.{outcome.status}", "response": response}]
+
+    def _fail(self, outcome: ResponseOutcome) -> list[ResponseEvent]:
+        events = list(self._output.finish((), outcome.item_status))
+        response = build_response(self.body, self.head, self._output.items, outcome)
+        return [*events, {"type": "response.failed", "response": response}]
+
+    def _format(self, events: Iterable[ResponseEvent]) -> str:
+        lines: list[str] = []
+        for event in events:
+            data = {**event, "sequence_number": self._event_count}
+            self._event_count += 1
+            lines.append(f"event: {event['type']}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n")
+        return "".join(lines)

@@ -1,0 +1,180 @@
+"""The request of a response: the items of its input, and its options."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
+from newton.runtime.api.chat_completions.request_models import OWN_MODEL, OpenAIRequestModel
+
+MAX_ITEMS = 10_000
+MAX_TOOLS = 128
+ContentParts = tuple[dict[str, Any], ...]
+
+
+class MessageItem(OpenAIRequestModel):
+    """A message, which may be the output of an earlier response."""
+
+    type: Literal["message"] = "message"
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | ContentParts
+
+
+class FunctionCallItem(OpenAIRequestModel):
+    """A call of a function by the model."""
+
+    type: Literal["function_call"]
+    call_id: str = Field(min_length=1, max_length=200)
+    name: str = Field(min_length=1, max_length=200)
+    arguments: str = Field("{}", max_length=MAX_MESSAGE_CHARACTERS)
+
+
+class FunctionOutputItem(OpenAIRequestModel):
+    """The result of a call."""
+
+    type: Literal["function_call_output"]
+    call_id: str = Field(min_length=1, max_length=200)
+    output: str | ContentParts
+
+
+class ReasoningItem(OpenAIRequestModel):
+    """The reasoning of an earlier response; it is accepted and not used."""
+
+    type: Literal["reasoning"]
+
+
+class ReferenceItem(OpenAIRequestModel):
+    """A reference to an output item of a stored response."""
+
+    type: Literal["item_reference"] | None = None
+    id: str = Field(min_length=1, max_length=200)
+
+
+def _to_fields(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else dict[str, object]()
+
+
+def _name_item_type(item: object) -> str:
+    """Return the tag of an item. The space keeps it out of the names of fields in errors."""
+    fields = _to_fields(item)
+    kind = fields.get("type") or ("message" if "role" in fields else "item_reference")
+    return f"{kind} item"
+
+
+InputItem = Annotated[
+    Annotated[MessageItem, Tag("message item")]
+    | Annotated[FunctionCallItem, Tag("function_call item")]
+    | Annotated[FunctionOutputItem, Tag("function_call_output item")]
+    | Annotated[ReasoningItem, Tag("reasoning item")]
+    | Annotated[ReferenceItem, Tag("item_reference item")],
+    Discriminator(
+        _name_item_type,
+        custom_error_type="unsupported_item",
+        custom_error_message="An item is a message, function_call, function_call_output, reasoning or item_reference;"
+        " other types are not supported",
+    ),
+]
+
+
+class FunctionToolParam(BaseModel):
+    """A function that the model may call; its further fields are passed to the model unchanged."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: Literal["function"]
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,100}$")
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+def _require_function(tool: object) -> object:
+    """Raise PydanticCustomError for a built-in tool."""
+    if _to_fields(tool).get("type") != "function":
+        raise PydanticCustomError(
+            "unsupported_tool",
+            "Only tools of the type function are supported; offer a function in place of a built-in tool such as"
+            " web_search",
+        )
+    return tool
+
+
+ToolParam = Annotated[FunctionToolParam, BeforeValidator(_require_function)]
+
+
+class ReasoningOptions(OpenAIRequestModel):
+    effort: str | None = None
+    summary: str | None = None
+
+
+class TextOptions(OpenAIRequestModel):
+    """The form of the text: plain, JSON, or JSON of a schema."""
+
+    format: dict[str, Any] | None = None
+    verbosity: str | None = None
+
+
+class ResponseRequest(BaseModel):
+    """An input to answer: the whole conversation, or what follows a stored response.
+
+    Fields that are not listed here go to the model unchanged, such as `seed`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    input: Annotated[
+        Annotated[str, Field(min_length=1), Tag("str")]
+        | Annotated[tuple[InputItem, ...], Field(min_length=1, max_length=MAX_ITEMS), Tag("list")],
+        Discriminator(lambda value: "str" if isinstance(value, str) else "list"),
+    ] = Field(description="A message of a user, or items.", examples=["Who reviews my migration?"])
+    model: str = Field(
+        OWN_MODEL,
+        min_length=1,
+        max_length=400,
+        description="`newton` or an agent for the agent's default model, a model that the model's server offers, or"
+        " AGENT/MODEL.",
+        examples=[OWN_MODEL],
+    )
+    instructions: str | None = Field(None, description="A system message for this response only.")
+    previous_response_id: str | None = Field(None, description="The stored response that this one continues.")
+    store: bool | None = Field(
+        default=True, description="Whether the response can be continued and retrieved by its id."
+    )
+    stream: bool | None = False
+    max_output_tokens: int | None = Field(None, ge=1)
+    metadata: dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]] | None = Field(
+        None, max_length=16, description="Labels, which are stored with the response."
+    )
+    tools: tuple[ToolParam, ...] | None = Field(None, max_length=MAX_TOOLS)
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
+    include: tuple[str, ...] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_logprobs: int | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    user: str | None = None
+    truncation: str | None = Field(None, description="Accepted; Newton shortens long conversations itself.")
+    stream_options: dict[str, Any] | None = None
+    background: bool | None = Field(None, description="Only `false` is supported.")
+    conversation: str | dict[str, Any] | None = Field(None, description="Not supported.")
+    prompt: dict[str, Any] | None = Field(None, description="Not supported.")
+    max_tool_calls: int | None = Field(None, description="Accepted; it limits built-in tools, which Newton has not.")
+    context_management: tuple[dict[str, Any], ...] | None = Field(
+        None, description="Accepted; Newton shortens long conversations itself."
+    )
+
+    @property
+    def items(self) -> tuple[InputItem, ...]:
+        """Return the items of the input."""
+        return (MessageItem(role="user", content=self.input),) if isinstance(self.input, str) else self.input
+
+    @property
+    def is_stored(self) -> bool:
+        return self.store is not False

@@ -1,0 +1,160 @@
+"""Response objects of the Responses API. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from newton.agent.loop.turn_types import TurnResult
+from newton.dialogue.response_store import IncompleteReason, ResponseRecord, ResponseStatus, StoredResponse
+from newton.errors import ContextWindowError, NewtonError, RateLimitError, RefusedRequestError
+from newton.runtime.api.chat_completions.response_writer import build_usage
+from newton.runtime.api.responses.item_ids import format_item_id, format_response_id
+from newton.runtime.api.responses.output_stream import ItemStatus, build_call_item, build_message_item
+from newton.runtime.api.responses.request_models import ResponseRequest
+
+ECHOED_FIELDS = (
+    *("instructions", "max_output_tokens", "max_tool_calls", "model", "prompt_cache_key", "safety_identifier"),
+    *("service_tier", "temperature", "top_logprobs", "top_p", "user"),
+)
+PLAIN_TEXT = {"format": {"type": "text"}}
+INTERRUPTED = "The reply is incomplete."
+# Codes of the protocol by class of error; others are a failure of the server.
+ERROR_CODES: tuple[tuple[type[NewtonError], str], ...] = (
+    (RateLimitError, "rate_limit_exceeded"),
+    (RefusedRequestError, "invalid_prompt"),
+    (ContextWindowError, "invalid_prompt"),
+)
+
+
+class ResponseHead(NamedTuple):
+    """The id of a response, when it was created, and which one it continues."""
+
+    response_id: UUID
+    created_at: datetime
+    previous_id: UUID | None = None
+
+
+class ResponseOutcome(NamedTuple):
+    """How a response ended. `error` is the message of a failure."""
+
+    status: ResponseStatus
+    incomplete_reason: IncompleteReason | None = None
+    error: Mapping[str, str] | None = None
+
+    @property
+    def item_status(self) -> ItemStatus:
+        return "completed" if self.status == "completed" else "incomplete"
+
+
+def judge_result(result: TurnResult) -> ResponseOutcome:
+    """Return how a turn ended."""
+    server_finish = result.replies[-1].server_finish if result.replies else None
+    if result.forbidden or (server_finish == "content_filter" and not result.quoted):
+        return ResponseOutcome("incomplete", "content_filter")
+    if result.calls or result.quoted or result.finish == "stop":
+        return ResponseOutcome("completed")
+    if result.finish == "length":
+        return ResponseOutcome("incomplete", "max_output_tokens")
+    return ResponseOutcome("failed", error={"code": "server_error", "message": result.degraded or INTERRUPTED})
+
+
+def to_failure(error: NewtonError) -> ResponseOutcome:
+    """Return the outcome of a turn that raised an error."""
+    code = next((code for kind, code in ERROR_CODES if isinstance(error, kind)), "server_error")
+    return ResponseOutcome("failed", error={"code": code, "message": f"{error.what} {error.hint}"})
+
+
+def build_response(
+    body: ResponseRequest, head: ResponseHead, output: Sequence[Mapping[str, Any]], outcome: ResponseOutcome | None
+) -> dict[str, Any]:
+    """Return a response without usage. Without an outcome it is in progress."""
+    return {
+        **_build_common(head, output, outcome),
+        **{name: getattr(body, name) for name in ECHOED_FIELDS},
+        "metadata": body.metadata or {},
+        "parallel_tool_calls": body.parallel_tool_calls is not False,
+        "reasoning": {"effort": None, "summary": None, **(body.reasoning.model_dump() if body.reasoning else {})},
+        "store": body.is_stored,
+        "text": {**PLAIN_TEXT, **(body.text.model_dump(exclude_none=True) if body.text else {})},
+        "tool_choice": body.tool_choice or "auto",
+        "tools": [{"parameters": None, "strict": None, **tool.model_dump()} for tool in body.tools or ()],
+        "truncation": body.truncation or "disabled",
+    }
+
+
+def build_stored_response(stored: StoredResponse) -> dict[str, Any]:
+    """Return a stored response. Its instructions and tools are not stored."""
+    record = stored.record
+    outcome = ResponseOutcome(record.status, record.incomplete_reason)
+    if record.status == "failed":
+        outcome = outcome._replace(error={"code": "server_error", "message": INTERRUPTED})
+    message_id = format_item_id("msg", record.response_id, 0)
+    message = [build_message_item(stored.text, message_id, outcome.item_status)] if stored.text else []
+    calls = [
+        build_call_item(call, format_item_id("fc", record.response_id, number))
+        for number, call in enumerate(stored.calls)
+    ]
+    head = ResponseHead(record.response_id, record.created_at, record.previous_id)
+    return {
+        **_build_common(head, [*message, *calls], outcome),
+        **dict.fromkeys(ECHOED_FIELDS),
+        "completed_at": int(record.completed_at.timestamp()) if record.status == "completed" else None,
+        "metadata": record.metadata,
+        "model": record.model,
+        "parallel_tool_calls": True,
+        "reasoning": {"effort": None, "summary": None},
+        "store": True,
+        "text": PLAIN_TEXT,
+        "tool_choice": "auto",
+        "tools": [],
+        "truncation": "disabled",
+        "usage": record.usage,
+    }
+
+
+def build_response_usage(result: TurnResult) -> dict[str, Any]:
+    """Return the usage of a turn. Details that the model's server does not report are 0."""
+    usage: Mapping[str, Any] = build_usage(result)
+    read, written = usage.get("prompt_tokens_details", {}), usage.get("completion_tokens_details", {})
+    return {
+        "input_tokens": usage["prompt_tokens"],
+        "input_tokens_details": {name: read.get(name, 0) for name in ("cached_tokens", "cache_write_tokens")},
+        "output_tokens": usage["completion_tokens"],
+        "output_tokens_details": {"reasoning_tokens": written.get("reasoning_tokens", 0)},
+        "total_tokens": usage["total_tokens"],
+    }
+
+
+def to_record(response: Mapping[str, Any], head: ResponseHead, *, completed_at: datetime) -> ResponseRecord:
+    """Return what is stored of a response that has ended."""
+    details = response["incomplete_details"]
+    return ResponseRecord(
+        response_id=head.response_id,
+        previous_id=head.previous_id,
+        model=response["model"],
+        status=response["status"],
+        incomplete_reason=details and details["reason"],
+        usage=response["usage"],
+        metadata=response["metadata"],
+        created_at=head.created_at,
+        completed_at=completed_at,
+    )
+
+
+def _build_common(
+    head: ResponseHead, output: Sequence[Mapping[str, Any]], outcome: ResponseOutcome | None
+) -> dict[str, Any]:
+    return {
+        "id": format_response_id(head.response_id),
+        "object": "response",
+        "created_at": int(head.created_at.timestamp()),
+        "completed_at": None,
+        "status": outcome.status if outcome else "in_progress",
+        "background": False,
+        "error": outcome.error if outcome else None,
+        "incomplete_details": {"reason": outcome.incomplete_reason} if outcome and outcome.incomplete_reason else None,
+        "output": list(output),
+        "previous_response_id": head.previous_id and format_response_id(head.previous_id),
+        "usage": None,
+    }

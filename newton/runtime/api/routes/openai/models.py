@@ -1,0 +1,42 @@
+"""The names that a request may send as `model`."""
+
+from fastapi import APIRouter, Request
+
+from newton.runtime.api import problems
+from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
+from newton.runtime.api.chat_completions.model_choice import SERVER_OWNER, choose_model, list_model_names
+from newton.runtime.api.chat_completions.request_models import OWN_MODEL
+
+router = APIRouter(
+    prefix="/v1/models",
+    tags=["openai"],
+    responses={"default": {"model": problems.OpenAIErrorResponse, "description": "An error in the format of OpenAI."}},
+)
+
+
+@router.get("")
+async def list_models(request: Request, caller: ReadAccess) -> dict[str, object]:
+    """List the accepted values of `model`: `newton`, the agents of the token, the models of the model's server, and
+    the embedding model."""
+    owners = _embedding_model(caller) | await list_model_names(caller, request.app.state.agents)
+    return {"object": "list", "data": [_model_object(name, owner) for name, owner in owners.items()]}
+
+
+@router.get("/{model:path}")
+async def get_model(model: str, request: Request, caller: ReadAccess) -> dict[str, object]:
+    """Return one accepted value of `model`."""
+    registry, owners = request.app.state.agents, _embedding_model(caller)
+    if model not in owners:
+        await choose_model(model, caller, registry)
+        owners = await list_model_names(caller, registry)
+    return _model_object(model, owners.get(model, OWN_MODEL))
+
+
+def _embedding_model(caller: AuthenticatedCaller) -> dict[str, str]:
+    """Return the name of the embedding model with its owner; empty if there is none."""
+    embedder, provider = caller.newton.scope.embedder, caller.newton.settings.embedding_provider
+    return {embedder.name: SERVER_OWNER if provider == "openai" else OWN_MODEL} if embedder else {}
+
+
+def _model_object(name: str, owner: str) -> dict[str, object]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": owner}

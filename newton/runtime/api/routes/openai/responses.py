@@ -1,0 +1,154 @@
+"""The Responses API: turns with memory, whose responses can be continued and retrieved by their id."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from newton.agent.loop.history_match import HistoryMatch
+from newton.agent.loop.turn_types import TurnResult
+from newton.agent.services.responses import ResponseService
+from newton.dialogue.response_store import ResponseRecord
+from newton.errors import InputError, NewtonError, NotFoundError
+from newton.ids import new_id
+from newton.memory import hygiene
+from newton.runtime.api import problems
+from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess, WriteAccess
+from newton.runtime.api.chat_completions.model_choice import choose_model
+from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
+from newton.runtime.api.chat_completions.response_writer import TurnPiece
+from newton.runtime.api.chat_completions.turn_request import (
+    default_session_name,
+    sign_reply,
+    to_turn_input,
+)
+from newton.runtime.api.responses.chat_translation import to_chat_request
+from newton.runtime.api.responses.event_writer import EventWriter
+from newton.runtime.api.responses.item_ids import parse_response_id
+from newton.runtime.api.responses.item_references import resolve_references
+from newton.runtime.api.responses.request_models import ResponseRequest
+from newton.runtime.api.responses.response_object import ResponseHead, build_stored_response
+from newton.runtime.api.routes.openai.chat_completions import CLIENT_CLOSED_REQUEST, ORIGIN
+from newton.runtime.api.turn_stream import TurnStream
+from newton.runtime.wiring import AgentServices
+
+router = APIRouter(
+    prefix="/v1/responses",
+    tags=["openai"],
+    responses={"default": {"model": problems.OpenAIErrorResponse, "description": "An error in the format of OpenAI."}},
+)
+
+
+@router.post("", response_model=None)
+async def create_response(
+    body: ResponseRequest,
+    request: Request,
+    caller: WriteAccess,
+    session: Annotated[
+        str | None,
+        Header(
+            alias="X-Newton-Session",
+            description="The session; omitted, the default session of the token. `previous_response_id` names the"
+            " session of that response.",
+        ),
+    ] = None,
+) -> Response:
+    """Answer an input with the help of the memory, and store the new messages."""
+    with _name_input_field():
+        return await _run_turn(body, session, caller, request)
+
+
+async def _run_turn(
+    body: ResponseRequest, session: str | None, caller: AuthenticatedCaller, request: Request
+) -> Response:
+    newton, model = await choose_model(body.model, caller, request.app.state.agents)
+    request.state.agent_id = newton.scope.agent_id  # for the request log
+    responses = newton.responses(ORIGIN)
+    chat = to_chat_request(body, await resolve_references(body.items, responses))
+    head = ResponseHead(new_id(), newton.scope.now(), _parse_previous_id(body))
+    if head.previous_id:
+        response_id = head.response_id if body.is_stored else None
+        history = await responses.continue_from(head.previous_id, chat.incoming_messages, response_id=response_id)
+    else:
+        history = await _match_history(newton, chat, session, request)
+    turn = newton.turn_runner(model, origin=ORIGIN).run(to_turn_input(chat, history))
+    pieces = TurnStream[TurnPiece]().read_pieces(turn, caller.for_agent(newton), request)
+    store = partial(_store_response, responses=responses, history=history)
+    writer = EventWriter(body=body, head=head, now=newton.scope.now, store=store)
+    if body.stream:
+        # an error before the first piece still has an HTTP status; None means that the client has disconnected
+        first = await anext((piece async for piece in pieces if piece is not None), None)
+        return StreamingResponse(writer.stream_events(first, pieces), media_type="text/event-stream")
+    response = await writer.build_whole(pieces)
+    return JSONResponse(response) if response else Response(status_code=CLIENT_CLOSED_REQUEST)
+
+
+@router.get("/{response_id}", response_model=None)
+async def get_response(
+    response_id: str,
+    caller: ReadAccess,
+    stream: Annotated[bool | None, Query(description="Only `false` is supported.")] = None,
+) -> dict[str, Any]:
+    """Return a stored response. Its text comes from the session's log; its instructions and tools are not stored."""
+    if stream:
+        raise InputError("A stored response is not streamed.", hint="Omit `stream`.", param="stream")
+    return build_stored_response(await caller.newton.responses(ORIGIN).get(_parse_id(response_id)))
+
+
+@router.delete("/{response_id}")
+async def delete_response(response_id: str, caller: WriteAccess) -> dict[str, object]:
+    """Delete a stored response. Its messages stay in the session and in the memory."""
+    await caller.newton.responses(ORIGIN).delete(_parse_id(response_id))
+    return {"id": response_id, "object": "response", "deleted": True}
+
+
+async def _match_history(
+    newton: AgentServices, chat: ChatCompletionRequest, session: str | None, request: Request
+) -> HistoryMatch:
+    ref = hygiene.clean_ref(session, what="session") if session else default_session_name(request)
+    matcher = newton.history_matcher(ORIGIN)
+    return await matcher.match(chat.incoming_messages, session_ref=ref, explicit_ref=session is not None)
+
+
+async def _store_response(
+    record: ResponseRecord,
+    result: TurnResult,
+    *,
+    responses: ResponseService,
+    history: HistoryMatch,
+) -> None:
+    """Store a response at the place of its reply in the log, or of its input if the model said nothing."""
+    speech = result.replies[-1].speech if result.replies else ""
+    refs = [history.fingerprint, sign_reply(history, result.text or speech, result.calls)]
+    await responses.store(record, refs, session_id=history.session_id)
+
+
+@contextmanager
+def _name_input_field() -> Generator[None]:
+    """Name the field of this protocol in errors about messages."""
+    try:
+        yield
+    except NewtonError as error:
+        error.param = "input" if error.param == "messages" else error.param
+        raise
+
+
+def _parse_previous_id(body: ResponseRequest) -> UUID | None:
+    if not body.previous_response_id:
+        return None
+    previous_id = parse_response_id(body.previous_response_id)
+    if previous_id is None:
+        hint = "Send the id of a stored response, such as resp_0123456789abcdef0123456789abcdef."
+        raise InputError("This is not the id of a response.", hint=hint, param="previous_response_id")
+    return previous_id
+
+
+def _parse_id(text: str) -> UUID:
+    response_id = parse_response_id(text)
+    if response_id is None:
+        raise NotFoundError(f"There is no response {text[:80]!r}.", hint="An id of a response begins with resp_.")
+    return response_id
