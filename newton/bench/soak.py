@@ -25,7 +25,7 @@ from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
 from newton.runtime.jobs.recurrence import JobSchedule
-from newton.runtime.jobs.registry import SCHEDULES, build_runner
+from newton.runtime.jobs.schedule import SCHEDULES, build_runner
 from newton.runtime.jobs.worker import JobWorker, RunFunction, WorkerTimings
 from newton.runtime.wiring import AgentServices
 
@@ -112,7 +112,7 @@ async def _run_soak(
     stop, run = asyncio.Event(), monitor.record_runs(build_runner(registry))
     worker = JobWorker(registry.default.scope.db, run, WorkerTimings(tick=0.5, poll=0.25))
     for number in range(AGENT_COUNT):
-        await registry.create(f"soak {number}")
+        await registry.create(f"soak-{number}")
     async with asyncio.TaskGroup() as tasks:
         background = [tasks.create_task(monitor.sample_memory()), tasks.create_task(_write_memories(registry))]
         tasks.create_task(worker.work(schedules, stop))
@@ -128,7 +128,7 @@ async def _write_memories(registry: AgentRegistry) -> None:
     """Store facts, and conversations that are long enough for a summary."""
     rng = random.Random(SEED)
     for number in count():
-        newton = await registry.get(f"soak {number % AGENT_COUNT}")
+        newton = await registry.get(f"soak-{number % AGENT_COUNT}")
         subject, thing = f"person {rng.randrange(40)}", f"thing {rng.randrange(500)}"
         content = f"Subject {subject} keeps {thing} in place {number}"
         await newton.memories("bench").remember(FactDraft(content=content, subject=subject, attribute="keeps"))
@@ -150,7 +150,7 @@ async def _collect_results(
     due = {name: schedule.last_slot(ended_at - timedelta(seconds=2)) for name, schedule in schedules.items()}
     late, unexplained = list[str](), list[str]()
     for number in range(AGENT_COUNT):
-        scope = (await registry.get(f"soak {number}")).scope
+        scope = (await registry.get(f"soak-{number}")).scope
         async with scope.transaction() as tx:
             runs = await queue.latest_runs(tx, agent_id=scope.agent_id)
             dead = await queue.list_dead(tx, agent_id=scope.agent_id)

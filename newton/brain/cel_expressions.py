@@ -219,7 +219,7 @@ class _TokenChecker:
         """Return the end of a list of plain strings and numbers. An index is not a list."""
         before = self._tokens[index - 1] if index else CelToken("sign", "")
         if before.text != "in" and (before.kind in ("name", "text") or before.text in ("]", ")")):
-            raise InputError("Indexing is not supported.", hint="Use exists or all.")
+            raise InputError("An expression cannot take an item of a list by its index.", hint="Use exists() or all().")
         end = index + 1
         while self._text_at(end) not in ("]", ""):
             kind, text = self._tokens[end]

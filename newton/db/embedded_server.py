@@ -120,7 +120,7 @@ def _exclusive_start(home: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def exclusive_access(home: Path) -> Generator[ServerPaths]:
-    """Stop the server, yield its paths and keep it stopped. Raises ConflictError when a process uses it."""
+    """Stop the server, yield its paths and keep it stopped. Raises ConflictError if it is in use."""
     ensure_private_folder(home)
     with _exclusive_start(home), _open_lock(home / USERS_LOCK) as users:
         if not _try_lock(users):

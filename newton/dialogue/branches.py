@@ -97,7 +97,7 @@ async def inject(
     position = await _last_position(tx, session_id=session_id, ctx=ctx)
     if excerpt.session_id == session_id:
         raise InputError(
-            f"{excerpt.ref} already shows its own messages.",
+            f"The session {excerpt.ref} already contains these messages.",
             hint="`newton sessions expand` shows shortened messages in full again.",
         )
     await _check_range(tx, excerpt, ctx=ctx)

@@ -136,7 +136,7 @@ def _truncate_middle(value: object, max_chars: int) -> object:
 def describe_call(call: ToolCall, *, max_chars: int = MAX_CALL_CHARS) -> str:
     """Describe a call in a few words: the tool and its values.
 
-    No colon in it is followed by a space, so that it can replace a speaker's name.
+    It contains no colon followed by a space, because it stands in place of the name in a line `name: text`.
 
     >>> describe_call(ToolCall("1", "grep", '{"words": "retry: later", "in": ["src/a.py"], "deep": true}'))
     'grep retry:later src/a.py true'

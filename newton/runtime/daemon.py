@@ -23,7 +23,7 @@ from newton.runtime.access import operator_token
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.bootstrap import open_newton
-from newton.runtime.jobs.registry import SCHEDULES, build_runner
+from newton.runtime.jobs.schedule import SCHEDULES, build_runner
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.tracing import export_traces

@@ -28,7 +28,7 @@ from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime import settings_mapping as options
 from newton.runtime.model_factory import build_structured_llm
 from newton.runtime.scope_services import ScopeServices
-from newton.runtime.transfer.agent_archive import AgentArchive
+from newton.runtime.transfer.export_file import AgentArchive
 from newton.runtime.transfer.importer import NdjsonImporter
 from newton.settings import Settings
 

@@ -20,7 +20,7 @@ from newton.errors import ConflictError, InputError
 from newton.memory import agents
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
-from newton.runtime.transfer.agent_archive import EXCLUDED_TABLES, AgentArchive, ArchiveTrailer, verify_archive
+from newton.runtime.transfer.export_file import EXCLUDED_TABLES, AgentArchive, ArchiveTrailer, verify_archive
 from tests.db.world import contexts, live
 from tests.support import NOON, agent_scope
 

@@ -213,7 +213,7 @@ async def test_what_there_is_not_cannot_be_injected(tx: Tx) -> None:
             await inject(tx, here, other, first, last)
     with pytest.raises(NotFoundError, match="it is empty"):
         await inject(tx, here, empty, 0, 0)
-    with pytest.raises(InputError, match="already shows its own messages"):
+    with pytest.raises(InputError, match="already contains these messages"):
         await inject(tx, here, here, 0, 1)
     with pytest.raises(InputError, match="has no messages"):
         await inject(tx, empty, other, 0, 1)

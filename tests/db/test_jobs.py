@@ -14,7 +14,7 @@ from newton.errors import ConflictError
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import JobOutcome
-from newton.runtime.jobs.registry import JOBS
+from newton.runtime.jobs.schedule import JOBS
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.db.world import live

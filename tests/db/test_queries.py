@@ -24,10 +24,10 @@ AGENTLESS = {
     "memory/outbox.sql:register_model",
     "memory/reembedding.sql:insert_model",
     "db/health.sql:describe_server",
-    "runtime/transfer/agent_archive.sql:list_tables",
-    "runtime/transfer/agent_archive.sql:list_models",
-    "runtime/transfer/agent_archive.sql:defer_constraints",
-    "runtime/transfer/agent_archive.sql:import_models",
+    "runtime/transfer/export_file.sql:list_tables",
+    "runtime/transfer/export_file.sql:list_models",
+    "runtime/transfer/export_file.sql:defer_constraints",
+    "runtime/transfer/export_file.sql:import_models",
 }
 # A model is the same for every agent: one of the two tables that these read has none.
 MODELS = {"memory/reembedding.sql:get_active_model"}

@@ -38,6 +38,7 @@ FEW: dict[Kind, SearchLimits] = dict.fromkeys(KINDS, SearchLimits(searched=10, k
 class Seeded:
     """Vectors without any sense: the same text has the same one, and no two texts are alike on purpose."""
 
+    name = "seeded"
     identity = "seeded/1"
     dimensions = 64
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.runtime.jobs.registry import JOBS
+from newton.runtime.jobs.schedule import JOBS
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import run, wait
 from tests.system.typed import create_agents, typed

@@ -169,7 +169,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["view", "work", "--tokens", "3"], "No message of work fits"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
-        (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already shows its own messages"),
+        (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already contains these messages"),
         (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "they are numbered 0 to 47"),
         (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "they are numbered 0 to 47"),
         (["expand", "work", "ffff"], "has no entry 'ffff'"),

@@ -141,7 +141,7 @@ REFUSED = {
     "variable in a list": ("[tags] == []", "'tags' is not allowed in a list."),
     "list in a list": ("[[1]] == []", "'[' is not allowed in a list."),
     "open list": ("tags == ['a'", "Invalid CEL"),
-    "index": ("tags[0] == 'a'", "Indexing is not supported."),
+    "index": ("tags[0] == 'a'", "An expression cannot take an item of a list"),
     "pattern": (
         "description.matches('(a+)+')",
         "'matches' is not an available function. Use a censor to match patterns",

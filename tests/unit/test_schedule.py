@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.runtime.jobs.recurrence import JobSchedule, backoff_delay, daily, every_minutes, weekly
-from newton.runtime.jobs.registry import JOBS
+from newton.runtime.jobs.schedule import JOBS
 
 SCHEDULES = st.sampled_from(
     [every_minutes(2), every_minutes(60), daily(3, 10), weekly("Monday", 6), weekly("Sunday", 5)]

@@ -113,7 +113,7 @@ def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:
 
 
 def asks_for_whole_range(text: str, time_ranges: Sequence[TimeRange]) -> bool:
-    """Return True when the input has only generic words besides its times, so memories of other times cannot answer it.
+    """Return True when the input names no topic besides its times, so only memories of those times can answer it.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did we decide last week?", "Where were the keys last week?"

@@ -28,7 +28,7 @@ class AlignedStatement:
         return key in self._names
 
     def comparison_role(self, item: ParsedWord) -> str:
-        """Return the role of a word; on, at and in are equal before times, at and in before names."""
+        """Return the role of a word. Before a time, `on`, `at` and `in` are one role; before a name, `at` and `in`."""
         clause, _, last = item.role.rpartition(" ")
         if last in _TIME_PREPOSITIONS and item.is_time:
             last = ""

@@ -12,7 +12,7 @@ _UNSAFE_IN_JSON = re.compile(f"[{_UNSAFE}]")  # JSON itself escapes the rest
 
 
 def visible(text: str) -> str:
-    r"""Escape characters that control a terminal.
+    r"""Replace terminal control characters by visible escapes; line breaks stay.
 
     >>> print(visible("Yes.\x1b]52;c;cm0gLXJm\x07\u202e\r\nNo."))
     Yes.\x1b]52;c;cm0gLXJm\x07\u202e

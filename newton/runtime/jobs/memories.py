@@ -99,7 +99,7 @@ def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome
 
 
 async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
-    """Close idle sessions and extract from conversations, also from those of other processes."""
+    """Close idle sessions, and extract facts from conversations, also from those that other processes recorded."""
     try:
         return to_learning_outcome(await newton.maintenance("job extract").learn())
     except TokenQuotaError:

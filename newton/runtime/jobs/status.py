@@ -7,7 +7,7 @@ from uuid import UUID
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.job import Job
 from newton.runtime.jobs.queue import JobRun
-from newton.runtime.jobs.registry import JOBS, get_job
+from newton.runtime.jobs.schedule import JOBS, get_job
 from newton.runtime.wiring import AgentServices
 
 

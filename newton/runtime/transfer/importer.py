@@ -18,8 +18,8 @@ from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
 from newton.memory.outbox import EmbeddingOutbox
+from newton.runtime.transfer.import_lines import ImportItem, MessageItem
 from newton.runtime.transfer.ndjson import read_lines
-from newton.runtime.transfer.schema import ImportItem, MessageItem
 from newton.runtime.transfer.writers import write_items
 
 BATCH_LINES, BATCH_CHARACTERS = 100, 4_000_000  # limits of one transaction

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from newton.errors import InputError, NewtonError
 from newton.memory.memory import digest
-from newton.runtime.transfer.schema import LINE_ADAPTER, LINE_TYPES, ImportItem
+from newton.runtime.transfer.import_lines import LINE_ADAPTER, LINE_TYPES, ImportItem
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 

@@ -25,7 +25,7 @@ from newton.heart.events.event_store import NewEvent
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.runtime.transfer.schema import DocumentItem, EventItem, ImportItem, MessageItem
+from newton.runtime.transfer.import_lines import DocumentItem, EventItem, ImportItem, MessageItem
 
 
 async def write_items(

@@ -12,7 +12,7 @@ from newton.clock import ManualClock
 from newton.content.skills import Skill
 from newton.heart.facts.conflicts import list_conflicts
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.jobs.registry import JOBS
+from newton.runtime.jobs.schedule import JOBS
 from newton.runtime.wiring import AgentServices
 from tests.scenarios.life.interfaces import Voice, open_voices
 from tests.scenarios.life.story import Interface, Line, Matter, Session

@@ -24,7 +24,7 @@ class ReplayDifference(ResponseModel):
 
 
 class ReplayResponse(ResponseModel):
-    """A rebuilt bundle. `changes_since` lists later changes that do not affect the bundle."""
+    """A rebuilt bundle. `changes_since` lists later changes of memories; they do not affect the bundle."""
 
     bundle_id: UUID
     created_at: datetime

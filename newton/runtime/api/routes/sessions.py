@@ -23,7 +23,7 @@ from newton.runtime.api.path_ids import IdRef
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
 from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
-from newton.runtime.transfer.schema import MessageFields
+from newton.runtime.transfer.import_lines import MessageFields
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])

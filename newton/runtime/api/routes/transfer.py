@@ -18,7 +18,7 @@ from newton.runtime.api.idempotency import EMBED_JOB
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.api.middleware.admission import stall_timeout
 from newton.runtime.jobs import queue
-from newton.runtime.transfer.agent_archive import MAX_HEADER_BYTES, is_archive
+from newton.runtime.transfer.export_file import MAX_HEADER_BYTES, is_archive
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["transfer"])

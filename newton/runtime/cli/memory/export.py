@@ -12,7 +12,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.memory.import_ import progress_bar
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.transfer.agent_archive import ArchiveHeader
+from newton.runtime.transfer.export_file import ArchiveHeader
 from newton.runtime.wiring import AgentServices
 
 

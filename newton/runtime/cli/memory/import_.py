@@ -15,7 +15,7 @@ from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.transfer.agent_archive import MAX_HEADER_BYTES, is_archive, verify_archive
+from newton.runtime.transfer.export_file import MAX_HEADER_BYTES, is_archive, verify_archive
 from newton.runtime.transfer.importer import ImportReport
 
 MAX_SHOWN_REJECTIONS = 20

@@ -15,7 +15,7 @@ from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import JobOutcome, JobRun
-from newton.runtime.jobs.registry import build_runner, get_job
+from newton.runtime.jobs.schedule import build_runner, get_job
 from newton.runtime.jobs.status import JobStatus, list_job_statuses, request_run
 from newton.runtime.jobs.worker import JobWorker
 

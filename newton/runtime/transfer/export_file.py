@@ -23,7 +23,7 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.ids import derive_model_id
 
-SQL = load("newton.runtime.transfer", "agent_archive.sql")
+SQL = load("newton.runtime.transfer", "export_file.sql")
 
 FORMAT = 1
 POSTINGS_TABLE = "memory.postings"
