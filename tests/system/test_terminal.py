@@ -71,7 +71,7 @@ async def test_an_answer_is_stopped_by_ctrl_c_and_by_closing_the_terminal_and_ke
     home: Path,
 ) -> None:
     async with endpoint(begins) as server:
-        await stopped(home, "--session", "t", OPENAI_BASE_URL=server.url)
+        await stopped(home, "--session", "t", OPENAI_BASE_URL=server.url, OPENAI_MODEL="scripted")
     assert await logged(home, "t") == SAID
 
 
