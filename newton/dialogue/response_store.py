@@ -21,7 +21,7 @@ IncompleteReason = Literal["max_output_tokens", "content_filter"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRecord:
-    """What is stored of a response besides its place."""
+    """The stored fields of a response besides its place."""
 
     response_id: UUID
     previous_id: UUID | None

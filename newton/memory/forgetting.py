@@ -17,7 +17,7 @@ MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
 
 
 class ForgetPlan(NamedTuple):
-    """What forgetting a memory would delete: the memory, and what was derived from it as (id, kind, short form)."""
+    """The deletions of one forgetting: the memory, and what was derived from it as (id, kind, short form)."""
 
     memory: MemoryDetail
     derived: Sequence[tuple[UUID, str, str]]

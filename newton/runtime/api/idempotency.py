@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller, WriteAccess
 from newton.runtime.idempotency import store
-from newton.runtime.idempotency.store import IdempotentRequest, StoredResponse
+from newton.runtime.idempotency.store import IdempotentRequest, IdempotentResponse
 from newton.runtime.jobs import queue
 from newton.runtime.wiring import AgentServices
 
@@ -56,7 +56,7 @@ class IdempotentAction:
             if self.request and (stored := await store.claim(tx, self.request, now=now)):
                 return _to_http_response(stored, replayed=True)
             body = await work(newton.within(tx))
-            response = StoredResponse(self.status, body.model_dump_json())
+            response = IdempotentResponse(self.status, body.model_dump_json())
             if self.request:
                 await store.save_response(tx, self.request, response, now=now)
             # new text is searchable by words at once, and by vectors after this job
@@ -77,7 +77,7 @@ class IdempotentAction:
         return await self.run_once(lambda joined: work(joined, prepared))
 
 
-def _to_http_response(stored: StoredResponse, *, replayed: bool = False) -> Response:
+def _to_http_response(stored: IdempotentResponse, *, replayed: bool = False) -> Response:
     headers = {REPLAYED_HEADER: "true"} if replayed else None
     return Response(stored.text, stored.status, headers=headers, media_type="application/json")
 
@@ -85,7 +85,7 @@ def _to_http_response(stored: StoredResponse, *, replayed: bool = False) -> Resp
 def replace_body(response: Response, body: BaseModel) -> Response:
     """Return the response with another body, which may contain what is not stored, such as user text."""
     is_replayed = REPLAYED_HEADER in response.headers
-    return _to_http_response(StoredResponse(response.status_code, body.model_dump_json()), replayed=is_replayed)
+    return _to_http_response(IdempotentResponse(response.status_code, body.model_dump_json()), replayed=is_replayed)
 
 
 async def _write_action(request: Request, caller: WriteAccess, key: IdempotencyKey = None) -> IdempotentAction:

@@ -13,7 +13,7 @@ SQL = load("newton.runtime.idempotency", "store.sql")
 RETENTION = timedelta(hours=24)
 
 
-class StoredResponse(NamedTuple):
+class IdempotentResponse(NamedTuple):
     """A stored response: status and JSON text. It must not contain user text, because erasure does not cover it."""
 
     status: int
@@ -28,7 +28,7 @@ class IdempotentRequest(NamedTuple):
     request_hash: bytes
 
 
-async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> StoredResponse | None:
+async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> IdempotentResponse | None:
     """Return the stored response of the request, or None after locking the key until the transaction ends.
 
     Raises ConflictError when the key was used with another request, and InProgressError while it is locked.
@@ -39,7 +39,7 @@ async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> StoredR
     return await find_response(tx, request, now=now)
 
 
-async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) -> StoredResponse | None:
+async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) -> IdempotentResponse | None:
     """Return the stored response. Raises ConflictError when the key was used with another request."""
     row = await SQL["find_response"].fetch_one(tx, agent_id=request.agent_id, key=request.key, since=now - RETENTION)
     if row is None:
@@ -48,10 +48,10 @@ async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) ->
         raise ConflictError(
             "This Idempotency-Key was used with another request.", hint="Use a new key for each request."
         )
-    return StoredResponse(row["status_code"], row["response_body"])
+    return IdempotentResponse(row["status_code"], row["response_body"])
 
 
-async def save_response(tx: Tx, request: IdempotentRequest, response: StoredResponse, *, now: datetime) -> None:
+async def save_response(tx: Tx, request: IdempotentRequest, response: IdempotentResponse, *, now: datetime) -> None:
     """Store the response for a day, and delete the agent's expired ones."""
     await SQL["delete_expired"].execute(tx, agent_id=request.agent_id, before=now - RETENTION)
     row = {**request._asdict(), "status_code": response.status, "response_body": response.text, "created_at": now}

@@ -15,7 +15,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")  # names differ by server
 
 
 class _PartForm(NamedTuple):
-    """How parts of one type appear in items and in events."""
+    """The field and event names of one type of content part."""
 
     text_field: str = "text"
     list_field: str = "content"

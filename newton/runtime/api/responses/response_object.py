@@ -36,7 +36,7 @@ class ResponseHead(NamedTuple):
 
 
 class ResponseOutcome(NamedTuple):
-    """How a response ended. `error` is the message of a failure."""
+    """The final status of a response. `error` is the message of a failure."""
 
     status: ResponseStatus
     incomplete_reason: IncompleteReason | None = None
