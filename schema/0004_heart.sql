@@ -30,6 +30,51 @@ create index facts_subject_idx on heart.facts (agent_id, subject_key, attribute)
 create index facts_duplicate_idx on heart.facts (agent_id, duplicate_of) where duplicate_of is not null;
 create index facts_uncompared_idx on heart.facts (agent_id, memory_id) where not is_compared;
 
+-- The facts that took the place of a superseded one, directly or in steps, current or not: by a link, as a value of its
+-- attribute, as the original that it repeats, or made from it, also by generalization. With a moment, as of then.
+create function heart.list_successors(scoped_agent uuid, superseded_id uuid, moment timestamptz)
+returns table (memory_id uuid)
+language sql
+stable
+rows 2
+begin atomic
+    with recursive later as (
+        select list_successors.superseded_id as memory_id
+        union
+        select n.memory_id
+        from later as o
+        cross join lateral (
+            select l.memory_id
+            from memory.links as l
+            where
+                l.agent_id = scoped_agent
+                and l.other_id = o.memory_id
+                and l.link = 'supersedes'
+                and (moment is null or l.created_at <= moment)
+            union all
+            select s.memory_id
+            from memory.sources as s
+            join heart.facts as f on f.agent_id = scoped_agent and f.memory_id = s.memory_id
+            where s.agent_id = scoped_agent and s.source_id = o.memory_id
+            union all
+            select l.other_id
+            from memory.links as l
+            where
+                l.agent_id = scoped_agent
+                and l.memory_id = o.memory_id
+                and l.link = 'corroborates'
+                and (moment is null or l.created_at <= moment)
+        ) as n
+    )
+    select n.memory_id
+    from later as n
+    union
+    select v.memory_id
+    from later as n
+    join heart.facts as f on f.agent_id = scoped_agent and f.memory_id = n.memory_id and f.single_valued
+    join heart.facts as v on v.agent_id = scoped_agent and v.subject_key = f.subject_key and v.attribute = f.attribute;
+end;
+
 comment on column heart.facts.valid_from is
 'When it became true in the world; when Newton learned it is memories.created_at.';
 comment on column heart.facts.reconfirmed_at is
@@ -234,7 +279,7 @@ create table heart.relations (
     source_id uuid not null,
     type text not null check (type <> ''),
     target_id uuid not null,
-    weight real not null check (weight between 0 and 1),
+    weight double precision not null check (weight between 0 and 1),
     primary key (agent_id, memory_id),
     unique (agent_id, source_id, type, target_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),

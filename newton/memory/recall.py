@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SQL = load("newton.memory", "recall.sql")
 
 K1, B = 1.2, 0.75  # the usual constants of BM25
+MAX_SUPERSEDED = 8  # superseded facts of each search that stand for what took their place
 PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
@@ -120,8 +121,14 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
             tx, agent_id=search.agent_id, moment=moment, quarantined=quarantined, past_states=past
         )
     # a memory that is quarantined or past today may have been current then
-    hidden, later = [row[0] for row in rows], [row[0] for row in rows if row["is_later"]]
-    return replace(search, excluded_ids=[*search.excluded_ids, *hidden], later_ids=later, include_quarantined=True)
+    superseded = [row[0] for row in rows if row["is_superseded"] and row[0] not in search.excluded_ids]
+    return replace(
+        search,
+        excluded_ids=[*search.excluded_ids, *(row[0] for row in rows)],
+        later_ids=[row[0] for row in rows if row["is_later"]],
+        superseded_ids=superseded,
+        include_quarantined=True,
+    )
 
 
 async def _rank_hits(
@@ -243,22 +250,38 @@ def _timeout_message(search: MemorySearch) -> str:
     return f"no answer within {search.timeout_seconds:g} seconds"
 
 
-async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) -> dict[UUID, _Row]:
+async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) -> Mapping[UUID, _Row]:
     if query.vector is None or not search.weights.similarity:
         return {}
+    vector = {"model_id": query.model_id, "embedding": query.vector}
     rows = await SQL["search_vectors"].fetch_all(
-        tx, **search.query_arguments, model_id=query.model_id, embedding=query.vector
+        tx, **search.query_arguments, **vector, **_superseded_arguments(search)
     )
-    return {row[0]: row for row in rows}
+    return _keep_best(rows, score=-1)
 
 
 async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> _SearchBranch:
     if not search.weights.lexical:
         return _SearchBranch({}, {})
+    arguments = {**search.query_arguments, **_superseded_arguments(search)}
     words = {"input": text, "measures": find_measures(text), "created_later": search.later_ids}
-    rows = await SQL["search_bm25"].fetch_all(tx, **search.query_arguments, **words, k1=K1, b=B)
+    rows = await SQL["search_bm25"].fetch_all(tx, **arguments, **words, k1=K1, b=B)
     known_share = rows[0]["known_share"] if rows else 0.0
-    return _SearchBranch({row[0]: row[:-1] for row in rows}, {}, known_share)
+    return _SearchBranch({i: row[:-1] for i, row in _keep_best(rows, score=-2).items()}, {}, known_share)
+
+
+def _superseded_arguments(search: MemorySearch) -> dict[str, object]:
+    ids = search.superseded_ids
+    return {"superseded_ids": ids, "moment": search.moment, "max_superseded": MAX_SUPERSEDED}
+
+
+def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
+    """Return the rows by memory. Of several rows of one memory, by itself and by what it replaced, the best counts."""
+    best: dict[UUID, Record] = {}
+    for row in rows:
+        if row[0] not in best or row[score] > best[row[0]][score]:
+            best[row[0]] = row
+    return best
 
 
 async def _fetch_similarities(

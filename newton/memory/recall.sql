@@ -1,8 +1,11 @@
--- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids)
+-- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids, superseded_ids, moment, max_superseded)
 -- The nearest of each kind. The scan is exact and reads the agent's vectors once, from the covering index. Hidden
--- memories are excluded before the limit, so they displace nothing.
+-- memories are excluded before the limit, so they displace nothing. The nearest superseded facts stand for the current
+-- facts that took their place, so a memory may be returned twice.
 with past as materialized (
-    select memory_id
+    select
+        memory_id,
+        kind = 'fact' and state = 'SUPERSEDED' and not quarantined and memory_id <> all($8::uuid[]) as is_superseded
     from memory.memories
     where
         agent_id = $1
@@ -11,22 +14,41 @@ with past as materialized (
             (quarantined and not $6::boolean)
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
+    union all
+    select memory_id, true
+    from unnest($9::uuid[]) as s (memory_id)
 )
 select
-    hit.memory_id, wanted.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    hit.memory_id, hit.kind, m.word_count, m.thread_id, m.position, m.speaker,
     -hit.distance as similarity
-from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
-cross join lateral (
-    select e.memory_id, e.embedding <#> $3 as distance
-    from memory.embeddings as e
-    where
-        e.agent_id = $1
-        and e.model_id = $2
-        and e.kind = wanted.kind
-        and e.memory_id not in (select memory_id from past)
-        and e.memory_id <> all($8::uuid[])
-    order by e.embedding <#> $3
-    limit wanted.max_rows
+from (
+    select n.memory_id, wanted.kind, n.distance
+    from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
+    cross join lateral (
+        select e.memory_id, e.embedding <#> $3 as distance
+        from memory.embeddings as e
+        where
+            e.agent_id = $1
+            and e.model_id = $2
+            and e.kind = wanted.kind
+            and e.memory_id not in (select memory_id from past)
+            and e.memory_id <> all($8::uuid[])
+        order by e.embedding <#> $3
+        limit wanted.max_rows
+    ) as n
+    union all
+    select s.memory_id, 'fact' as kind, old.distance
+    from (
+        select p.memory_id, e.embedding <#> $3 as distance
+        from past as p
+        join memory.embeddings as e
+            on e.agent_id = $1 and e.model_id = $2 and e.kind = 'fact' and e.memory_id = p.memory_id
+        where p.is_superseded and 'fact' = any($4::text[])
+        order by e.embedding <#> $3
+        limit $11
+    ) as old
+    cross join lateral heart.list_successors($1, old.memory_id, $10::timestamptz) as s
+    where s.memory_id not in (select memory_id from past) and s.memory_id <> all($8::uuid[])
 ) as hit
 -- one index lookup each: the planner overestimates the rows and would scan the agent's whole table for a join
 cross join lateral (
@@ -40,12 +62,15 @@ cross join lateral (
     limit 1
 ) as m;
 
--- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later, measures)
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later, measures, superseded_ids, moment, max_superseded)
 -- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach. `known_share` is
 -- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest. Words
--- of `measures` ask for an amount, which an answer has instead of them, so they are not counted.
+-- of `measures` ask for an amount, which an answer has instead of them, so they are not counted. The best superseded facts
+-- stand for the current facts that took their place, so a memory may be returned twice.
 with past as materialized (
-    select memory_id
+    select
+        memory_id,
+        kind = 'fact' and state = 'SUPERSEDED' and not quarantined and memory_id <> all($9::uuid[]) as is_superseded
     from memory.memories
     where
         agent_id = $1
@@ -54,6 +79,9 @@ with past as materialized (
             (quarantined and not $7::boolean)
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
+    union all
+    select memory_id, true
+    from unnest($12::uuid[]) as s (memory_id)
 ),
 -- memories created after the moment asked about do not count
 later as (
@@ -106,27 +134,45 @@ scored as materialized (
     select
         p.memory_id,
         p.kind,
+        p.memory_id in (select memory_id from past) as is_superseded,
         sum(w.best * p.tf / (p.tf + w.fixed + w.growing * p.word_count)) as score
     from weight as w
     join memory.postings as p on p.agent_id = $1 and p.lexeme = w.lexeme
     where
         p.kind <> 'artifact' and p.memory_id <> all($10::uuid[])
-        and p.memory_id not in (select memory_id from past) and p.memory_id <> all($9::uuid[])
+        and p.memory_id not in (select memory_id from past where not is_superseded)
+        and (p.memory_id <> all($9::uuid[]) or p.memory_id = any($12::uuid[]))
     group by p.memory_id, p.kind
 )
 select
     r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker,
     r.score / b.score as lexical,
     b.known_share
-from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
-cross join best as b
--- top k per kind without sorting the rest
-cross join lateral (
-    select s.memory_id, s.kind, s.score
-    from scored as s
-    where s.kind = wanted.kind
-    order by s.score desc, s.memory_id
-    limit wanted.max_rows
+from best as b
+cross join (
+    -- top k per kind without sorting the rest
+    select n.memory_id, n.kind, n.score
+    from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
+    cross join lateral (
+        select s.memory_id, s.kind, s.score
+        from scored as s
+        where s.kind = wanted.kind and not s.is_superseded
+        order by s.score desc, s.memory_id
+        limit wanted.max_rows
+    ) as n
+    -- skip kinds without hits
+    where wanted.kind in (select kind from scored)
+    union all
+    select s.memory_id, 'fact' as kind, old.score
+    from (
+        select memory_id, score
+        from scored
+        where is_superseded and 'fact' = any($3::text[])
+        order by score desc, memory_id
+        limit $14
+    ) as old
+    cross join lateral heart.list_successors($1, old.memory_id, $13::timestamptz) as s
+    where s.memory_id not in (select memory_id from past) and s.memory_id <> all($9::uuid[])
 ) as r
 cross join lateral (
     select
@@ -137,9 +183,7 @@ cross join lateral (
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
-) as m
--- skip kinds without hits
-where wanted.kind in (select kind from scored);
+) as m;
 
 -- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
 -- The cosine similarity of memories that were only found by words.
@@ -295,7 +339,7 @@ order by m.occurred_at desc, m.memory_id
 limit $4;
 
 -- name: list_hidden_at(agent_id, moment, quarantined, past_states)
--- Memories that did not exist yet at a moment, or were hidden then.
+-- Memories that did not exist yet at a moment, or were hidden then; `is_superseded` are the facts that were superseded.
 with past_memories as (
     select
         m.memory_id,
@@ -315,7 +359,10 @@ with past_memories as (
     ) as later on later.memory_id = m.memory_id
     where m.agent_id = $1
 )
-select memory_id, created_at > $2 as is_later
+select
+    memory_id,
+    created_at > $2 as is_later,
+    created_at <= $2 and kind = 'fact' and state = 'SUPERSEDED' and not quarantined as is_superseded
 from past_memories
 where
     created_at > $2

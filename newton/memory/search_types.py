@@ -160,8 +160,9 @@ class RecallResult:
 class MemorySearch:
     """The scope of a search.
 
-    Memories in `excluded_states` are left out. With `moment`, memories are searched as of that moment. Memories of the
-    `time_ranges` are found even without other evidence. Embedding and searches end after `timeout_seconds`."""
+    Memories in `excluded_states` are left out. With `moment`, memories are searched as of that moment: `later_ids` did
+    not exist, `superseded_ids` were superseded then. Memories of the `time_ranges` are found even without other
+    evidence. Embedding and searches end after `timeout_seconds`."""
 
     db: Database
     agent_id: UUID
@@ -171,6 +172,7 @@ class MemorySearch:
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
     later_ids: Sequence[UUID] = ()
+    superseded_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
     timeout_seconds: float | None = None
     weights: RankingWeights = DEFAULT_WEIGHTS

@@ -7,7 +7,7 @@ with draft as materialized (
         micro_tokens integer, summary_tokens integer, indexed text, cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
         content_hash text, ref text,
-        confidence real, importance real, outcome text, thread uuid, place integer, times jsonb
+        confidence double precision, importance double precision, outcome text, thread uuid, place integer, times jsonb
     )
 ),
 lexed as materialized (

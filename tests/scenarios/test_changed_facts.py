@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import pytest
+
 from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft, MemoryService
@@ -20,6 +22,7 @@ from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import token_counter
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
+from tests.scenarios.test_curation import curation
 from tests.scenarios.test_current_facts import THRESHOLDS, another_mind, minilm, outcome, read_states
 
 __all__ = ["minilm"]
@@ -155,3 +158,62 @@ async def test_a_retracted_restatement_confirms_nothing(mind: Mind, minilm: Mini
 def test_a_long_text_is_not_compared_word_by_word() -> None:
     verdict = detect_change("It is green. " * 5_000, "It is blue now. " * 5_000, cosine=0.9)
     assert verdict.kind == "compatible"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "kept"),
+    [
+        ("Our plumber Theo charges 70 euros an hour.", "Theo now charges 85 euros an hour.", {"Theo is our plumber."}),
+        (
+            "The staging server Atlas runs Debian 11.",
+            "Atlas was upgraded to Debian 12.",
+            {"Atlas is the staging server."},
+        ),
+        ("Our plumber Theo charges 70 euros an hour.", "Our plumber Theo now charges 85 euros an hour.", set[str]()),
+    ],
+)
+async def test_what_a_superseded_statement_says_of_a_name_is_kept(
+    mind: Mind, minilm: MiniLM, older: str, newer: str, kept: set[str]
+) -> None:
+    # S002-17: the role is still true, and only the superseded statement named it
+    mind = await another_mind(mind, minilm, "keeper")
+    first, second = await say(mind, older), await say(mind, newer)
+    await compare_all(mind)
+    assert await outcome(mind, first, second) == "update"
+    assert await list_current(mind) == {newer, *kept}
+    async with mind.db.transaction(mind.agent_id) as tx:
+        (source,) = await tx.fetch("select trust, origin from memory.memories where memory_id = $1", first)
+        rows = await tx.fetch("select trust, origin from memory.memories where full_text = any($1)", [*kept])
+    assert [tuple(row) for row in rows] == [tuple(source)] * len(kept)
+
+
+async def test_a_question_that_matches_a_superseded_fact_finds_what_replaced_it(mind: Mind, minilm: MiniLM) -> None:
+    # S002-17: the current fact shares few words with the question, the superseded one shares all
+    mind, moments = await another_mind(mind, minilm, "asked"), list[datetime]()
+    await say(mind, "The bakery opens at nine.")
+    for text in (
+        "Our plumber Theo charges 70 euros an hour.",
+        "Theo now charges 85 euros an hour.",
+        "Theo raised his rate to 95 euros an hour.",
+    ):
+        await say(mind, text)
+        await compare_all(mind)
+        await compare_all(mind)
+        moments.append(mind.clock.now())
+    question = "What does the plumber charge?"
+    for moment, rate in zip([None, *moments], ("95 euros", "70 euros", "85 euros", "95 euros"), strict=True):
+        shown = " ".join(item["text"] for item in (await mind.context(question, as_of=moment)).as_json()["items"])
+        assert rate in shown and "plumber" in shown
+        assert not any(other in shown for other in {"70", "85", "95", "bakery"} - {rate[:2]})
+
+
+async def test_what_was_kept_of_a_fact_is_forgotten_with_it(mind: Mind, minilm: MiniLM) -> None:
+    mind = await another_mind(mind, minilm, "forgetful")
+    first = await say(mind, "Our plumber Theo charges 70 euros an hour.")
+    await say(mind, "Theo now charges 85 euros an hour.")
+    await compare_all(mind)
+    await compare_all(mind)
+    await curation(mind).forget([str(first)], include_derived=True, reason="a test")
+    assert await list_current(mind) == {"Theo now charges 85 euros an hour."}
+    bundle = await mind.context("What does the plumber charge?")
+    assert not any("plumber" in item["text"] for item in bundle.as_json()["items"])

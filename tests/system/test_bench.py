@@ -101,8 +101,13 @@ def test_an_ablation_takes_each_thing_away_in_turn(folder: Path, tmp_path: Path,
     features = {f"without {feature}" for feature in weights if feature != "similarity"}
     others = {"relevance alone", "profile newton, to the letter", "without meaning", "without neighbours"}
     assert shares.keys() == features | others | {
-        "as it is", "without words", "without the speaker", "without the time asked for", "without exchange",
-    }  # fmt: skip
+        "as it is",
+        "without words",
+        "without the speaker",
+        "without the time asked for",
+        "without exchange",
+        "without episode",
+    }
     assert {way for way, share in shares.items() if share == 0} == {"without words", "without exchange"}
     assert shares["as it is"] == 1
 

@@ -12,6 +12,7 @@ from asyncpg import Record
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
+from newton.heart.facts import fact_store
 from newton.heart.facts.conflicts import concerns_safety, may_replace
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
@@ -297,4 +298,5 @@ async def _store_verdicts(
     await merge_duplicates(tx, [(v.fact.memory_id, v.duplicate_of) for v in stored if v.duplicate_of], ctx=ctx)
     if changed := [memory_id for pair in (*changes, *contested) for memory_id in pair]:
         await review(tx, ctx, "fact", changed)
+    await fact_store.keep_appositions(tx, changes, ctx=ctx)
     return stored

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -15,6 +15,8 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
+from newton.heart.statements.appositions import find_appositions
+from newton.heart.statements.tokenizer import fold_words
 from newton.memory import store
 from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import NewMemory, WriteContext, digest
@@ -119,6 +121,34 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleCon
         await _renew_validity(tx, [(new, ctx.now)], ctx=ctx)
     await store.add_links(tx, "supersedes", [(new, old)], ctx=ctx)
     await review(tx, ctx, "fact", [old, new])
+    await keep_appositions(tx, [(new, old)], ctx=ctx)
+
+
+async def keep_appositions(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: LifecycleContext) -> None:
+    """Store as facts what superseded facts say in passing about a name ("our plumber Theo"): it is still true.
+
+    Each pair is the newer and the older fact. What the newer one says too, or says about the role, is not stored. The
+    new fact has the origin, trust, subject and time of the older one, and is forgotten with it.
+    """
+    ids = sorted({memory_id for pair in pairs for memory_id in pair})
+    rows = await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=ids) if ids else []
+    versions = {row["memory_id"]: row for row in rows}
+    for new, old in pairs:
+        known, newer_words = versions[old], fold_words(versions[new]["full_text"])
+        kept = [one for one in find_appositions(known["full_text"]) if one.noun not in newer_words]
+        facts = [
+            NewFact(
+                ref=f"apposition:{old}:{n}",
+                content=one.statement,
+                valid_from=known["valid_from"],
+                subject=known["subject"],
+                source=known["source"],
+                sources=(old,),
+            )
+            for n, one in enumerate(kept)
+        ]
+        if facts:
+            await add_facts(tx, facts, ctx=replace(ctx, origin=known["origin"], trust=known["trust"]))
 
 
 async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:

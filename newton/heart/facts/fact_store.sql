@@ -85,3 +85,10 @@ select
     exists (
         select from memory.links where agent_id = $1 and memory_id = $2 and link = 'supersedes' and other_id = $3
     ) as known;
+
+-- name: list_versions(agent_id, memory_ids)
+-- What a fact made from another one takes over from it.
+select f.memory_id, m.full_text, m.origin, m.trust, f.subject, f.valid_from, f.source
+from heart.facts as f
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
