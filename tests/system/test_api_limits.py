@@ -94,7 +94,7 @@ UNANSWERED: list[tuple[str, int, str, dict[str, str]]] = [
     ("GET /v1/chat/completions", 405, "invalid_request_error", {}),
     (f"{CHAT}?x=%00", 400, "invalid_request_error", {}),
     (CHAT, 429, "rate_limit_error", {}),
-    ("POST /v1/embeddings", 404, "invalid_request_error", {}),
+    ("POST /v1/images/generations", 404, "invalid_request_error", {}),
 ]
 
 
