@@ -1,9 +1,9 @@
 """Fit the model of `newton.heart.statements.change_detection`; with --validate, print cross-validated figures first.
 
 Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), statements about one subject
-(updates_stores.yaml), plain sentences from templates, and as further compatible pairs the statements of tellings.yaml
-and everyday_statements.yaml about one person. Only the tests that measure read the held-out pairs and
-unrelated_store.yaml.
+(updates_stores.yaml), facts about one thing in several words (updates_dossiers.yaml), plain sentences from templates,
+and as further compatible pairs the statements of tellings.yaml and everyday_statements.yaml about one person. Only the
+tests that measure read the held-out pairs, unrelated_store.yaml and week.yaml.
 """
 
 import itertools
@@ -40,7 +40,7 @@ FOLDS = 6
 UPDATE_MIN, UNSURE_MIN = 0.9, 0.6
 LABELLED = ("announced", "plain_same", "plain_other", "compatible")
 # The total weight of pairs about different things, by source; labelled pairs weigh 1 each.
-UNRELATED_WEIGHTS = {"tellings": 600, "stores": 1_500}
+UNRELATED_WEIGHTS = {"tellings": 600, "stores": 1_500, "dossiers": 800}
 
 # scikit-learn has no type stubs.
 ensemble, linear_model, model_selection = (
@@ -78,6 +78,16 @@ def store_pairs() -> list[Pair]:
     ]
 
 
+def dossier_pairs() -> list[Pair]:
+    """Return the pairs of tellings of each dossier, also those of one fact: none replaces another."""
+    dossiers = [[text for tellings in dossier for text in tellings] for dossier in load_yaml("updates_dossiers.yaml")]
+    return [
+        _unrelated(older, newer, "dossiers") | {"store": f"dossier {n}"}
+        for n, texts in enumerate(dossiers)
+        for older, newer in itertools.permutations(texts, 2)
+    ]
+
+
 def _pair_up(store: dict[str, Any]) -> Iterator[Pair]:
     rows = [(key, "", text) for key, text in store["facts"].items()]
     rows += [("", change.get("of", ""), change["text"]) for change in store["changes"]]
@@ -106,7 +116,7 @@ def main() -> None:
     labelled = [pair for pair in labelled if pair["expect"] != "conflict"]
     first_person = [p["older"] for p in labelled if p["older"].split()[0] in ("I", "I'm", "I've", "My", "We", "Our")]
     plain = [pair | {"file": "canonical"} for pair in draw_pairs()]
-    pairs = with_vectors([*labelled, *plain, *unrelated_pairs(first_person), *store_pairs()])
+    pairs = with_vectors([*labelled, *plain, *unrelated_pairs(first_person), *store_pairs(), *dossier_pairs()])
     combined = np.array([pair["vectors"] for pair in pairs])
     changed = np.array([pair["expect"] == "update" for pair in pairs])
     groups = np.array([pair["group"] for pair in pairs])

@@ -5,8 +5,10 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
+import yaml
 
 from newton.agent.maintenance.statement_extraction import extract_statements
+from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.cognition.request import ContextBuildRequest
@@ -23,7 +25,7 @@ from newton.providers import token_counter
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
-from tests.scenarios.test_current_facts import THRESHOLDS, another_mind, minilm, outcome, read_states
+from tests.scenarios.test_current_facts import DATA, THRESHOLDS, another_mind, minilm, outcome, read_states
 
 __all__ = ["minilm"]
 
@@ -217,3 +219,22 @@ async def test_what_was_kept_of_a_fact_is_forgotten_with_it(mind: Mind, minilm: 
     assert await list_current(mind) == {"Theo now charges 85 euros an hour."}
     bundle = await mind.context("What does the plumber charge?")
     assert not any("plumber" in item["text"] for item in bundle.as_json()["items"])
+
+
+async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind, minilm: MiniLM) -> None:
+    # S002-17: fifty facts on ten topics, most of them told again in other words; none of them changes
+    mind = await another_mind(mind, minilm, "crowded")
+    topics = yaml.safe_load((DATA / "week.yaml").read_text(encoding="utf-8"))["topics"]
+    for way in ("say", "again"):
+        for topic in topics:
+            for fact in topic["facts"]:
+                await say(mind, fact[way])
+            await compare_all(mind)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        replaced = await tx.fetch(
+            "select m.summary from memory.links as l join memory.memories as m"
+            " on m.agent_id = l.agent_id and m.memory_id = l.other_id where l.link = 'supersedes'"
+        )
+    conflicts = await ConflictService(scope=mind.scope).list_conflicts()
+    assert replaced == []
+    assert len(conflicts) <= 6, [(pair.older.text, pair.newer.text) for pair in conflicts]

@@ -68,7 +68,7 @@ async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None
     for name in ("cold start, p95", "facts confirmed"):
         assert figures[name].verdict == "ok", figures[name]
     assert (figures["context relevance"].value or 0.0) > 0.35
-    assert (figures["recall precision"].value or 0.0) > 0.25
+    assert (figures["recall precision"].value or 0.0) > 0.18
     assert (figures["memories a day"].value or 0.0) > 30
     mind.clock.advance(timedelta(days=30))
     assert {figure.n for figure in (await newton.metrics().report(7)).metrics if figure.sample_unit != "facts"} == {0}

@@ -245,7 +245,7 @@ class Stranger:
     async def _listen(self) -> None:
         """Hears all that is told of itself, until the last thing it has done."""
         last = False
-        async with self.http.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"}, timeout=60) as stream:
+        async with self.http.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"}, timeout=None) as stream:
             async for line in stream.aiter_lines():
                 last = last or "session.created" in line
                 if line.startswith("data"):
@@ -280,7 +280,7 @@ async def at_once(api: Api, street: Street, *, agents: int, calls: int, commands
         httpx2.AsyncClient(
             base_url=api.url,
             headers={"Authorization": f"Bearer {token}"},
-            timeout=60,
+            timeout=None,
             transport=Patient(street),
         )
         for token in held
