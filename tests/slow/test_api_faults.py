@@ -36,7 +36,10 @@ async def test_fifty_agents_see_nothing_of_each_other_at_any_door(
     monkeypatch.setattr(daemon, "REQUEST_HEAD_SECONDS", 120)  # the clients wait for their turn in the same loop
     (tmp_path / "newton.toml").write_text(f'database_url = "{dsn}"\n', encoding="utf-8")
     street = Street()
-    async with endpoint(echo(street)) as model, served(db, tmp_path, openai_base_url=model.url) as api:
+    async with (
+        endpoint(echo(street)) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
+    ):
         await at_once(api, street, agents=50, calls=200, commands=tmp_path)
     sys.stdout.write(f"\nanswered {street.answered}, refused {street.refused}, prompts {len(model.asked)}\n")
     assert street.faults == []

@@ -23,7 +23,10 @@ async def test_no_request_makes_it_fail_and_no_answer_is_otherwise_than_describe
 async def test_agents_that_call_at_random_see_nothing_of_each_other(db: Database, tmp_path: Path) -> None:
     # S1, S9
     street = Street()
-    async with endpoint(echo(street)) as model, served(db, tmp_path, openai_base_url=model.url) as api:
+    async with (
+        endpoint(echo(street)) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
+    ):
         await at_once(api, street, agents=4, calls=30)
         assert model.asked
     assert street.faults == []
