@@ -71,11 +71,16 @@ $$;
 create table runtime.agents (
     agent_id uuid primary key,
     name text not null check (name <> ''),
-    created_at timestamptz not null
+    created_at timestamptz not null,
+    parent_agent_id uuid,
+    user_name text,
+    check ((parent_agent_id is null) = (user_name is null))
 );
 
 comment on table runtime.agents is
 'One agent. agent_id is derived from the name, so a lookup by name reads no other row.';
+comment on column runtime.agents.user_name is
+'The user of the parent agent whose memory this is; null for an agent of its own.';
 
 call runtime.isolate('runtime.agents');
 grant select, insert on runtime.agents to newton_app;

@@ -35,23 +35,28 @@ create table runtime.tokens (
     expires_at timestamptz,
     revoked_at timestamptz,
     used_at timestamptz,
+    users text check (users in ('per_user', 'shared')),
+    first_user bytea check (length(first_user) = 32),
     primary key (agent_id, token_id)
 );
 
 comment on column runtime.tokens.hash is 'SHA-256 of the token. The token is long and random, so no salt is needed.';
 comment on column runtime.tokens.scope is
 'read: query; write: also remember, decide and chat; admin: also forget, erase and run jobs.';
+comment on column runtime.tokens.users is
+'Whether each user that requests name has a memory of their own, or all share one; null: only one user is accepted.';
+comment on column runtime.tokens.first_user is 'SHA-256 of the only user, once a request has named one.';
 
 call runtime.isolate('runtime.tokens');
 grant select, insert on runtime.tokens to newton_app;
-grant update (revoked_at, used_at) on runtime.tokens to newton_app;
+grant update (revoked_at, used_at, first_user) on runtime.tokens to newton_app;
 
--- Authenticates a token: returns its agent and scope, or no row if it is unknown, expired or revoked. Every request
+-- Authenticates a token: returns its agent, scope and users, or no row if it is unknown, expired or revoked. Every request
 -- begins with this call, so it is a single statement that sets the agent scope itself and restores it on failure.
 -- Comparing hashes needs no constant-time comparison, because a caller cannot choose a hash prefix. used_at has a
 -- resolution of one minute to avoid a write per request.
 create function runtime.authenticate_token(target_agent uuid, presented_id uuid, presented_hash bytea, moment timestamptz)
-returns table (agent text, scope text)
+returns table (agent text, scope text, users text, first_user bytea)
 language plpgsql
 as $$
 declare
@@ -72,7 +77,10 @@ begin
         if stored.used_at is null or moment - stored.used_at > interval '1 minute' then
             update runtime.tokens set used_at = moment where agent_id = target_agent and token_id = presented_id;
         end if;
-        return query select a.name, stored.scope from runtime.agents as a where a.agent_id = target_agent;
+        return query
+        select a.name, stored.scope, stored.users, stored.first_user
+        from runtime.agents as a
+        where a.agent_id = target_agent;
     end if;
     perform set_config('newton.agent_id', scope_before, true), set_config('role', role_before, true);
 end

@@ -30,6 +30,7 @@ from newton.cognition.request import ContextBuildRequest
 from newton.concurrency import task_group
 from newton.errors import ConfigError, NewtonError
 from newton.runtime.access import tokens
+from newton.runtime.access.tokens import TokenDraft
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices
@@ -163,7 +164,7 @@ async def _run_daemon(newton: AgentServices, owner_dsn: str) -> AsyncGenerator[C
     (home / "newton.toml").write_text(config, encoding="utf-8")
     words = (sys.executable, "-m", "newton", "serve", "--port", "0", "--agent", newton.settings.agent)
     async with scope.transaction() as tx:
-        token = await tokens.create_token(tx, agent_id=scope.agent_id, name="bench", scope="write", now=scope.now())
+        token = await tokens.create_token(tx, TokenDraft("bench"), agent_id=scope.agent_id, now=scope.now())
     process = await asyncio.create_subprocess_exec(*words, cwd=home, stderr=PIPE)
     try:
         async with Client(await _read_daemon_url(process), token=token, max_attempts=1) as client:

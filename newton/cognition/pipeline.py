@@ -10,7 +10,6 @@ from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicabl
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import (
-    MAX_CONTEXT_TOKENS,
     ContextBudget,
     allocate_budget,
     estimate_complexity,
@@ -33,7 +32,7 @@ from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedCo
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
-from newton.cognition.request import ContextBuildRequest
+from newton.cognition.request import ContextBuildRequest, validate_request
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
 from newton.cognition.sources.gather import ContextSources
@@ -45,7 +44,6 @@ from newton.content.frames import Frame, get_frame
 from newton.content.profiles import GatherOptions, Profile, get_profile, merge_gather_options, select_profile
 from newton.content.relevance_model import RelevanceModel, load_relevance_model
 from newton.db.pool import Database
-from newton.errors import InputError
 from newton.heart.censors import find_matching
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
@@ -120,14 +118,14 @@ class ContextBuilder:
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
 
     async def build(self, request: ContextBuildRequest) -> Bundle:
-        """Build and store the best context for the input within its tokens.
+        """Build and, unless it is private, store the best context for the input within its tokens.
 
         Outside of a session an identical request reuses the context for `REPEAT_LIFETIME`, unless anything is written.
         Raises InputError for a token budget out of range or `since` not before `until`, NotFoundError for an unknown
         frame or profile.
         """
-        _validate_request(request)
-        if request.session_id:
+        validate_request(request)
+        if request.session_id or request.is_private:
             return (await self.build_for_session(request)).bundle
         snapshot = await self.db.current_snapshot()
         if repeat := self.cache.find_repeat(request, snapshot=snapshot, now=self.clock.now()):
@@ -146,13 +144,14 @@ class ContextBuilder:
         *,
         frame_choice: FrameChoice | None = None,
     ) -> CachedContext:
-        """Build and store a context. Return it with the data from which it was built.
+        """Build and, unless it is private, store a context. Return it with the data from which it was built.
 
         Without `frame_choice` the frame is selected by the input.
         """
         built = await self._build_in_span(request, sources or self.create_sources(), frame_choice)
-        async with self.db.transaction(request.agent_id) as tx:
-            await bundle_store.insert_bundle(tx, built.bundle)
+        if not request.is_private:
+            async with self.db.transaction(request.agent_id) as tx:
+                await bundle_store.insert_bundle(tx, built.bundle)
         return built
 
     def create_sources(self) -> ContextSources:
@@ -384,17 +383,3 @@ def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str,
     lines, count = extra.omitted_count, tasks.omitted_count
     missing = {"additional": f"no room for the last {lines} of its lines"} if lines else {}
     return missing | ({"tasks": f"no room for {count} of them"} if count else {})
-
-
-def _validate_request(request: ContextBuildRequest) -> None:
-    if not 1 <= request.tokens <= MAX_CONTEXT_TOKENS:
-        raise InputError(
-            f"A context of {request.tokens:,} tokens is not possible.",
-            hint=f"Give a budget from 1 to {MAX_CONTEXT_TOKENS:,} tokens.",
-        )
-    since, until = request.filters.since, request.filters.until
-    if since and until and since >= until:
-        raise InputError(
-            f"The time range from {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} is empty.",
-            hint="Give a `since` that is earlier than `until`.",
-        )

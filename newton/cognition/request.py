@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
@@ -105,7 +107,7 @@ class ContextBuildRequest:
     whole budget: memories below the relevance floor of the frame enter too, as far as they fit. `as_of` builds
     the context of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
     `input_memory_id` is the memory of the input itself, which is excluded from the search. `item_ids` shows the id of
-    each memory in its line, for a caller that can call `expand`.
+    each memory in its line, for a caller that can call `expand`. If it `is_private`, nothing of it is stored.
     """
 
     agent_id: UUID
@@ -122,8 +124,24 @@ class ContextBuildRequest:
     filters: ContextFilters = NO_FILTERS
     additional: str | None = None
     item_ids: bool = False
+    is_private: bool = False
 
 
 TIMELESS_KINDS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", "censor"})
 # Filters that apply to one kind only.
 KIND_BY_TYPE_FILTER: Mapping[str, Kind] = {"event_types": "event", "entity_types": "entity"}
+
+
+def validate_request(request: ContextBuildRequest) -> None:
+    """Raise InputError for a token budget out of range, or `since` not before `until`."""
+    if not 1 <= request.tokens <= MAX_CONTEXT_TOKENS:
+        raise InputError(
+            f"A context of {request.tokens:,} tokens is not possible.",
+            hint=f"Give a budget from 1 to {MAX_CONTEXT_TOKENS:,} tokens.",
+        )
+    since, until = request.filters.since, request.filters.until
+    if since and until and since >= until:
+        raise InputError(
+            f"The time range from {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} is empty.",
+            hint="Give a `since` that is earlier than `until`.",
+        )

@@ -156,15 +156,16 @@ def _find_description(model: type[BaseModel], location: YamlLocation) -> str:
     """Return the description of the field at the location, or of its nearest parent with a description."""
     while location:
         name, location = location[-1], location[:-1]
-        if isinstance(name, str) and (description := _model_at(model, location).model_fields[name].description):
-            return description
+        field = _model_at(model, location).model_fields.get(name) if isinstance(name, str) else None
+        if field and field.description:
+            return field.description
     return ""
 
 
 def _model_at(model: type[BaseModel], location: YamlLocation) -> type[BaseModel]:
     """Return the nested model at the location, or its nearest parent."""
     for part in location:
-        if isinstance(part, str):
+        if isinstance(part, str) and part in model.model_fields:
             annotation = model.model_fields[part].annotation
             types = [one for one in (annotation, *get_args(annotation)) if isinstance(one, type)]
             model = next((one for one in types if issubclass(one, BaseModel)), model)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from newton.dialogue.messages import Role, StoredMessage, shorten_calls
+from newton.dialogue.messages import Message, Role, StoredMessage, shorten_calls
 from newton.providers.chat import ToolCall
 
 EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
@@ -145,7 +145,7 @@ def build_view(
             continue
         block = blocks.get(stored.position)
         if block or not stored.message.is_notice:
-            message = _from_message(stored)
+            message = to_view_message(stored.message, stored.position, stored.tokens)
             view.append(_replace_with_entry(block, message) if block else message)
         elif view and view[-1].kind != "injected":
             view[-1] = view[-1]._replace(last=stored.position)
@@ -235,14 +235,14 @@ def count_view_tokens(view: Sequence[ViewMessage]) -> int:
     return sum(item.tokens for item in view)
 
 
-def _from_message(stored: StoredMessage) -> ViewMessage:
-    line = stored.message
+def to_view_message(line: Message, position: int, tokens: int) -> ViewMessage:
+    """Return a message as it is shown. `tokens` counts its content and calls."""
     return ViewMessage(
         role=line.role,
         text=line.content,
-        tokens=stored.tokens + MESSAGE_TOKENS,
-        first=stored.position,
-        last=stored.position,
+        tokens=tokens + MESSAGE_TOKENS,
+        first=position,
+        last=position,
         name=line.name,
         calls=line.calls,
         tool_call_id=line.tool_call_id,

@@ -122,6 +122,10 @@ class CensorSummary:
     activations: int
     false_positives: int
 
+    @property
+    def is_in_force(self) -> bool:
+        return self.state != "RETIRED" and not self.quarantined
+
 
 @functools.lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str) -> "re2.Pattern":

@@ -1,16 +1,20 @@
 """Agents. Every row of the database belongs to exactly one."""
 
+import hashlib
 import re
 from datetime import datetime
 from uuid import UUID
 
 from newton import ids
-from newton.db.pool import Database
+from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import InputError
+from newton.memory.hygiene import redact_secrets
 
 SQL = load("newton.memory", "agents.sql")
 
+MAX_AGENT_PART, MAX_USER_PART = 100, 40  # characters in the name of a user's memory
+USER_HASH_LENGTH = 20  # hexadecimal digits: nobody finds a user name with the hash of another
 NAME_PATTERN = re.compile(r"[^\W_][\w.-]*")  # fits into a header, a URL and the name of a model
 
 
@@ -36,3 +40,19 @@ async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID
     async with db.transaction(agent_id) as tx:
         await SQL["insert_agent"].execute(tx, agent_id=agent_id, name=name, now=now)
     return agent_id
+
+
+async def insert_user_agent(tx: Tx, name: str, *, parent_id: UUID, user: str, now: datetime) -> bool:
+    """Create the agent that is the memory of one user of another agent; return False if it exists."""
+    row = {"name": name, "now": now, "parent_agent_id": parent_id, "user_name": redact_secrets(user)}
+    return await SQL["insert_user_agent"].fetch_one(tx, agent_id=ids.derive_agent_id(name), **row) is not None
+
+
+def name_user_agent(agent: str, user: str) -> str:
+    """Return the name of the agent that is the memory of a user.
+
+    It begins with the name of the agent and with what a name may contain of the user's; a hash of both makes it unique.
+    """
+    hashed = hashlib.sha256(f"{agent}\0{user}".encode()).hexdigest()[:USER_HASH_LENGTH]
+    readable = re.sub(r"[^a-z0-9]+", "-", user.lower())[:MAX_USER_PART].strip("-")
+    return ".".join(filter(None, (agent[:MAX_AGENT_PART], readable, hashed)))

@@ -3,13 +3,20 @@ insert into runtime.agents (agent_id, name, created_at)
 values ($1, $2, $3)
 on conflict do nothing;
 
+-- name: insert_user_agent(agent_id, name, now, parent_agent_id, user_name)
+insert into runtime.agents (agent_id, name, created_at, parent_agent_id, user_name)
+values ($1, $2, $3, $4, $5)
+on conflict do nothing
+returning agent_id;
+
 -- name: agent_exists(agent_id)
 select 1
 from runtime.agents
 where agent_id = $1;
 
 -- name: list_names()
--- Run as newton_worker: the application role sees one agent only.
+-- Run as newton_worker: the application role sees one agent only. The memories of users are not listed.
 select name
 from runtime.agents
+where parent_agent_id is null
 order by name;

@@ -2,17 +2,21 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from newton.content.ui_tasks import UiTask, load_ui_tasks
 from newton.errors import DatabaseError
 from newton.ids import derive_agent_id
 from newton.memory import agents
 from newton.providers.chat import ModelSelector
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.model_factory import build_chat_model
+from newton.runtime.user_memory import create_user_memory
 from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
@@ -36,6 +40,11 @@ class AgentRegistry:
         """Return the chat model of the default agent; None when none is configured."""
         return build_chat_model(self.default.settings)
 
+    @cached_property
+    def ui_tasks(self) -> Sequence[UiTask]:
+        """Return the kinds of requests that programs send by themselves. Raises ConfigError for an invalid file."""
+        return load_ui_tasks(self.default.settings.ui_tasks_dir)
+
     def chat_model_of(self, newton: AgentServices) -> "ChatModel | None":
         """Return the chat model of an agent; None when none is configured. All agents share one connection."""
         settings, model = newton.settings, self.chat_model
@@ -58,6 +67,21 @@ class AgentRegistry:
         """Create the named agent unless it exists, and return its services."""
         await agents.get_or_create_agent(self.default.scope.db, name, now=self.default.scope.now())
         return await self.get(name)
+
+    async def get_for_user(self, parent: AgentServices, user: str) -> AgentServices:
+        """Return the services of the memory of a user of an agent; create it on first use.
+
+        Its chat model is the one of the agent.
+        """
+        name = agents.name_user_agent(parent.settings.agent, user)
+        if derive_agent_id(name) not in self._agents:
+            await create_user_memory(parent, user)
+        newton, models = await self.get(name), parent.settings.agent_models
+        if model := models.get(parent.settings.agent):
+            return replace(
+                newton, settings=newton.settings.model_copy(update={"agent_models": {**models, name: model}})
+            )
+        return newton
 
     async def reload(self, newton: AgentServices) -> AgentServices:
         """Replace the services of an agent, for example after a change of its embedding model."""

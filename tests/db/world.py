@@ -55,6 +55,7 @@ from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.chat import ChatReply
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
+from newton.runtime.access.tokens import TokenDraft
 from newton.runtime.idempotency import store as kept
 from newton.runtime.idempotency.store import IdempotentRequest, IdempotentResponse
 from newton.runtime.jobs import queue
@@ -113,7 +114,7 @@ async def live(db: Database, name: str) -> UUID:
 
 async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     """What a daemon keeps: who may call it, what it answered, what it told, and what is due."""
-    await tokens.create_token(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
+    await tokens.create_token(tx, TokenDraft("laptop"), agent_id=agent_id, now=NOON)
     await kept.save_response(tx, IdempotentRequest(agent_id, "k1", bytes(32)), IdempotentResponse(201, "{}"), now=NOON)
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
     await queue.enqueue(tx, "embed", agent_id=agent_id)

@@ -40,6 +40,11 @@ class Talk:
         async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60) as client:
             return await client.post(path, json=body)
 
+    async def get(self, path: str) -> httpx2.Response:
+        shown = {"Authorization": f"Bearer {self.daemon.token}"}
+        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60) as client:
+            return await client.get(path)
+
     async def fetch(self, sql: str, *given: object) -> list[asyncpg.Record]:
         """What is in the database, as its owner sees it."""
         connection = await asyncpg.connect(self.dsn)

@@ -18,7 +18,7 @@ from newton.memory import agents
 from newton.providers.fakes import HashEmbedder
 from newton.runtime import daemon
 from newton.runtime.access import tokens
-from newton.runtime.access.tokens import TokenScope
+from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.mcp.streamable_http import mount_mcp
@@ -47,17 +47,21 @@ class Api:
         return Client(url or self.url, token=token)
 
     async def token(
-        self, agent: str, scope: TokenScope = "admin", *, name: str | None = None, expires_at: datetime | None = None
+        self,
+        agent: str,
+        scope: TokenScope = "admin",
+        *,
+        name: str | None = None,
+        expires_at: datetime | None = None,
+        users: UserPolicy | None = None,
     ) -> str:
         """A token of the agent, which is begun if it is new."""
         now = SystemClock().now()
         owner = await agents.get_or_create_agent(self.db, agent, now=now)
         async with self.db.transaction(owner) as tx:
             made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
-            called = name or new_id().hex
-            return await tokens.create_token(
-                tx, agent_id=owner, name=called, scope=scope, now=made, expires_at=expires_at
-            )
+            draft = TokenDraft(name or new_id().hex, scope, expires_at, users)
+            return await tokens.create_token(tx, draft, agent_id=owner, now=made)
 
     async def strange(self, agent: str) -> list[dict[str, str]]:
         """Headers that open nothing, each with the status that is `due`."""

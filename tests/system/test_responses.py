@@ -209,18 +209,19 @@ async def test_an_earlier_response_is_continued_in_a_branch_also_at_the_same_tim
 
 async def test_the_stateless_form_continues_the_session_of_what_it_repeats(talk: Talk) -> None:
     name = f"whole-{uuid4().hex[:6]}"
+    kept: Any = {"store": False, "extra_headers": {"X-Newton-Remember": "yes"}}
     call = ("call_7", "weather", {"place": "Faro"})
     talk.plays(
         deltas({"reasoning": "Sunny?"}, {"content": "I look."}), calls_tools(call, text="Now."), says(["It shines."])
     )
     given: list[Any] = [{"role": "user", "content": [{"type": "input_text", "text": "Is it sunny?"}]}]
-    first = await create(talk, given, name, store=False, include=["reasoning.encrypted_content"])
+    first = await create(talk, given, name, **kept, include=["reasoning.encrypted_content"])
     assert [item.type for item in first.output] == ["reasoning", "message"]
     given += [item.model_dump() for item in first.output] + [{"role": "user", "content": "In Faro."}]
-    second = await create(talk, given, name, store=False, tools=[WEATHER])
+    second = await create(talk, given, name, **kept, tools=[WEATHER])
     given += [item.model_dump() for item in second.output]
     given += [{"type": "function_call_output", "call_id": "call_7", "output": [{"type": "input_text", "text": "Sun."}]}]
-    third = await create(talk, given, name, store=False, tools=[WEATHER])
+    third = await create(talk, given, name, **kept, tools=[WEATHER])
     assert third.output_text == "It shines."
     assert await talk.lines(name) == {name: ["Is it sunny?", "I look.", "In Faro.", "Now.", "Sun.", "It shines."]}
     async with talk.client() as client:

@@ -70,9 +70,10 @@ class CensorCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionGate:
-    """Checks of texts against the censors of one agent."""
+    """Checks of texts against the censors of one agent. `is_recording` is whether matches are recorded."""
 
     scope: AgentScope
+    is_recording: bool = True
 
     async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
         """Return the censors that match `text`. Unless `dry_run`, record an activation of each that an act matches."""
@@ -180,6 +181,8 @@ class ActionGate:
             return await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
 
     async def _record_activations(self, matches: Sequence[Censor], stage: CensorStage) -> None:
+        if not self.is_recording:
+            return
         memory_ids = [censor.memory_id for censor in matches]
         async with self.scope.write() as (tx, ctx):
             await activations.record_activations(tx, "censor", memory_ids, stage=stage, ctx=ctx)

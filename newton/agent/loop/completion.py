@@ -14,6 +14,7 @@ from newton.agent.loop.prompt import (
     ModelRequest,
     PromptBuilder,
     count_separator_tokens,
+    exceeds_tokens,
 )
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
@@ -22,7 +23,7 @@ from newton.dialogue.context_window import split_window
 from newton.dialogue.view import ViewMessage
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError
 from newton.memory.memory import TokenCounter
-from newton.providers.chat import ChatModel, ChatReply, ReplyPiece, ToolModel
+from newton.providers.chat import ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
 
 RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
@@ -83,6 +84,7 @@ class ChatService:
     scope: AgentScope
     model: ChatModel | None
     limits: TokenLimits
+    purpose: str = "turn"  # by which the usage is recorded
 
     async def get_budget(self) -> PromptBudget:
         """Compute the prompt budget in local tokens, calibrated by the usage that the model reported."""
@@ -97,6 +99,28 @@ class ChatService:
             conversation=calibration.to_local_tokens(window.conversation, 0),
             context=max(calibration.to_local_tokens(window.context, 0), 1),
         )
+
+    async def check_window(self, text: str, *, instructions: str, options: RequestOptions) -> None:
+        """Raise ContextWindowError if the caller's instructions and tools leave too little of the window."""
+        if self.model is None or not (instructions or options.tools):
+            return
+        budget, count_tokens = await self.get_budget(), self.scope.count_tokens
+        prompt = PromptBuilder(
+            context="",
+            view=(),
+            text=text,
+            text_tokens=count_tokens(text),
+            overhead_per_message=budget.overhead_per_message,
+            instructions=instructions,
+            options=options,
+        )
+        if (
+            exceeds_tokens(instructions, budget.usable, count_tokens=count_tokens)
+            or prompt.required_tokens(budget.usable, count_tokens=count_tokens) > budget.usable
+        ):
+            what = f"The system message and the tools do not fit into the {budget.usable:,} tokens of a prompt."
+            hint = "Shorten them, or set NEWTON_WINDOW_TOKENS to the size of the model's context window."
+            raise ContextWindowError(what, hint=hint, param="messages")
 
     async def get_refusal_reason(self, tokens: int) -> str | None:
         """Return the reason why a prompt of `tokens` must not be sent (no model, or the daily limit), or None."""
@@ -175,7 +199,7 @@ class ChatService:
         has_attachments = any(message.attachment_count for message in request.messages)  # their tokens are a guess
         size = None if has_attachments else PromptSize(request.tokens, len(request.messages))
         async with self.scope.write() as (tx, ctx):
-            await usage.record(tx, reply, agent_id=ctx.agent_id, purpose="turn", now=ctx.now, prompt_size=size)
+            await usage.record(tx, reply, agent_id=ctx.agent_id, purpose=self.purpose, now=ctx.now, prompt_size=size)
 
     async def _load_calibration(self) -> TokenCalibration:
         if self.model is None:

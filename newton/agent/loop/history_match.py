@@ -18,7 +18,8 @@ from newton.agent.services.sessions import get_or_create_session
 from newton.db.pool import Tx
 from newton.dialogue import branches, leases, log
 from newton.dialogue.leases import MessageFingerprint
-from newton.dialogue.messages import Message, Role
+from newton.dialogue.messages import Message, Role, dump_calls
+from newton.dialogue.view import ViewMessage, to_view_message
 from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text, clean_text
@@ -129,6 +130,16 @@ def fingerprint(previous: str, message: IncomingMessage) -> str:
     content = (message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
     hashed = digest(previous, *content, *attachments)
     return FINGERPRINT_PREFIX + hashed.hex()[:40]
+
+
+def to_private_view(messages: Sequence[IncomingMessage], *, scope: AgentScope) -> list[ViewMessage]:
+    """Return messages that are not stored as a view. Raises InputError for a message that could not be stored."""
+    view: list[ViewMessage] = []
+    for position, (message, ref) in enumerate(zip(messages, fingerprint_messages(messages), strict=True)):
+        line = to_log_line(message, ref, scope.now())
+        tokens = scope.count_tokens(line.content + (dump_calls(line.calls) or ""))
+        view.append(to_view_message(line, position, tokens))
+    return view
 
 
 def _canonical_json(arguments: str) -> str:

@@ -59,7 +59,8 @@ class PromptBuilder:
     The parts that change least come first, so that an endpoint can reuse its prompt cache: the caller's `instructions`,
     identity and constraints, then the conversation. Memories recalled for the input are in the message of the input.
     The `tool_messages` (calls and results of this turn) follow it. `attachments` are the messages with more than text
-    by their ref, and `input_parts` the content of the input, if it has more than text.
+    by their ref, and `input_parts` the content of the input, if it has more than text. Without a `system_prompt`, the
+    model gets nothing of Newton but the context.
     """
 
     context: str
@@ -72,12 +73,13 @@ class PromptBuilder:
     options: RequestOptions = DEFAULT_OPTIONS
     attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
     input_parts: MessageParts | None = None
+    system_prompt: str = SYSTEM_PROMPT
 
     def required_tokens(self, max_tokens: int, *, count_tokens: TokenCounter) -> int:
         """Return the tokens of what is never shortened, and of the least that is kept of the input."""
         input_tokens = min(self.text_tokens, max_tokens // MIN_INPUT_DIVISOR)
         overhead = self.overhead_tokens(count_tokens=count_tokens) + 2 * self.overhead_per_message
-        return count_tokens(SYSTEM_PROMPT) + overhead + input_tokens
+        return count_tokens(self.system_prompt) + overhead + input_tokens
 
     def overhead_tokens(self, *, count_tokens: TokenCounter) -> int:
         """Return the tokens of the instructions, the tool messages and definitions, and the input's attachments."""
@@ -89,8 +91,7 @@ class PromptBuilder:
     def build(self, max_tokens: int, *, count_tokens: TokenCounter) -> ModelRequest:
         """Build a request of at most `max_tokens`: shorten the conversation first, then the middle of the input."""
         stable, recalled = split_by_input_dependence(self.context)
-        before = f"{self.instructions}\n\n" if self.instructions else ""
-        system = ChatMessage("system", before + SYSTEM_PROMPT + stable)
+        system = ChatMessage("system", "\n\n".join(filter(None, (self.instructions, self.system_prompt + stable))))
         memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
         overhead = self.overhead_tokens(count_tokens=count_tokens) - count_tokens(self.instructions)
         per_message = self.overhead_per_message
@@ -106,7 +107,8 @@ class PromptBuilder:
         )
         conversation = [to_chat_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)]
         user_message = ChatMessage("user", memories + text, parts=self._add_to_input(memories, text))
-        messages = merge_consecutive_roles([system, *conversation, user_message, *self.tool_messages])
+        rest = merge_consecutive_roles([*conversation, user_message, *self.tool_messages])
+        messages = (system, *rest) if system.text else rest
         tokens_sent = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
         return ModelRequest(
             messages=messages,

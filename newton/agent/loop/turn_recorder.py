@@ -11,7 +11,6 @@ from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
 from newton.agent.scope import AgentScope
 from newton.agent.services.identity import detect_proposals
 from newton.cognition.bundles import bundle_store
-from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy, TurnRecord
 from newton.cognition.session_context.service import SessionContext
 from newton.cognition.working_set import working_set_store
@@ -48,7 +47,7 @@ class ReplyRecord:
 
     text: str
     answered_by: AnsweredBy
-    context: SessionContext
+    context: SessionContext | None
     input_position: int | None
     min_trust: Trust | None = None
     calls: tuple[ToolCall, ...] = ()
@@ -95,6 +94,10 @@ class TurnRecorder:
         async with self._write() as (tx, ctx):
             return await detect_proposals(tx, recorded.text, message_ref, edit=IdentityEdit(ctx=ctx))
 
+    async def store_reply(self, reply: ReplyRecord) -> bool:
+        """Store the reply also if the turn is being cancelled; see `record_reply`."""
+        return await self.lease.run_to_completion(self.record_reply(reply))
+
     async def record_reply(self, reply: ReplyRecord) -> bool:
         """Store the reply; return False if it has neither text nor calls.
 
@@ -116,7 +119,7 @@ class TurnRecorder:
         async with self._write() as (tx, ctx):
             stored, _ = await self._append_lines(tx, ctx, [line])
             position = _last_position(stored)
-            if reply.input_position is not None and position is not None:
+            if reply.input_position is not None and position is not None and reply.context:
                 turn = TurnRecord(
                     agent_id=ctx.agent_id,
                     session_id=self.session_id,
@@ -133,10 +136,10 @@ class TurnRecorder:
             self.scope.publish("turn.completed", payload)
         return True
 
-    async def record_context(self, bundle: Bundle) -> None:
+    async def record_context(self, context: SessionContext | None) -> None:
         """Record an access to the memories of the context, and update the session summary."""
         async with self._write() as (tx, ctx):
-            memory_ids = [item.memory_id for item in bundle.items]
+            memory_ids = [item.memory_id for item in context.bundle.items] if context else []
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
             await working_set_store.add_memories(tx, memory_ids, scope=self._session_scope(ctx))
         async with self._write() as (tx, ctx):
@@ -160,6 +163,20 @@ class TurnRecorder:
         async with self.scope.write() as (tx, ctx):
             await self.lease.renew(tx)
             yield tx, ctx
+
+
+class PrivateRecorder:
+    """Stands in for a TurnRecorder in a turn of which nothing is stored."""
+
+    async def append(self, lines: Sequence[Message]) -> None: ...
+
+    async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
+        return ()
+
+    async def store_reply(self, reply: ReplyRecord) -> bool:
+        return bool(clean_model_text(reply.text) or reply.calls)
+
+    async def record_context(self, context: SessionContext | None) -> None: ...
 
 
 def _last_position(messages: Sequence[StoredMessage]) -> int | None:

@@ -8,6 +8,7 @@ from newton.agent.loop.prompt import MessageParts
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.session_context.service import SessionContext
 from newton.dialogue.messages import Message
+from newton.dialogue.view import ViewMessage
 from newton.heart.identity.identity_store import TenetProposal
 from newton.providers.chat import ChatReply, FinishReason, RequestOptions, ToolCall
 
@@ -35,11 +36,37 @@ class CallerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnInput:
-    """The input of a turn. `earlier` are messages to store before it, or after it if it is `already_stored`."""
+class PrivateConversation:
+    """A conversation of which nothing is stored but the number of its tokens.
 
-    session_id: UUID
+    `view` are its messages, oldest first. Those of the session `session_id` up to `last_position`, if there is one,
+    come before them. `question` is the text for which memory is searched; without one, the model gets the messages as
+    they are, and nothing of Newton. `ui_task` is the kind of the request if a program has sent it by itself. `purpose`
+    names the turn in the usage of the model.
+    """
+
+    view: Sequence[ViewMessage]
+    question: str | None
+    session_id: UUID | None = None
+    last_position: int | None = None
+    ui_task: str | None = None
+
+    @property
+    def purpose(self) -> str:
+        return f"ui task {self.ui_task}" if self.ui_task else "private turn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInput:
+    """The input of a turn.
+
+    `earlier` are messages to store before it, or after it if it is `already_stored`. `private` is the conversation of a
+    turn that is not stored, which ends with the input or with tool results; it has no session.
+    """
+
+    session_id: UUID | None
     text: str
+    private: PrivateConversation | None = None
     frame: str | None = None
     ref: str | None = None
     earlier: Sequence[Message] = ()
@@ -52,11 +79,14 @@ class TurnResult:
     """The result of a turn.
 
     `degraded` is the reason why there is no complete reply of the model. The caller must run `calls`. `replies` are
-    those of the model, one for each round of tool calls.
+    those of the model, one for each round of tool calls. `context` is None if memory was not used, and `is_stored` is
+    False if nothing of the turn is stored, the context included. `ui_task` is as in `PrivateConversation`.
     """
 
     text: str
-    context: SessionContext
+    context: SessionContext | None
+    is_stored: bool = True
+    ui_task: str | None = None
     degraded: str | None = None
     quoted: bool = False
     failed: bool = False
@@ -72,8 +102,8 @@ class TurnResult:
         return sum(reply.input_tokens for reply in self.replies), sum(reply.output_tokens for reply in self.replies)
 
     @property
-    def bundle(self) -> Bundle:
-        return self.context.bundle
+    def bundle(self) -> Bundle | None:
+        return self.context and self.context.bundle
 
     @property
     def caveat(self) -> str | None:

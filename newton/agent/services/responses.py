@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.loop.history_match import HistoryMatch, IncomingMessage, fingerprint_messages, to_log_line
@@ -15,6 +16,14 @@ from newton.ids import new_id
 from newton.memory.memory import WriteContext
 
 _BRANCH_SUFFIX = re.compile("~[0-9a-f]{8}$")
+
+
+class PreviousResponse(NamedTuple):
+    """The session and the position of a response, and the last message of a user up to it."""
+
+    session_id: UUID
+    position: int
+    last_input: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +41,7 @@ class ResponseService:
         already, or without a `response_id`. Raises InputError if there is no such response or no user message.
         """
         async with self.scope.write("user") as (tx, ctx):
-            previous = (await response_store.find(tx, [previous_id], agent_id=ctx.agent_id)).get(previous_id)
-            if previous is None:
-                raise InputError(
-                    "The previous response is not stored.",
-                    hint="Send the whole conversation in `input`.",
-                    param="previous_response_id",
-                )
+            previous = await self._find_previous(tx, previous_id)
             session_id = await self._continue_or_branch(tx, previous, is_stored=response_id is not None, ctx=ctx)
             if response_id:
                 ids = {"previous_id": previous_id, "session_id": session_id}
@@ -51,6 +54,25 @@ class ResponseService:
         if not last_input and not any(message.role == "user" for message in messages):
             raise InputError("The input has no user message.", hint="Send one.", param="input")
         return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=refs, last_input=last_input)
+
+    async def find_previous(self, previous_id: UUID) -> PreviousResponse:
+        """Return where a response is in the log, without continuing it. Raises InputError if there is none."""
+        async with self.scope.transaction() as tx:
+            previous = await self._find_previous(tx, previous_id)
+            last_input = await response_store.get_last_input(
+                tx, session_id=previous.session_id, position=previous.position, agent_id=self.scope.agent_id
+            )
+        return PreviousResponse(previous.session_id, previous.position, last_input)
+
+    async def _find_previous(self, tx: Tx, previous_id: UUID) -> StoredResponse:
+        previous = (await response_store.find(tx, [previous_id], agent_id=self.scope.agent_id)).get(previous_id)
+        if previous is None:
+            raise InputError(
+                "The previous response is not stored.",
+                hint="Send the whole conversation in `input`.",
+                param="previous_response_id",
+            )
+        return previous
 
     async def _continue_or_branch(
         self, tx: Tx, previous: StoredResponse, *, is_stored: bool, ctx: WriteContext

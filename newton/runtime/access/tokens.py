@@ -17,6 +17,7 @@ SQL = load("newton.runtime.access", "tokens.sql")
 
 TokenScope = Literal["read", "write", "admin"]
 SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)  # each scope includes those before it
+UserPolicy = Literal["per_user", "shared"]
 
 PREFIX = "nwt_"
 SECRET_BYTES = 32
@@ -32,32 +33,46 @@ class AgentToken(NamedTuple):
     expires_at: datetime | None
     revoked_at: datetime | None
     used_at: datetime | None
+    users: UserPolicy | None
 
 
 class TokenClaims(NamedTuple):
-    """The agent and the scope of a verified token."""
+    """The agent and the scope of a verified token.
+
+    `users` is whether each user that requests name has a memory of their own or all share one. If it is None, the token
+    serves one user, whose name has the hash `first_user`, or any if that is None too.
+    """
 
     agent_id: UUID
     agent: str
     scope: TokenScope
+    users: UserPolicy | None = None
+    first_user: bytes | None = None
 
 
-async def create_token(
-    tx: Tx, *, agent_id: UUID, name: str, scope: TokenScope, now: datetime, expires_at: datetime | None = None
-) -> str:
+class TokenDraft(NamedTuple):
+    """What is chosen for a new token. See `TokenClaims` for `users`."""
+
+    name: str
+    scope: TokenScope = "write"
+    expires_at: datetime | None = None
+    users: UserPolicy | None = None
+
+
+async def create_token(tx: Tx, draft: TokenDraft, *, agent_id: UUID, now: datetime) -> str:
     """Create a token and return it; only its hash is stored.
 
     Raises InputError for an expiry in the past, and ConflictError when an active token has the name.
     """
-    if expires_at is not None and expires_at <= now:
+    if draft.expires_at is not None and draft.expires_at <= now:
         raise InputError("The expiry of the token is in the past.", hint="Give a time in the future, or omit it.")
     token_id = new_id()
     packed = agent_id.bytes + token_id.bytes + secrets.token_bytes(SECRET_BYTES)
     text = PREFIX + base64.urlsafe_b64encode(packed).decode()
-    row = {"token_id": token_id, "name": name, "scope": scope, "hash": hash_token(text), "expires_at": expires_at}
+    row = {"token_id": token_id, "hash": hash_token(text), **draft._asdict()}
     if await SQL["insert_token"].fetch_one(tx, agent_id=agent_id, now=now, **row) is None:
-        hint = f"Choose another name, or run `newton tokens revoke {name}`."
-        raise ConflictError(f"There is already an active token {name!r}.", hint=hint)
+        hint = f"Choose another name, or run `newton tokens revoke {draft.name}`."
+        raise ConflictError(f"There is already an active token {draft.name!r}.", hint=hint)
     return text
 
 
@@ -87,6 +102,14 @@ async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | Non
     return TokenClaims(agent_id, *row) if row else None
 
 
+async def bind_user(tx: Tx, text: str, user: str) -> bool:
+    """Bind a token to its first user; return False if it is bound to another. `text` must be a verified token."""
+    ids = parse_token_ids(text)
+    assert ids is not None, "the token is verified"
+    row = await SQL["bind_user"].fetch_one(tx, agent_id=ids[0], token_id=ids[1], first_user=hash_user(user))
+    return row is not None and row["first_user"] == hash_user(user)
+
+
 async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:
     """Return the tokens of the agent, oldest first."""
     return [AgentToken(*row) for row in await SQL["list_tokens"].fetch_all(tx, agent_id=agent_id)]
@@ -109,3 +132,7 @@ async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime)
 
 def hash_token(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
+
+
+def hash_user(user: str) -> bytes:
+    return hashlib.sha256(user.encode()).digest()

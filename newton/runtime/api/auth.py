@@ -1,17 +1,18 @@
 """Authentication: the token determines the agent and the scope."""
 
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from newton.db.pool import Tx
 from newton.errors import ForbiddenError, InputError, UnauthorizedError
 from newton.memory import hygiene
 from newton.runtime.access import operator_token, tokens
-from newton.runtime.access.tokens import SCOPES, TokenScope
+from newton.runtime.access.tokens import SCOPES, TokenClaims, TokenScope
 from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.user_memory import clean_user
 from newton.runtime.wiring import AgentServices
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `newton tokens create`, or the operator's token.")
@@ -19,28 +20,84 @@ INVALID_TOKEN = UnauthorizedError(
     "The request has no valid token.",
     hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` creates one.",
 )
+USERS_HINT = (
+    "`newton tokens create NAME --per-user` creates a token with a memory for each user; with --shared-users, all share"
+    " the memory of the agent."
+)
 EMPTY_BODIES = (b"", b"{}", b"null")  # accepted everywhere, because some clients always send a body
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedCaller:
-    """The services of the caller's agent, and the scope of the token."""
+    """The agent and the scope of a token, and the memory that a request uses.
 
-    def __init__(self, newton: AgentServices, scope: TokenScope, *, token: str | None = None) -> None:
-        self.newton, self._token = newton, token
-        self.scope: TokenScope = scope
+    `token` and `claims` are None for the operator's token. `selected` is the agent whose memory is used, if it is not
+    the `token_agent`, and `user` the user that the request names.
+    """
+
+    token_agent: AgentServices
+    scope: TokenScope
+    token: str | None = field(default=None, repr=False)
+    claims: TokenClaims | None = None
+    selected: AgentServices | None = None
+    user: str | None = None
+
+    @property
+    def newton(self) -> AgentServices:
+        """Return the services of the agent whose memory is used.
+
+        Raises InputError if the token keeps a memory per user and the request names none.
+        """
+        if self.selected is None and self.claims and self.claims.users == "per_user":
+            raise InputError(
+                "This token keeps a memory for each user, and the request names none.",
+                hint="Send the header X-Newton-User, or `user` in a request of the OpenAI protocol.",
+                param="user",
+            )
+        return self.selected or self.token_agent
 
     def for_agent(self, newton: AgentServices) -> "AuthenticatedCaller":
-        """Return this caller with the services of another agent."""
-        return AuthenticatedCaller(newton, self.scope, token=self._token)
+        """Return this caller with the memory of another agent."""
+        return replace(self, selected=newton)
+
+    async def for_user(self, user: str, agents: AgentRegistry) -> "AuthenticatedCaller":
+        """Return this caller with the memory of a user that the request names.
+
+        Depending on the token, it is a memory of that user alone, made on first use, or the memory of the agent. Raises
+        InputError for an invalid name or if the request names another user too, and ForbiddenError if the token may not
+        serve this user.
+        """
+        user = clean_user(user)
+        if self.user is not None:
+            if user != self.user:
+                raise InputError("The request names two users.", hint="Omit one of them.", param="user")
+            return self
+        if self.claims is None or self.token is None:
+            raise ForbiddenError("The operator's token serves one person and no users.", hint=USERS_HINT)
+        if self.claims.users == "per_user":
+            return replace(self, selected=await agents.get_for_user(self.token_agent, user), user=user)
+        if self.claims.users is None and self.claims.first_user != tokens.hash_user(user):
+            await self._bind_user(self.token, user)
+        return replace(self, user=user)
+
+    async def _bind_user(self, token: str, user: str) -> None:
+        """Make this the only user of the token. Raises ForbiddenError if there is another."""
+        async with self.token_agent.scope.transaction() as tx:
+            if not await tokens.bind_user(tx, token, user):
+                what = "This token has served another user, whose memory this user may not see."
+                raise ForbiddenError(what, hint=USERS_HINT)
 
     @property
     def is_operator(self) -> bool:
-        return self._token is None
+        return self.token is None
 
-    async def is_token_valid(self, tx: Tx) -> bool:
+    async def is_token_valid(self) -> bool:
         """Return whether the token is still valid. Long-running requests call it repeatedly."""
-        now = self.newton.scope.now()
-        return self._token is None or await tokens.verify_token(tx, self._token, now=now) is not None
+        scope = self.token_agent.scope
+        if self.token is None:
+            return True
+        async with scope.db.single_statement() as tx:
+            return await tokens.verify_token(tx, self.token, now=scope.now()) is not None
 
     def require_operator(self, reason: str) -> None:
         """Raise ForbiddenError unless the token is the operator's."""
@@ -65,19 +122,31 @@ async def get_caller(
     agent: Annotated[
         str | None, Header(alias="X-Newton-Agent", description="The agent; only the operator's token may set it.")
     ] = None,
+    user: Annotated[
+        str | None,
+        Header(alias="X-Newton-User", description="The user whose memory is used, if the token serves several."),
+    ] = None,
 ) -> AuthenticatedCaller:
     """Return the caller. Raises UnauthorizedError without a valid token, InputError for an unexpected body,
-    ForbiddenError when a token names another agent, and NotFoundError for an unknown agent."""
+    ForbiddenError when a token names another agent or a user that it may not serve, and NotFoundError for an unknown
+    agent."""
     agents: AgentRegistry = request.app.state.agents
     claims = await authenticate(request, credentials, agent)
     assert credentials is not None, "authenticate() rejects a missing token"
     await _reject_unexpected_body(request)
     if claims is None:
         name = agents.default.settings.agent if agent is None else hygiene.clean_ref(agent, what="agent")
-        caller = AuthenticatedCaller(await agents.get(name), "admin")
+        caller = AuthenticatedCaller(token_agent=await agents.get(name), scope="admin")
     else:
-        caller = AuthenticatedCaller(await agents.get(claims.agent), claims.scope, token=credentials.credentials)
-    request.state.agent_id = caller.newton.scope.agent_id  # for the request log
+        caller = AuthenticatedCaller(
+            token_agent=await agents.get(claims.agent),
+            scope=claims.scope,
+            token=credentials.credentials,
+            claims=claims,
+        )
+    if user is not None:
+        caller = await caller.for_user(user, agents)
+    request.state.agent_id = (caller.selected or caller.token_agent).scope.agent_id  # for the request log
     return caller
 
 

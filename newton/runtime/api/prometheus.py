@@ -29,6 +29,9 @@ class PrometheusMetrics:
             buckets=DURATION_BUCKETS,
             registry=self.registry,
         )
+        self.ui_tasks = Counter(
+            "newton_ui_tasks", "Requests that programs send by themselves.", ["task"], registry=self.registry
+        )
         self.in_flight = Gauge("newton_http_requests_in_flight", "HTTP requests in progress.", registry=self.registry)
         self._agents = agents
         self._sampled: list[GaugeMetricFamily] = []

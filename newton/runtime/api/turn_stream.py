@@ -29,11 +29,14 @@ class TurnStream(Generic[T]):
         self._queue.put_nowait(piece)
 
     async def read_pieces(
-        self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request
+        self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request, *, is_private: bool = False
     ) -> AsyncGenerator[T | None]:
-        """Yield pieces of the reply, or None as a heartbeat, until the client disconnects. Raises the turn's errors."""
+        """Yield pieces of the reply, or None as a heartbeat, until the client disconnects. Raises the turn's errors.
+
+        A private turn stores nothing that has to be embedded.
+        """
         # separate tasks: the cancellation of this request must not interrupt a database operation of the turn
-        producer = asyncio.create_task(self._produce(pieces, caller.newton))
+        producer = asyncio.create_task(self._produce(pieces, caller.newton, is_private=is_private))
         watcher = asyncio.create_task(_cancel_on_disconnect(request, producer))
         request.app.state.running_turns.add(producer)
         producer.add_done_callback(request.app.state.running_turns.discard)
@@ -57,11 +60,13 @@ class TurnStream(Generic[T]):
             _cancel_once(producer)
             await asyncio.wait({producer})
 
-    async def _produce(self, pieces: AsyncGenerator[T], newton: AgentServices) -> None:
+    async def _produce(self, pieces: AsyncGenerator[T], newton: AgentServices, *, is_private: bool) -> None:
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
                     self._queue.put_nowait(piece)
+            if is_private:
+                return
             async with newton.scope.transaction() as tx:
                 await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
         except NewtonError as error:

@@ -104,7 +104,8 @@ class TurnView(ViewModel):
 
     `degraded` is the reason why no model completed the reply; `failed` is true if a configured model failed,
     `forbidden` if a censor blocked the input or the reply; `warning`
-    states both for a person. `context_source` and `context_reason` state how the context was built. `context` and
+    states both for a person. `remembered` is false if nothing of the turn is stored, the context included.
+    `context_source` and `context_reason` state how the context was built. `context` and
     `debug_lines` are filled on request.
     """
 
@@ -113,6 +114,7 @@ class TurnView(ViewModel):
     from_memory: bool
     failed: bool
     forbidden: bool
+    remembered: bool
     warning: str | None
     missing_model_note: str
     proposals: list[ProposalView]
@@ -155,17 +157,21 @@ class ExplanationView(ViewModel):
 
 
 def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
+    context = result.context
+    assert context is not None, "a turn of a chat has a context"
+    bundle = context.bundle
     return TurnView.from_source(
         result,
         from_memory=result.quoted,
         warning=result.caveat,
         missing_model_note=result.shortcoming,
         proposals=[to_proposal_view(one) for one in result.proposed],
-        context_source=result.context.method,
-        context_reason=result.context.reason,
-        context_summary=to_context_view(result.bundle),
-        context=result.bundle.as_json() if include_context else None,
-        debug_lines=format_debug_lines(result.bundle) if include_context else [],
+        remembered=result.is_stored,
+        context_source=context.method,
+        context_reason=context.reason,
+        context_summary=to_context_view(bundle),
+        context=bundle.as_json() if include_context else None,
+        debug_lines=format_debug_lines(bundle) if include_context else [],
     )
 
 

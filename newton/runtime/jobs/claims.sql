@@ -97,10 +97,13 @@ where state = 'running' and holder = $1;
 select
     a.name,
     a.created_at,
+    parent.name as parent,
+    a.user_name as user,
     count(*) filter (where j.state in ('queued', 'running'))::integer as live,
     count(*) filter (where j.state = 'dead')::integer as dead,
     max(j.finished_at) as last_at
 from runtime.agents as a
+left join runtime.agents as parent on parent.agent_id = a.parent_agent_id
 left join runtime.jobs as j on j.agent_id = a.agent_id
-group by a.agent_id
+group by a.agent_id, parent.agent_id
 order by a.name;

@@ -32,7 +32,8 @@ class HttpTransport:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            scope[CALLER_KEY] = await get_caller(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
+            agent, user = request.headers.get("X-Newton-Agent"), request.headers.get("X-Newton-User")
+            scope[CALLER_KEY] = await get_caller(request, await BEARER(request), agent, user)
         except NewtonError as error:
             await problems.error_response(error, scope["path"])(scope, receive, send)
             return

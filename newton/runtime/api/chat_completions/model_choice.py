@@ -36,9 +36,9 @@ async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry)
 
     They are `newton`, the agents of the token, and the models of the model's server.
     """
-    own = caller.newton.settings.agent
-    agents = await agent_store.list_names(caller.newton.scope.db) if caller.is_operator else [own]
-    served = await _list_served(registry.chat_model_of(caller.newton))
+    own = caller.token_agent
+    agents = await agent_store.list_names(own.scope.db) if caller.is_operator else [own.settings.agent]
+    served = await _list_served(registry.chat_model_of(own))
     return dict.fromkeys(served, SERVER_OWNER) | dict.fromkeys([OWN_MODEL, *agents], OWN_MODEL)
 
 
@@ -58,8 +58,8 @@ async def choose_agent(
     """Return the agent for the name in a request, and the name of a model if there is one in it."""
     first, _, rest = name.partition("/")
     for agent, model_name in ((name, None), (first, rest or None)):
-        if agent in (OWN_MODEL, caller.newton.settings.agent):
+        if agent in (OWN_MODEL, caller.token_agent.settings.agent):
             return caller.newton, model_name
-        if caller.is_operator and await agent_store.exists(caller.newton.scope.db, agent):
+        if caller.is_operator and await agent_store.exists(caller.token_agent.scope.db, agent):
             return await registry.get(agent), model_name
     return caller.newton, name

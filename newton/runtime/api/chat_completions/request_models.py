@@ -1,9 +1,9 @@
 """The request of a chat completion: what Newton reads of it, and what the model gets unchanged."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from newton.agent.loop.history_match import IncomingMessage
 from newton.agent.loop.prompt import MessageParts
@@ -84,6 +84,14 @@ class ToolParam(OpenAIRequestModel):
     function: ToolFunction
 
 
+def _name_user(value: object) -> object:
+    """Return the id of a user that some programs send as an object."""
+    return cast("Mapping[str, object]", value).get("id") if isinstance(value, Mapping) else value
+
+
+UserName = Annotated[str | None, BeforeValidator(_name_user)]
+
+
 class ChatCompletionRequest(BaseModel):
     """A conversation, whose last message is answered.
 
@@ -111,6 +119,9 @@ class ChatCompletionRequest(BaseModel):
     response_format: dict[str, Any] | None = None
     tools: tuple[ToolParam, ...] | None = Field(None, max_length=128)
     tool_choice: str | dict[str, Any] | None = None
+    store: bool | None = Field(None, description="`false`: nothing of this request is stored.")
+    user: UserName = Field(None, description="The user whose memory is used, if the token serves several.")
+    safety_identifier: str | None = Field(None, description="The user, if `user` is omitted.")
 
     @property
     def request_options(self) -> RequestOptions:

@@ -1,17 +1,131 @@
-"""The turn that a request asks for."""
+"""The turn that a request asks for: whose memory it uses, which model answers, and whether it is remembered."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Annotated, Literal, NamedTuple
 
-from fastapi import Request
+from fastapi import Header, Request
 
-from newton.agent.loop.history_match import HistoryMatch, IncomingMessage, fingerprint
-from newton.agent.loop.turn_types import CallerOptions, TurnInput
-from newton.providers.chat import ToolCall
+from newton.agent.loop.history_match import (
+    HistoryMatch,
+    IncomingMessage,
+    fingerprint,
+    fingerprint_messages,
+    to_private_view,
+)
+from newton.agent.loop.prompt import MessageParts
+from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
+from newton.agent.services.responses import PreviousResponse
+from newton.content.ui_tasks import UiTask, find_ui_task
+from newton.errors import InputError
+from newton.memory.hygiene import clean_ref
+from newton.providers.chat import ChatModel, ToolCall
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.auth import AuthenticatedCaller
+from newton.runtime.api.chat_completions.model_choice import choose_model
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest, to_message_parts
+from newton.runtime.api.responses.request_models import ResponseRequest
+from newton.runtime.wiring import AgentServices
 
+ORIGIN = "http"
 SESSION_PREFIX = "openai"  # prefix of default session names, before a part of the token's hash
+FEEDBACK_TASK = "validation_feedback"  # the only UI task for which memory is used: it is about a question of the user
+
+RememberHeader = Annotated[
+    Literal["yes", "no"] | None,
+    Header(
+        alias="X-Newton-Remember",
+        description="`no`: nothing of this request is stored. `yes`: it is stored, whatever `store` says and even if it"
+        " looks like a request that a program sends by itself.",
+    ),
+]
+
+
+class TurnTarget(NamedTuple):
+    """The caller with the memory that is used, and the model that answers; None if no model is configured."""
+
+    caller: AuthenticatedCaller
+    model: ChatModel | None
+
+    @property
+    def newton(self) -> AgentServices:
+        return self.caller.newton
+
+
+async def select_target(
+    body: ChatCompletionRequest | ResponseRequest, caller: AuthenticatedCaller, request: Request
+) -> TurnTarget:
+    """Return the memory and the model for a request.
+
+    Raises ModelNotFoundError for an unknown model, and as `AuthenticatedCaller.for_user`.
+    """
+    registry: AgentRegistry = request.app.state.agents
+    if user := body.user or body.safety_identifier:
+        caller = await caller.for_user(user, registry)
+    newton, model = await choose_model(body.model, caller, registry)
+    request.state.agent_id = newton.scope.agent_id  # for the request log
+    return TurnTarget(caller.for_agent(newton), model)
+
+
+def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["yes", "no"] | None) -> str | None:
+    """Return the kind of the request if a program has sent it by itself, and count it."""
+    if remember == "yes" or body.messages[-1].role != "user":
+        return None
+    texts = [message.text for message in body.messages if message.role not in ("system", "developer")]
+    tasks: Sequence[UiTask] = request.app.state.agents.ui_tasks
+    found = find_ui_task(tasks, texts[-1], system=body.instructions, earlier=texts[:-1])
+    if found:
+        request.app.state.metrics.ui_tasks.labels(found.name).inc()
+    return found and found.name
+
+
+def to_private_input(
+    body: ChatCompletionRequest, newton: AgentServices, *, task: str | None, previous: PreviousResponse | None = None
+) -> TurnInput:
+    """Return the turn of a request of which nothing is stored.
+
+    A UI task uses no memory, but feedback on a reply uses the memory of the question. Raises InputError if there is no
+    message of a user.
+    """
+    sent = body.incoming_messages
+    questions = [one.text for one in sent if one.role == "user"] or [previous.last_input if previous else ""]
+    if not questions[-1]:
+        raise InputError("There is no message of a user.", hint="Send one.", param="messages")
+    answered = questions[-2:-1] if task == FEEDBACK_TASK else () if task else questions[-1:]
+    private = PrivateConversation(
+        view=to_private_view(sent, scope=newton.scope),
+        question=answered[0] if answered else None,
+        session_id=previous and previous.session_id,
+        last_position=previous and previous.position,
+        ui_task=task,
+    )
+    parts_by_ref = _list_attachments(sent, fingerprint_messages(sent))
+    last_user = next((one for one in reversed(sent) if one.role == "user"), IncomingMessage("user", questions[-1]))
+    return TurnInput(
+        session_id=None,
+        text=questions[-1],
+        already_stored=True,
+        private=private,
+        caller_options=replace(
+            _to_caller_options(body, parts_by_ref, last_user),
+            accepts_quotes=task is None and body.wants_plain_text and not body.tools,
+        ),
+    )
+
+
+def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatch:
+    """Return the match with what programs have said in the conversation marked as notices, so that it is no memory.
+
+    The last message is kept as it is.
+    """
+    *earlier, last = history.new_messages or [None]
+    marked = [
+        replace(one, is_notice=True) if one and one.role == "user" and find_ui_task(tasks, one.content) else one
+        for one in earlier
+    ]
+    return replace(history, new_messages=[one for one in (*marked, last) if one])
 
 
 def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
@@ -20,23 +134,35 @@ def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInp
     new = list(history.new_messages)
     ends_with_user = bool(new) and sent[-1].role == "user"
     last_user = next((one for one in reversed(sent) if one.role == "user"), IncomingMessage("user", history.last_input))
-    parts_by_ref = {ref: to_message_parts(one) for ref, one in zip(history.fingerprints, sent, strict=True)}
+    parts_by_ref = _list_attachments(sent, history.fingerprints)
     return TurnInput(
         session_id=history.session_id,
         text=last_user.text,
         ref=history.fingerprint if ends_with_user else None,
         earlier=new[:-1] if ends_with_user else new,
         already_stored=not ends_with_user,
-        caller_options=CallerOptions(
-            request_options=body.request_options,
-            instructions=body.instructions,
-            max_reply_tokens=body.max_reply_tokens,
-            fingerprint=partial(sign_reply, history),
-            offers_own_tools=body.wants_plain_text,
-            accepts_quotes=body.wants_plain_text and not body.tools,
-            attachments={ref: parts for ref, parts in parts_by_ref.items() if parts},
-            input_parts=to_message_parts(last_user),
+        caller_options=replace(
+            _to_caller_options(body, parts_by_ref, last_user), fingerprint=partial(sign_reply, history)
         ),
+    )
+
+
+def _list_attachments(sent: Sequence[IncomingMessage], refs: Sequence[str]) -> dict[str, MessageParts]:
+    found = {ref: to_message_parts(one) for ref, one in zip(refs, sent, strict=True)}
+    return {ref: parts for ref, parts in found.items() if parts}
+
+
+def _to_caller_options(
+    body: ChatCompletionRequest, attachments: Mapping[str, MessageParts], last_user: IncomingMessage
+) -> CallerOptions:
+    return CallerOptions(
+        request_options=body.request_options,
+        instructions=body.instructions,
+        max_reply_tokens=body.max_reply_tokens,
+        offers_own_tools=body.wants_plain_text,
+        accepts_quotes=body.wants_plain_text and not body.tools,
+        attachments=attachments,
+        input_parts=to_message_parts(last_user),
     )
 
 
@@ -45,7 +171,21 @@ def sign_reply(history: HistoryMatch, reply: str, calls: Sequence[ToolCall]) -> 
     return fingerprint(history.fingerprint, IncomingMessage("assistant", reply, tuple(calls)))
 
 
-def default_session_name(request: Request) -> str:
-    """Return the name of the session of requests that name none: one for each token."""
-    authorization = request.headers.get("Authorization", "")
-    return f"{SESSION_PREFIX}-{hashlib.sha256(authorization.encode()).hexdigest()[:12]}"
+def is_remembered(body: ChatCompletionRequest | ResponseRequest, remember: Literal["yes", "no"] | None) -> bool:
+    """Return whether a request is remembered: the header X-Newton-Remember decides, then the field `store`."""
+    return remember == "yes" if remember else body.store is not False
+
+
+async def match_history(
+    body: ChatCompletionRequest, target: TurnTarget, request: Request, *, session: str | None
+) -> HistoryMatch:
+    """Match the conversation with the sessions of the agent; see `HistoryMatcher.match`."""
+    name = clean_ref(session, what="session") if session else default_session_name(request, target.caller.user)
+    matcher = target.newton.history_matcher(ORIGIN)
+    return await matcher.match(body.incoming_messages, session_ref=name, explicit_ref=session is not None)
+
+
+def default_session_name(request: Request, user: str | None) -> str:
+    """Return the name of the session of requests that name none: one for each token and user."""
+    owner = request.headers.get("Authorization", "") + (f"\0{user}" if user else "")
+    return f"{SESSION_PREFIX}-{hashlib.sha256(owner.encode()).hexdigest()[:12]}"

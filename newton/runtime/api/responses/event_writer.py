@@ -27,12 +27,12 @@ from newton.runtime.api.responses.response_object import (
 
 @dataclass(slots=True, kw_only=True)
 class EventWriter:
-    """Writes one response. `store` is called before a client sees that it is complete."""
+    """Writes one response. `store`, if the response is stored, is called before a client sees that it is complete."""
 
     body: ResponseRequest
     head: ResponseHead
     now: Callable[[], datetime]
-    store: Callable[[ResponseRecord, TurnResult], Awaitable[None]]
+    store: Callable[[ResponseRecord, TurnResult], Awaitable[None]] | None = None
     _output: OutputStream = field(init=False)
     _event_count: int = field(default=0, init=False)
 
@@ -83,7 +83,7 @@ class EventWriter:
             "usage": build_response_usage(result),
             "newton": build_newton_fields(result),
         }
-        if self.body.is_stored:
+        if self.store:
             await self.store(to_record(response, self.head, completed_at=completed_at), result)
         return [*events, {"type": f"response.{outcome.status}", "response": response}]
 

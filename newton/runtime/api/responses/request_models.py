@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic_core import PydanticCustomError
 
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
-from newton.runtime.api.chat_completions.request_models import OWN_MODEL, OpenAIRequestModel
+from newton.runtime.api.chat_completions.request_models import OWN_MODEL, OpenAIRequestModel, UserName
 
 MAX_ITEMS = 10_000
 MAX_TOOLS = 128
@@ -140,7 +140,8 @@ class ResponseRequest(BaseModel):
     instructions: str | None = Field(None, description="A system message for this response only.")
     previous_response_id: str | None = Field(None, description="The stored response that this one continues.")
     store: bool | None = Field(
-        default=True, description="Whether the response can be continued and retrieved by its id."
+        default=True,
+        description="Whether the response can be continued and retrieved by its id; `false`: nothing is stored at all.",
     )
     stream: bool | None = False
     max_output_tokens: int | None = Field(None, ge=1)
@@ -159,7 +160,7 @@ class ResponseRequest(BaseModel):
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
-    user: str | None = None
+    user: UserName = Field(None, description="The user whose memory is used, if the token serves several.")
     truncation: str | None = Field(None, description="Accepted; Newton shortens long conversations itself.")
     stream_options: dict[str, Any] | None = None
     background: bool | None = Field(None, description="Only `false` is supported.")
@@ -174,7 +175,3 @@ class ResponseRequest(BaseModel):
     def items(self) -> tuple[InputItem, ...]:
         """Return the items of the input."""
         return (MessageItem(role="user", content=self.input),) if isinstance(self.input, str) else self.input
-
-    @property
-    def is_stored(self) -> bool:
-        return self.store is not False

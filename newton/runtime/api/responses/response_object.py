@@ -28,11 +28,12 @@ ERROR_CODES: tuple[tuple[type[NewtonError], str], ...] = (
 
 
 class ResponseHead(NamedTuple):
-    """The id of a response, when it was created, and which one it continues."""
+    """The id of a response, when it was created, which one it continues, and whether it is stored."""
 
     response_id: UUID
     created_at: datetime
     previous_id: UUID | None = None
+    is_stored: bool = True
 
 
 class ResponseOutcome(NamedTuple):
@@ -75,7 +76,7 @@ def build_response(
         "metadata": body.metadata or {},
         "parallel_tool_calls": body.parallel_tool_calls is not False,
         "reasoning": {"effort": None, "summary": None, **(body.reasoning.model_dump() if body.reasoning else {})},
-        "store": body.is_stored,
+        "store": head.is_stored,
         "text": {**PLAIN_TEXT, **(body.text.model_dump(exclude_none=True) if body.text else {})},
         "tool_choice": body.tool_choice or "auto",
         "tools": [{"parameters": None, "strict": None, **tool.model_dump()} for tool in body.tools or ()],

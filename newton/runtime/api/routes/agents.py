@@ -31,10 +31,15 @@ class AgentInfo(ResponseModel):
 
 
 class AgentQueueInfo(ResponseModel):
-    """An agent with the numbers of its queued and failed job runs."""
+    """An agent with the numbers of its queued and failed job runs.
+
+    If it is the memory of a user, `parent` is the agent of that `user`; else both are null.
+    """
 
     name: str
     created_at: datetime
+    parent: str | None
+    user: str | None
     queued_runs: int
     dead_runs: int
 
@@ -68,5 +73,5 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
 async def get_token_info(request: Request, caller: ReadAccess) -> TokenInfo:
     """Return the agent and the scope of the token, and the chat model."""
     agents: AgentRegistry = request.app.state.agents
-    model = agents.chat_model_of(caller.newton)
-    return TokenInfo(agent=caller.newton.settings.agent, scope=caller.scope, model=model.name if model else None)
+    model = agents.chat_model_of(caller.token_agent)
+    return TokenInfo(agent=caller.token_agent.settings.agent, scope=caller.scope, model=model.name if model else None)

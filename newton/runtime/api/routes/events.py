@@ -71,9 +71,9 @@ async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, nu
 async def _read_events_after(caller: AuthenticatedCaller, number: int) -> list[AgentEvent] | None:
     """Return the events after event `number`; None when the token has become invalid."""
     newton = caller.newton
+    if not await caller.is_token_valid():
+        return None
     async with newton.scope.transaction() as tx:
-        if not await caller.is_token_valid(tx):
-            return None
         return await events.read_after(tx, number, agent_id=newton.scope.agent_id)
 
 

@@ -20,10 +20,15 @@ async def list_agents(*, json: JsonOption = False) -> None:
         agents = await list_agent_queues(newton.scope.db)
     for one in () if json else agents:
         dead = f" · {formatting.pluralize(one.dead, 'dead run')}" if one.dead else ""
-        say(f"{one.name}  since {one.created_at:%Y-%m-%d} · {formatting.pluralize(one.live, 'queued run')}{dead}")
+        owner = f" · memory of the user {one.user} of {one.parent}" if one.user else ""
+        runs = formatting.pluralize(one.live, "queued run")
+        say(f"{one.name}  since {one.created_at:%Y-%m-%d}{owner} · {runs}{dead}")
     if json:
         runs = [{"queued_runs": one.live, "dead_runs": one.dead} for one in agents]
-        names = [{"name": one.name, "created_at": one.created_at.isoformat()} for one in agents]
+        names = [
+            {"name": one.name, "created_at": one.created_at.isoformat(), "parent": one.parent, "user": one.user}
+            for one in agents
+        ]
         formatting.print_json([name | counts for name, counts in zip(names, runs, strict=True)])
 
 

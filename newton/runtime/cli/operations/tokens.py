@@ -6,14 +6,16 @@ from uuid import UUID
 
 from cyclopts import Parameter
 
+from newton.errors import InputError
 from newton.memory import hygiene
 from newton.runtime.access import tokens
-from newton.runtime.access.tokens import AgentToken, TokenScope
+from newton.runtime.access.tokens import AgentToken, TokenDraft, TokenScope, UserPolicy
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
+USER_POLICIES: dict[UserPolicy, str] = {"per_user": "a memory per user", "shared": "users share one memory"}
 SHORT_ID_LENGTH = 8  # the end of an id; its beginning is a timestamp, similar for all tokens of a day
 
 
@@ -25,21 +27,34 @@ async def create_token(
         Parameter(help="Scope: read only queries; write also stores, decides and chats; admin also deletes."),
     ] = "write",
     days: Annotated[int | None, Parameter(help="Days until it expires (default: never).")] = None,
+    per_user: Annotated[
+        bool,
+        Parameter(
+            negative=(), help="Give each user that a request names (`user` or X-Newton-User) a memory of their own."
+        ),
+    ] = False,
+    shared_users: Annotated[
+        bool, Parameter(negative=(), help="Let all users that requests name share the memory of the agent.")
+    ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
     """Create a token for clients of `newton serve`. The token is printed once; only its hash is stored.
 
+    Without --per-user or --shared-users, a token serves one user: it refuses requests that name a second one.
+
     Example: newton tokens create laptop --scope read --days 30
     """
+    if per_user and shared_users:
+        raise InputError("--per-user and --shared-users exclude each other.", hint="Give one of them.")
+    users: UserPolicy | None = "per_user" if per_user else "shared" if shared_users else None
     settings, name = load_settings(agent), hygiene.clean_name(name, what="name")
     async with open_newton(settings) as newton:
         now = newton.scope.now()
         expires_at = None if days is None else now + timedelta(days=days)
         async with newton.scope.transaction() as tx:
-            text = await tokens.create_token(
-                tx, agent_id=newton.scope.agent_id, name=name, scope=scope, now=now, expires_at=expires_at
-            )
+            draft = TokenDraft(name, scope, expires_at, users)
+            text = await tokens.create_token(tx, draft, agent_id=newton.scope.agent_id, now=now)
     if json:
         formatting.print_json(
             {
@@ -47,12 +62,14 @@ async def create_token(
                 "name": name,
                 "scope": scope,
                 "agent": settings.agent,
+                "users": users,
                 "expires_at": _to_json_value(expires_at),
             }
         )
     else:
         say(text)
-        formatting.print_notice(f"Agent {settings.agent}, scope {scope}. Store the token: it is not shown again.")
+        note = f", {USER_POLICIES[users]}" if users else ""
+        formatting.print_notice(f"Agent {settings.agent}, scope {scope}{note}. Store the token: it is not shown again.")
 
 
 async def list_tokens(*, agent: AgentOption = None, json: JsonOption = False) -> None:
@@ -70,6 +87,7 @@ async def list_tokens(*, agent: AgentOption = None, json: JsonOption = False) ->
         say("No tokens. `newton tokens create NAME` creates one.")
     for one in () if json else listed:
         used = f"used {one.used_at:%Y-%m-%d %H:%M}" if one.used_at else "never used"
+        used += f"  {USER_POLICIES[one.users]}" if one.users else ""
         say(
             f"{one.token_id.hex[-SHORT_ID_LENGTH:]}  {one.name:<20} {one.scope:<6} {_format_state(one, now):<22} {used}"
         )

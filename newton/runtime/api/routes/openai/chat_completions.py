@@ -5,16 +5,23 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from newton.memory import hygiene
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
-from newton.runtime.api.chat_completions.model_choice import choose_model
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
 from newton.runtime.api.chat_completions.response_writer import ResponseWriter, TurnPiece
-from newton.runtime.api.chat_completions.turn_request import default_session_name, to_turn_input
+from newton.runtime.api.chat_completions.turn_request import (
+    ORIGIN,
+    RememberHeader,
+    find_task,
+    is_remembered,
+    mark_feedback,
+    match_history,
+    select_target,
+    to_private_input,
+    to_turn_input,
+)
 from newton.runtime.api.turn_stream import TurnStream
 
-ORIGIN = "http"
 CLIENT_CLOSED_REQUEST = 499  # for the log: the client has disconnected
 
 router = APIRouter(
@@ -37,17 +44,20 @@ async def create_chat_completion(
         bool | None,
         Header(alias="X-Newton-Debug", description="List the injected memories in comment lines of the stream."),
     ] = None,
+    remember: RememberHeader = None,
 ) -> Response:
     """Answer a conversation with the help of the memory, and store the new messages."""
-    newton, model = await choose_model(body.model, caller, request.app.state.agents)
-    request.state.agent_id = newton.scope.agent_id  # for the request log
-    caller = caller.for_agent(newton)
-    ref = hygiene.clean_ref(session, what="session") if session else default_session_name(request)
-    match = await newton.history_matcher(ORIGIN).match(
-        body.incoming_messages, session_ref=ref, explicit_ref=session is not None
+    target = await select_target(body, caller, request)
+    newton, task = target.newton, find_task(body, request, remember)
+    if task or not is_remembered(body, remember):
+        turn_input = to_private_input(body, newton, task=task)
+    else:
+        history = await match_history(body, target, request, session=session)
+        turn_input = to_turn_input(body, mark_feedback(history, request.app.state.agents.ui_tasks))
+    turns = newton.turn_runner(target.model, origin=ORIGIN).run(turn_input)
+    pieces = TurnStream[TurnPiece]().read_pieces(
+        turns, target.caller, request, is_private=turn_input.private is not None
     )
-    turns = newton.turn_runner(model, origin=ORIGIN)
-    pieces = TurnStream[TurnPiece]().read_pieces(turns.run(to_turn_input(body, match)), caller, request)
     writer = ResponseWriter(body, created_at=newton.scope.now(), debug=bool(debug))
     if body.stream:
         # an error before the first piece still has an HTTP status; None means that the client has disconnected

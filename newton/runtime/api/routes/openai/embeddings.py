@@ -70,6 +70,7 @@ class EmbeddingRequest(OpenAIRequestModel):
 @router.post("", response_model=None)
 async def create_embeddings(body: EmbeddingRequest, request: Request, caller: ReadAccess) -> Response:
     """Embed texts. Nothing is stored."""
+    caller = caller.for_agent(caller.token_agent)  # a user's texts are not remembered
     embedder = await _choose_embedder(body.model, caller, request)
     if body.dimensions not in (None, embedder.dimensions):
         what = f"The model {embedder.name} has {embedder.dimensions} dimensions."

@@ -27,14 +27,15 @@ async def get_model(model: str, request: Request, caller: ReadAccess) -> dict[st
     """Return one accepted value of `model`."""
     registry, owners = request.app.state.agents, _embedding_model(caller)
     if model not in owners:
-        await choose_model(model, caller, registry)
+        await choose_model(model, caller.for_agent(caller.token_agent), registry)
         owners = await list_model_names(caller, registry)
     return _model_object(model, owners.get(model, OWN_MODEL))
 
 
 def _embedding_model(caller: AuthenticatedCaller) -> dict[str, str]:
     """Return the name of the embedding model with its owner; empty if there is none."""
-    embedder, provider = caller.newton.scope.embedder, caller.newton.settings.embedding_provider
+    newton = caller.token_agent
+    embedder, provider = newton.scope.embedder, newton.settings.embedding_provider
     return {embedder.name: SERVER_OWNER if provider == "openai" else OWN_MODEL} if embedder else {}
 
 

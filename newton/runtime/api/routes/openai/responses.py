@@ -10,20 +10,26 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from newton.agent.loop.history_match import HistoryMatch
-from newton.agent.loop.turn_types import TurnResult
+from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.services.responses import ResponseService
 from newton.dialogue.response_store import ResponseRecord
 from newton.errors import InputError, NewtonError, NotFoundError
 from newton.ids import new_id
-from newton.memory import hygiene
 from newton.runtime.api import problems
-from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess, WriteAccess
-from newton.runtime.api.chat_completions.model_choice import choose_model
+from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
 from newton.runtime.api.chat_completions.response_writer import TurnPiece
 from newton.runtime.api.chat_completions.turn_request import (
-    default_session_name,
+    ORIGIN,
+    RememberHeader,
+    TurnTarget,
+    find_task,
+    is_remembered,
+    mark_feedback,
+    match_history,
+    select_target,
     sign_reply,
+    to_private_input,
     to_turn_input,
 )
 from newton.runtime.api.responses.chat_translation import to_chat_request
@@ -32,9 +38,8 @@ from newton.runtime.api.responses.item_ids import parse_response_id
 from newton.runtime.api.responses.item_references import resolve_references
 from newton.runtime.api.responses.request_models import ResponseRequest
 from newton.runtime.api.responses.response_object import ResponseHead, build_stored_response
-from newton.runtime.api.routes.openai.chat_completions import CLIENT_CLOSED_REQUEST, ORIGIN
+from newton.runtime.api.routes.openai.chat_completions import CLIENT_CLOSED_REQUEST
 from newton.runtime.api.turn_stream import TurnStream
-from newton.runtime.wiring import AgentServices
 
 router = APIRouter(
     prefix="/v1/responses",
@@ -56,29 +61,52 @@ async def create_response(
             " session of that response.",
         ),
     ] = None,
+    remember: RememberHeader = None,
 ) -> Response:
     """Answer an input with the help of the memory, and store the new messages."""
     with _name_input_field():
-        return await _run_turn(body, session, caller, request)
+        target = await select_target(body, caller, request)
+        chat = to_chat_request(body, await resolve_references(body.items, target.newton.responses(ORIGIN)))
+        task = find_task(chat, request, remember)
+        if task or not is_remembered(body, remember):
+            return await _run_private_turn(body, chat, target, request, task=task)
+        return await _run_turn(body, chat, target, request, session=session)
 
 
 async def _run_turn(
-    body: ResponseRequest, session: str | None, caller: AuthenticatedCaller, request: Request
+    body: ResponseRequest, chat: ChatCompletionRequest, target: TurnTarget, request: Request, *, session: str | None
 ) -> Response:
-    newton, model = await choose_model(body.model, caller, request.app.state.agents)
-    request.state.agent_id = newton.scope.agent_id  # for the request log
+    newton = target.newton
     responses = newton.responses(ORIGIN)
-    chat = to_chat_request(body, await resolve_references(body.items, responses))
-    head = ResponseHead(new_id(), newton.scope.now(), _parse_previous_id(body))
+    is_stored = body.store is not False
+    head = ResponseHead(new_id(), newton.scope.now(), _parse_previous_id(body), is_stored=is_stored)
     if head.previous_id:
-        response_id = head.response_id if body.is_stored else None
+        response_id = head.response_id if is_stored else None
         history = await responses.continue_from(head.previous_id, chat.incoming_messages, response_id=response_id)
     else:
-        history = await _match_history(newton, chat, session, request)
-    turn = newton.turn_runner(model, origin=ORIGIN).run(to_turn_input(chat, history))
-    pieces = TurnStream[TurnPiece]().read_pieces(turn, caller.for_agent(newton), request)
+        history = await match_history(chat, target, request, session=session)
+    turn_input = to_turn_input(chat, mark_feedback(history, request.app.state.agents.ui_tasks))
     store = partial(_store_response, responses=responses, history=history)
-    writer = EventWriter(body=body, head=head, now=newton.scope.now, store=store)
+    writer = EventWriter(body=body, head=head, now=newton.scope.now, store=store if is_stored else None)
+    return await _respond(writer, turn_input, target, request)
+
+
+async def _run_private_turn(
+    body: ResponseRequest, chat: ChatCompletionRequest, target: TurnTarget, request: Request, *, task: str | None
+) -> Response:
+    newton, previous_id = target.newton, _parse_previous_id(body)
+    previous = await newton.responses(ORIGIN).find_previous(previous_id) if previous_id else None
+    turn_input = to_private_input(chat, newton, task=task, previous=previous)
+    head = ResponseHead(new_id(), newton.scope.now(), previous_id, is_stored=False)
+    return await _respond(EventWriter(body=body, head=head, now=newton.scope.now), turn_input, target, request)
+
+
+async def _respond(writer: EventWriter, turn_input: TurnInput, target: TurnTarget, request: Request) -> Response:
+    turn = target.newton.turn_runner(target.model, origin=ORIGIN).run(turn_input)
+    pieces = TurnStream[TurnPiece]().read_pieces(
+        turn, target.caller, request, is_private=turn_input.private is not None
+    )
+    body = writer.body
     if body.stream:
         # an error before the first piece still has an HTTP status; None means that the client has disconnected
         first = await anext((piece async for piece in pieces if piece is not None), None)
@@ -104,14 +132,6 @@ async def delete_response(response_id: str, caller: WriteAccess) -> dict[str, ob
     """Delete a stored response. Its messages stay in the session and in the memory."""
     await caller.newton.responses(ORIGIN).delete(_parse_id(response_id))
     return {"id": response_id, "object": "response", "deleted": True}
-
-
-async def _match_history(
-    newton: AgentServices, chat: ChatCompletionRequest, session: str | None, request: Request
-) -> HistoryMatch:
-    ref = hygiene.clean_ref(session, what="session") if session else default_session_name(request)
-    matcher = newton.history_matcher(ORIGIN)
-    return await matcher.match(chat.incoming_messages, session_ref=ref, explicit_ref=session is not None)
 
 
 async def _store_response(

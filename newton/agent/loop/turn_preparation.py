@@ -1,0 +1,280 @@
+"""Preparation of a turn: its conversation, its context, and the request to the model."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from newton.agent.compaction.service import CompactionService
+from newton.agent.loop.action_gate import ActionGate, CensorCheck
+from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
+from newton.agent.loop.prompt import (
+    SYSTEM_PROMPT,
+    PromptBuilder,
+    add_attachment_tokens,
+    count_tool_tokens,
+    drop_own_tool_calls,
+    find_sent_messages,
+    select_dialogue,
+    to_chat_messages,
+)
+from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
+from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
+from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
+from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
+from newton.agent.scope import AgentScope
+from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.request import ContextBuildRequest, SentMessages
+from newton.cognition.session_context.service import SessionContext, SessionContextService
+from newton.dialogue import log
+from newton.dialogue.compaction.view_budget import fit_to_budget
+from newton.dialogue.view import ViewMessage
+from newton.memory.memory import Trust, lowest_known_trust
+from newton.providers.chat import (
+    ChatModel,
+    ChatReply,
+    FinishReason,
+    RequestOptions,
+    ToolCall,
+    ToolModel,
+)
+
+OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most this part of the window
+PRIVATE_REASON = "the turn is private: its context is built for it alone and not stored"
+NO_MODEL_REASON = "no model was called, so the whole memory was searched for memories to quote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTurn:
+    """A turn whose input is stored, unless it is private."""
+
+    input: TurnInput
+    recorder: TurnRecorder | PrivateRecorder
+    recorded: RecordedInput
+
+    @property
+    def options(self) -> CallerOptions:
+        return self.input.caller_options or CallerOptions()
+
+    @property
+    def private(self) -> PrivateConversation | None:
+        return self.input.private
+
+    @property
+    def question(self) -> str | None:
+        """Return the text for which memory is searched; None if memory is not used."""
+        return self.recorded.text if self.private is None else self.private.question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTurn:
+    """The context of a turn and the tool loop to run; `degraded` says why there is no tool loop."""
+
+    context: SessionContext | None
+    tool_loop: ToolLoop | None = None
+    degraded: str | None = None
+
+    @property
+    def replies(self) -> Sequence[ChatReply]:
+        return self.tool_loop.replies if self.tool_loop else ()
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return self.tool_loop.calls if self.tool_loop else ()
+
+    @property
+    def min_trust(self) -> Trust | None:
+        return lowest_known_trust((self.tool_loop and self.tool_loop.min_trust, *self.external_trusts))
+
+    @property
+    def external_trusts(self) -> Collection[Trust]:
+        return self.context.bundle.external_trusts if self.context else ()
+
+    @property
+    def speech(self) -> str:
+        """Return what the model said outside of its text."""
+        return self.replies[-1].speech if self.replies else ""
+
+    def finish_reason(self, degraded: str | None) -> FinishReason:
+        if not self.replies:
+            return "stop"
+        return "interrupted" if degraded else self.replies[-1].finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPreparer:
+    """Prepares turns of one agent. Without `tools` the model gets no Newton tools."""
+
+    scope: AgentScope
+    contexts: ContextBuilder
+    compaction: CompactionService
+    gate: ActionGate
+    model: ChatModel | None
+    limits: TokenLimits
+    tools: AgentToolset | None = None
+
+    async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
+        """Build the context and the model request, or the context alone when no model may be called."""
+        if check.blocks:
+            return await self._prepare_without_model(turn, CENSOR_MESSAGE)
+        chat = ChatService(
+            scope=self.scope,
+            model=self.model,
+            limits=self.limit_reply(turn.options),
+            purpose=turn.private.purpose if turn.private else "turn",
+        )
+        count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
+        if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
+            return await self._prepare_without_model(turn, reason)
+        budget = await chat.get_budget()
+        full_view = await self._load_view(turn, max_tokens=budget.conversation)
+        before, after_input = self._split_view(turn, full_view, budget)
+        view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
+        prompt = self._build_prompt(turn, after_input, budget)
+        conversation = budget.fit_conversation(
+            before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
+        )
+        messages = [*conversation, *after_input]
+        end = max((item.last for item in view), default=-1)
+        context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
+        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation)
+        request = prompt.build(budget.usable, count_tokens=count_tokens)
+        model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
+        if reason := await chat.get_refusal_reason(model_tokens):
+            return await self._prepare_without_model(turn, reason)
+        quarantined = await self._find_quarantined(messages, session_id) if session_id else ()
+        tool_loop = ToolLoop(
+            chat=chat,
+            gate=self.gate,
+            tools=self.tools.for_session(session_id) if self.tools and session_id else None,
+            prompt=prompt,
+            request=request,
+            caller_options=turn.options.request_options,
+            max_tokens=budget.usable,
+            append_lines=turn.recorder.append,
+            min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
+            exempt_censors=check.explained,
+        )
+        return PreparedTurn(context=context, tool_loop=tool_loop)
+
+    async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
+        """Return the conversation; of a private one, what is stored of its session and then its messages."""
+        if turn.private is None:
+            assert turn.input.session_id, "only a private turn has no session"
+            return await self.compaction.load_view(turn.input.session_id, max_tokens=max_tokens)
+        if turn.private.session_id is None:
+            return turn.private.view
+        last = turn.private.last_position
+        loaded = await self.compaction.preview(turn.private.session_id, max_tokens=max_tokens)
+        stored = [item for item in loaded if last is None or item.first <= last]
+        first = max((item.last for item in stored), default=-1) + 1
+        return [
+            *stored,
+            *(item._replace(first=first + item.first, last=first + item.last) for item in turn.private.view),
+        ]
+
+    def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
+        """Return which messages of the session are sent; None in a private turn."""
+        if (session_id := turn.input.session_id) is None:
+            return None
+        sent = find_sent_messages(session_id, messages, end=end)
+        return replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
+
+    async def _find_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID) -> Collection[Trust]:
+        async with self.scope.transaction() as tx:
+            return await log.find_quarantined_trust(tx, messages, agent_id=self.scope.agent_id, session_id=session_id)
+
+    def limit_reply(self, options: CallerOptions) -> TokenLimits:
+        return replace(self.limits, reply=options.max_reply_tokens or self.limits.reply)
+
+    def _split_view(
+        self, turn: RunningTurn, view: Sequence[ViewMessage], budget: PromptBudget
+    ) -> tuple[list[ViewMessage], list[ViewMessage]]:
+        """Split the view into the messages before and after the input; the latter get at most half the window."""
+        dialogue = (
+            drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
+            if turn.input.caller_options
+            else select_dialogue(view, count_tokens=self.scope.count_tokens)
+        )
+        dialogue = add_attachment_tokens(dialogue, turn.options.attachments)
+        if not turn.input.already_stored:
+            return _select_before_input(dialogue, turn.recorded), []
+        index = next((index for index in reversed(range(len(dialogue))) if dialogue[index].is_input), len(dialogue))
+        after = fit_to_budget(
+            dialogue[index:],
+            max_tokens=budget.usable // 2,
+            count_tokens=self.scope.count_tokens,
+            overhead=budget.overhead_per_message,
+        )
+        return dialogue[:index], [item for item in after if not item.is_input]
+
+    def _build_prompt(
+        self, turn: RunningTurn, after_input: Sequence[ViewMessage], budget: PromptBudget
+    ) -> PromptBuilder:
+        """Build a prompt without context and view; offer Newton's tools if the model can call them and they fit."""
+        options, count_tokens = turn.options.request_options, self.scope.count_tokens
+        own_tools = list_tools(exclude=frozenset(tool.name for tool in options.tools))
+        tool_tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=count_tokens)
+        can_call = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
+        if can_call and tool_tokens * OWN_TOOLS_DIVISOR <= budget.usable:
+            options = replace(options, own_tools=own_tools)
+        return PromptBuilder(
+            context="",
+            view=(),
+            text=turn.recorded.text,
+            text_tokens=count_tokens(turn.recorded.text),
+            overhead_per_message=budget.overhead_per_message,
+            instructions=turn.options.instructions,
+            tool_messages=to_chat_messages(after_input),
+            options=options,
+            attachments=turn.options.attachments,
+            input_parts=turn.options.input_parts,
+            system_prompt="" if turn.question is None else SYSTEM_PROMPT,
+        )
+
+    async def _build_context(
+        self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None
+    ) -> SessionContext | None:
+        """Return the context for a prompt, within what its other parts leave of the window."""
+        if turn.question is None:
+            return None
+        left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)
+        request = self._context_request(turn, tokens=max(min(budget.context, left), 1), sent=sent)
+        request = replace(request, item_ids=_offers_expand(prompt.options))
+        if turn.private:
+            bundle = await self.contexts.build(request)
+            return SessionContext(bundle=bundle, method="built", reason=PRIVATE_REASON)
+        return await SessionContextService(builder=self.contexts).get_for_turn(request)
+
+    async def _prepare_without_model(self, turn: RunningTurn, reason: str) -> PreparedTurn:
+        return PreparedTurn(context=await self.build_full_context(turn), degraded=reason)
+
+    async def build_full_context(self, turn: RunningTurn) -> SessionContext | None:
+        """Build the context that a reply without a model quotes. It includes memories of this conversation."""
+        if turn.question is None:
+            return None
+        bundle = await self.contexts.build(self._context_request(turn, tokens=self.limits.context))
+        return SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON)
+
+    def _context_request(
+        self, turn: RunningTurn, *, tokens: int, sent: SentMessages | None = None
+    ) -> ContextBuildRequest:
+        return ContextBuildRequest(
+            agent_id=self.scope.agent_id,
+            input=turn.recorded.text if turn.question is None else turn.question,
+            input_memory_id=turn.recorded.memory_id,
+            tokens=tokens,
+            adaptive_budget=True,
+            frame=turn.input.frame,
+            session_id=turn.input.session_id,
+            sent_messages=sent,
+            is_private=turn.private is not None,
+        )
+
+
+def _offers_expand(options: RequestOptions) -> bool:
+    """Return whether the model may call Newton's `expand`: not when the caller has a tool of this name."""
+    return EXPAND_TOOL in {tool.name for tool in options.own_tools}
+
+
+def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -> list[ViewMessage]:
+    return [item for item in view if recorded.position is None or item.first < recorded.position]

@@ -1,0 +1,132 @@
+"""UI tasks: requests that programs send by themselves, such as one for the title of a chat. Recognised by patterns."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated
+
+import re2
+from pydantic import AfterValidator, Field
+
+from newton.content.package_data import data_folder
+from newton.content.yaml_models import NamedModel, StrictModel, read_folder, validate_model
+from newton.content.yaml_source import load_yaml
+
+EXAMINED_CHARS = 6_000  # of the beginning and of the end of a message
+MIN_SCORE = 2  # of a request that a `likely` pattern matches: signs of a program without those of a person
+MAX_PERSON_SIGNS = 3
+CHAT = (
+    r"(?:(?:the|this|that|our|a|an|each|following|given|above|below)\s+)*"
+    r"(?:(?:short|previous|entire|whole|ongoing|current|full|users?'?s?|recent|partial|complete)\s+)*"
+    r"(?:chat|conversation|dialog(?:ue)?|discussion|thread|exchange|messages|message history|transcript)\b"
+    r"(?:\s+(?:history|log|transcript|so far|below|above))?"
+)
+COUNT = r"(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)"
+_OPTIONS = re2.Options()
+_OPTIONS.case_sensitive, _OPTIONS.log_errors = False, False
+
+_OUR_CHAT = re.compile(r"\bour (chat|conversation|discussion|dialog)", re.IGNORECASE)  # programs say this too
+_SPEAKER = r"^\W{0,3}(?:user|human|assistant|ai|bot|model|system|nutzer|utilisateur|usuario|用户|助手)\W{0,3}:"
+_SPEAKER_PATTERN = re.compile(_SPEAKER, re.IGNORECASE | re.MULTILINE)
+_QUOTED_LINE = re.compile(f"{_SPEAKER}.*$", re.IGNORECASE | re.MULTILINE)
+_QUOTED_BLOCK = re.compile(
+    r"<(chat|chat_history|conversation|messages?|history|transcript|dialog(?:ue)?|context|text|input|user_message|query"
+    r"|draft)\b[^>\n]*>.*?</\1>|```.*?```",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _compile(pattern: str) -> "re2.Pattern":
+    return re2.compile(f"(?m){pattern.replace('{chat}', CHAT).replace('{count}', COUNT)}", _OPTIONS)
+
+
+def _check_pattern(pattern: str) -> str:
+    try:
+        _compile(pattern)
+    except re2.error as error:
+        raise ValueError(f"is not a pattern of RE2: {error}") from None
+    return pattern
+
+
+Pattern = Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_check_pattern)]
+
+
+class UiTask(NamedModel):
+    """One kind of request that programs send by themselves.
+
+    In a pattern (RE2, case-insensitive), `{chat}` stands for what a conversation is called, `{count}` for a number.
+    """
+
+    description: str = Field(min_length=1, max_length=500)
+    certain: tuple[Pattern, ...] = Field((), description="A match alone is enough.")
+    likely: tuple[Pattern, ...] = Field((), description="A match is enough if a program seems to word the request.")
+
+    @cached_property
+    def certain_patterns(self) -> tuple["re2.Pattern", ...]:
+        return tuple(_compile(one) for one in self.certain)
+
+    @cached_property
+    def likely_patterns(self) -> tuple["re2.Pattern", ...]:
+        return tuple(_compile(one) for one in self.likely)
+
+
+class RequestSigns(StrictModel):
+    """Signs that a program or a person words a request. Of each group of `program`, one match counts."""
+
+    program: dict[str, tuple[Pattern, ...]]
+    person: tuple[Pattern, ...]
+
+    @cached_property
+    def program_patterns(self) -> tuple["re2.Pattern", ...]:
+        return tuple(_compile("|".join(f"(?:{one})" for one in group)) for group in self.program.values())
+
+    @cached_property
+    def person_pattern(self) -> "re2.Pattern":
+        return _compile("|".join(f"(?:{one})" for one in self.person))
+
+
+@cache
+def _load_signs() -> RequestSigns:
+    return validate_model(load_yaml(Path(__file__).with_name("request_signs.yaml")), RequestSigns)
+
+
+def load_ui_tasks(extra: Path | None = None) -> tuple[UiTask, ...]:
+    """Load the shipped UI tasks; one in `extra` replaces the one with the same name. Raises ConfigError."""
+    known = read_folder(data_folder("ui_tasks"), UiTask)
+    return tuple((known if extra is None else {**known, **read_folder(extra.expanduser(), UiTask)}).values())
+
+
+def find_ui_task(tasks: Iterable[UiTask], user: str, *, system: str = "", earlier: Sequence[str] = ()) -> UiTask | None:
+    """Return the kind of UI task that a request is, or None if a person seems to have written it.
+
+    `user` is the last message of the user, `system` the system message, and `earlier` are the texts before `user`. A
+    program that puts its instruction into the system message sends the conversation as one user message. Pure.
+    """
+    kinds, words = list(tasks), _examine(user)
+    if (found := _find_certain(kinds, words)) or (found := _find_likely(kinds, words, bonus=0)):
+        return found
+    if not system or earlier:
+        return None
+    return _find_likely(kinds, _examine(system), bonus=1 if _SPEAKER_PATTERN.search(user) else 0)
+
+
+def _find_certain(tasks: Sequence[UiTask], text: str) -> UiTask | None:
+    return next((one for one in tasks if any(pattern.search(text) for pattern in one.certain_patterns)), None)
+
+
+def _find_likely(tasks: Sequence[UiTask], text: str, *, bonus: int) -> UiTask | None:
+    instruction = _QUOTED_LINE.sub("", _QUOTED_BLOCK.sub("", text))
+    matches = [(match.span()[0], one) for one in tasks for p in one.likely_patterns if (match := p.search(instruction))]
+    if not matches:
+        return None
+    found = min(matches, key=lambda match: match[0])[1]  # a request begins with what it asks for
+    known = _load_signs()
+    signs = sum(1 for pattern in known.program_patterns if pattern.search(text))
+    signs += len(_SPEAKER_PATTERN.findall(text)) > 1
+    person = min(len(known.person_pattern.findall(_OUR_CHAT.sub("", instruction))), MAX_PERSON_SIGNS)
+    return found if signs + bonus - person >= MIN_SCORE else None
+
+
+def _examine(text: str) -> str:
+    return text if len(text) <= 2 * EXAMINED_CHARS else f"{text[:EXAMINED_CHARS]}\n{text[-EXAMINED_CHARS:]}"
