@@ -16,6 +16,7 @@ from newton.content.yaml_source import load_yaml
 EXAMINED_CHARS = 6_000  # of the beginning and of the end of a message
 MIN_SCORE = 2  # of a request that a `likely` pattern matches: signs of a program without those of a person
 MAX_PERSON_SIGNS = 3
+MAX_SYSTEM_CHARS, SYSTEM_REACH = 3_000, 400  # of a system message that is the instruction of a UI task
 CHAT = (
     r"(?:(?:the|this|that|our|a|an|each|following|given|above|below)\s+)*"
     r"(?:(?:short|previous|entire|whole|ongoing|current|full|users?'?s?|recent|partial|complete)\s+)*"
@@ -27,6 +28,7 @@ _OPTIONS = re2.Options()
 _OPTIONS.case_sensitive, _OPTIONS.log_errors = False, False
 
 _OUR_CHAT = re.compile(r"\bour (chat|conversation|discussion|dialog)", re.IGNORECASE)  # programs say this too
+_QUOTED_WORDS = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|`[^`\n]*`")
 _SPEAKER = r"^\W{0,3}(?:user|human|assistant|ai|bot|model|system|nutzer|utilisateur|usuario|用户|助手)\W{0,3}:"
 _SPEAKER_PATTERN = re.compile(_SPEAKER, re.IGNORECASE | re.MULTILINE)
 _QUOTED_LINE = re.compile(f"{_SPEAKER}.*$", re.IGNORECASE | re.MULTILINE)
@@ -104,28 +106,35 @@ def find_ui_task(tasks: Iterable[UiTask], user: str, *, system: str = "", earlie
     program that puts its instruction into the system message sends the conversation as one user message. Pure.
     """
     kinds, words = list(tasks), _examine(user)
-    if (found := _find_certain(kinds, words)) or (found := _find_likely(kinds, words, bonus=0)):
+    certain = next((one for one in kinds if any(pattern.search(words) for pattern in one.certain_patterns)), None)
+    if found := certain or _find_likely(kinds, words, reach=EXAMINED_CHARS, bonus=0):
         return found
-    if not system or earlier:
+    if earlier or len(system) > MAX_SYSTEM_CHARS:  # instructions for a whole conversation
         return None
-    return _find_likely(kinds, _examine(system), bonus=1 if _SPEAKER_PATTERN.search(user) else 0)
+    is_transcript = _SPEAKER_PATTERN.search(user) is not None
+    return _find_likely(kinds, system, reach=SYSTEM_REACH, bonus=1 if is_transcript else 0)
 
 
-def _find_certain(tasks: Sequence[UiTask], text: str) -> UiTask | None:
-    return next((one for one in tasks if any(pattern.search(text) for pattern in one.certain_patterns)), None)
-
-
-def _find_likely(tasks: Sequence[UiTask], text: str, *, bonus: int) -> UiTask | None:
+def _find_likely(tasks: Sequence[UiTask], text: str, *, reach: int, bonus: int) -> UiTask | None:
+    """Return the kind that a text asks for within its first `reach` characters, if a program seems to word it."""
     instruction = _QUOTED_LINE.sub("", _QUOTED_BLOCK.sub("", text))
-    matches = [(match.span()[0], one) for one in tasks for p in one.likely_patterns if (match := p.search(instruction))]
+    asked = instruction[:reach]
+    matches = [(match.span()[0], one) for one in tasks for p in one.likely_patterns if (match := p.search(asked))]
     if not matches:
         return None
     found = min(matches, key=lambda match: match[0])[1]  # a request begins with what it asks for
     known = _load_signs()
     signs = sum(1 for pattern in known.program_patterns if pattern.search(text))
     signs += len(_SPEAKER_PATTERN.findall(text)) > 1
-    person = min(len(known.person_pattern.findall(_OUR_CHAT.sub("", instruction))), MAX_PERSON_SIGNS)
-    return found if signs + bonus - person >= MIN_SCORE else None
+    return found if signs + bonus - _count_person_signs(instruction, found, known) >= MIN_SCORE else None
+
+
+def _count_person_signs(instruction: str, task: UiTask, known: RequestSigns) -> int:
+    """Count them in the lines that instruct: other lines may be what a person said in the conversation."""
+    patterns = (*task.likely_patterns, *known.program_patterns)
+    lines = [line for line in instruction.splitlines() if any(pattern.search(line) for pattern in patterns)]
+    text = _OUR_CHAT.sub("", _QUOTED_WORDS.sub("", "\n".join(lines)))
+    return min(len(known.person_pattern.findall(text)), MAX_PERSON_SIGNS)
 
 
 def _examine(text: str) -> str:

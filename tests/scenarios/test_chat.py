@@ -82,6 +82,38 @@ async def test_it_becomes_one_too_when_the_work_in_the_background_fails(mind: Mi
         assert (await read_backlog(tx, agent_id=mind.agent_id)).waiting == 0
 
 
+async def test_what_is_private_is_answered_and_not_stored(
+    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await mind.know("The ferry is called Artemis.")
+    model = ScriptedChat("At nine.", "Artemis.", "Artemis, as I said.", "Fine.")
+    secret = ("What is the ferry called? I fear it.", "What did I just ask?")
+    said = ("When is tea?", "/private", *secret, "/context", "/why 1", "/private", "Thanks.")
+    async with meet(model) as partner:
+        await partner.create_session("s1")
+        await conversation(mind, partner, *said, "/quit").run()
+    spoken = [content for _, content in await log(mind, await mind.session())]
+    assert spoken == ["When is tea?", "At nine.", "Thanks.", "Fine."]
+    second, third, last = ([one.text for one in asked if one.role != "system"] for asked in model.received[1:4])
+    assert second[:2] == ["When is tea?", "At nine."] and "is called Artemis" in second[-1]
+    assert third[2].endswith(secret[0]) and third[3] == "Artemis." and third[-1].endswith(secret[1])
+    assert not any("I fear it" in text or "Artemis, as" in text for text in last)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from cognition.bundles where input = any($1)", list(secret)) == 0
+    out, err = capsys.readouterr()
+    assert "Private: nothing of the next inputs" in out and "is called Artemis" in out
+    assert "The context of a private answer is not stored." in err
+
+
+def test_nothing_private_is_kept_in_the_history(tmp_path: Path) -> None:
+    paused = [False]
+    history = RedactingFileHistory(str(tmp_path / "history"), lambda: paused[0])
+    history.append_string("before")
+    paused[0] = True
+    history.append_string("my secret")
+    assert list(FileHistory(str(tmp_path / "history")).load_history_strings()) == ["before"]
+
+
 def test_no_secret_that_was_typed_is_kept_in_the_history(tmp_path: Path) -> None:
     path = tmp_path / "history"
     history = RedactingFileHistory(str(path))

@@ -154,7 +154,9 @@ async def test_the_memory_of_a_user_begins_with_the_rules_of_the_agent(talk: Tal
     agent = f"cook{uuid4().hex[:8]}"
     token = await a_token(home, "--per-user", agent=agent)
     await newton(home, "identity", "add", "value", "Answer like a friendly cook.", "--agent", agent)
-    await newton(home, "censors", "add", "peanut oil", "--reason", "A guest is allergic.", "--block", "--agent", agent)
+    await newton(
+        home, "censors", "add", "peanut oil", "--reason", "A guest is allergic.", "--action", "block", "--agent", agent
+    )
     await said(talk, token, "What can be fried today?", user="gil")
     assert "Answer like a friendly cook." in prompt(talk)
     talk.plays(says(["Use peanut oil."]))
@@ -257,3 +259,13 @@ async def test_feedback_of_a_framework_gets_the_memory_of_the_question_and_is_no
         await create(model="newton", messages=[*history, *more])
     rows = await talk.fetch("select 1 from memory.memories as m where m::text like '%Fix the errors%'")
     assert rows == []
+
+
+async def test_a_private_question_in_the_terminal_leaves_no_trace(talk: Talk, home: Path) -> None:
+    word = f"dunnart{uuid4().hex[:10]}"
+    where = ("--daemon", talk.daemon.url)
+    talk.plays(says([f"A {word}."]))
+    assert word in await newton(home, "ask", f"What is a {word}?", "--private", *where)
+    assert await traces(talk, word) == []
+    await newton(home, "ask", f"What is a {word}?", *where)
+    assert "dialogue.messages" in await traces(talk, word)

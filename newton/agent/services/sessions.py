@@ -64,12 +64,16 @@ class SessionService:
         async with self.scope.transaction() as tx:
             return await branches.list_branches(tx, agent_id=self.scope.agent_id)
 
-    async def exists(self, ref: str) -> bool:
+    async def find(self, ref: str) -> UUID | None:
+        """Return the id of the named session; None if there is none."""
         try:
-            async with self._session(ref):
-                return True
+            async with self._session(ref) as (_, _, session_id):
+                return session_id
         except NotFoundError:
-            return False
+            return None
+
+    async def exists(self, ref: str) -> bool:
+        return await self.find(ref) is not None
 
     async def begin(self, ref: str | None) -> UUID:
         """Return the id of the named session, and create the session if needed. Without a name, create a new one."""

@@ -5,8 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from newton.agent.loop.history_match import IncomingMessage, to_private_view
 from newton.agent.loop.turn import TurnRunner
-from newton.agent.loop.turn_types import TurnInput, TurnResult
+from newton.agent.loop.turn_types import PrivateConversation, TurnInput, TurnResult
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.identity import IdentityService
@@ -19,7 +20,7 @@ from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
 from newton.providers.chat import ModelSelector
-from newton.runtime.chat_backend.protocol import TaskCommands
+from newton.runtime.chat_backend.protocol import PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
     ConflictView,
@@ -62,15 +63,35 @@ class LocalAgent:
         return await model.list_models() if isinstance(model, ModelSelector) else ()
 
     async def run_turn(
-        self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
+        self,
+        session: str,
+        input: str,
+        *,
+        frame: str | None = None,
+        include_context: bool = False,
+        private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | TurnView]:
-        turn_input = TurnInput(session_id=await self._sessions.begin(session), text=input, frame=frame)
+        if private is None:
+            turn_input = TurnInput(session_id=await self._sessions.begin(session), text=input, frame=frame)
+        else:
+            turn_input = await self._create_private_input(session, input, frame, private)
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 if isinstance(piece, str):
                     yield piece
                 elif isinstance(piece, TurnResult):
                     yield to_turn_view(piece, include_context=include_context)
+
+    async def _create_private_input(
+        self, session: str, text: str, frame: str | None, earlier: Sequence[PrivateMessage]
+    ) -> TurnInput:
+        messages = [IncomingMessage(one.role, one.text) for one in (*earlier, PrivateMessage("user", text))]
+        conversation = PrivateConversation(
+            view=to_private_view(messages, scope=self.newton.scope),
+            question=text,
+            session_id=await self._sessions.find(session),
+        )
+        return TurnInput(session_id=None, text=text, frame=frame, already_stored=True, private=conversation)
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         maintenance = self.newton.maintenance(self.origin)

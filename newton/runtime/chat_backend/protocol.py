@@ -1,13 +1,20 @@
 """The interface between a chat and an agent."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from newton.agent.services.fact_intake import RememberReport
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
+
+
+class PrivateMessage(NamedTuple):
+    """A message that is not stored."""
+
+    role: Literal["user", "assistant"]
+    text: str
 
 
 class TaskCommands(Protocol):
@@ -43,9 +50,18 @@ class ChatBackend(Protocol):
         ...
 
     def run_turn(
-        self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
+        self,
+        session: str,
+        input: str,
+        *,
+        frame: str | None = None,
+        include_context: bool = False,
+        private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | TurnView]:
-        """Yield the pieces of the reply, then the result. Closing the generator early stores the text so far."""
+        """Yield the pieces of the reply, then the result. Closing the generator early stores the text so far.
+
+        With `private`, the earlier private messages of the conversation, nothing of the turn is stored.
+        """
         ...
 
     async def process_pending(self, limit: int | None = ...) -> None:

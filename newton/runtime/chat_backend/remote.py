@@ -20,7 +20,7 @@ from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
-from newton.runtime.chat_backend.protocol import TaskCommands
+from newton.runtime.chat_backend.protocol import PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 from newton.runtime.model_factory import ensure_offered
 
@@ -66,10 +66,17 @@ class RemoteAgent:
             return [one["id"] for one in found["data"] if one["owned_by"] != "newton"]
 
     async def run_turn(
-        self, session: str, input: str, *, frame: str | None = None, include_context: bool = False
+        self,
+        session: str,
+        input: str,
+        *,
+        frame: str | None = None,
+        include_context: bool = False,
+        private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | TurnView]:
         text = clean_text(input, what="message")
-        options = {"frame": frame, "model": self.selected_model}
+        messages = None if private is None else [one._asdict() for one in private]
+        options = {"frame": frame, "model": self.selected_model, "private": messages}
         fields = {"include_context": include_context, **{name: one for name, one in options.items() if one is not None}}
         async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
             async for event in events:

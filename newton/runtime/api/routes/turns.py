@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -19,6 +20,7 @@ from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, describe_event_stream
 from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
+from newton.runtime.chat_backend.protocol import PrivateMessage
 from newton.runtime.chat_backend.view_models import TurnView
 from newton.runtime.model_factory import select_model
 
@@ -33,6 +35,13 @@ STREAM_RESPONSES = describe_event_stream(
 )
 
 
+class PrivateMessageInput(RequestModel):
+    """An earlier message that is not stored."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
 class TurnRequest(RequestModel):
     """The message of the user."""
 
@@ -40,6 +49,12 @@ class TurnRequest(RequestModel):
     frame: Name | None = Field(None, description="The frame. Default: the best match for the message.")
     model: Name | None = Field(None, description="A model that the model's server offers. Default: the agent's.")
     include_context: bool = Field(default=False, description="Include the full context in the result.")
+    private: list[PrivateMessageInput] | None = Field(
+        None,
+        max_length=1_000,
+        description="If given, nothing of this turn is stored. The list holds the earlier private messages of the"
+        " conversation, oldest first, which the caller keeps.",
+    )
 
 
 @router.post("/sessions/{session:path}/turns", response_class=StreamingResponse, responses=STREAM_RESPONSES)
@@ -54,8 +69,10 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     turn = TurnStream[str | TurnView | CompactionEvent]()
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
     agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
-    pieces = agent.run_turn(name, text, frame=body.frame, include_context=body.include_context)
-    return StreamingResponse(_stream(turn.read_pieces(pieces, caller, request)), media_type="text/event-stream")
+    private = None if body.private is None else [PrivateMessage(one.role, one.text) for one in body.private]
+    pieces = agent.run_turn(name, text, frame=body.frame, include_context=body.include_context, private=private)
+    read = turn.read_pieces(pieces, caller, request, is_private=private is not None)
+    return StreamingResponse(_stream(read), media_type="text/event-stream")
 
 
 async def _stream(pieces: AsyncGenerator[str | TurnView | CompactionEvent | None]) -> AsyncGenerator[str]:

@@ -39,6 +39,9 @@ async def ask(
     session: Annotated[str | None, Parameter(help="Session to continue (default: a new one).")] = None,
     frame: FrameOption = None,
     model: ModelOption = None,
+    private: Annotated[
+        bool, Parameter(negative=(), help="Store nothing of the question and the answer. Memory is still used.")
+    ] = False,
     debug: Annotated[
         bool,
         Parameter(
@@ -53,7 +56,7 @@ async def ask(
     token_file: TokenFileOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ask one question. The question and the answer are stored.
+    """Ask one question. The question and the answer are stored, unless --private is given.
 
     If the configured model fails, the answer quotes memory and the exit status is 1.
 
@@ -67,7 +70,9 @@ async def ask(
             await backend.resolve_frame(frame)
         if model:
             await backend.select_model(model)
-        turn = backend.run_turn(session or str(new_id()), text, frame=frame, include_context=json or debug)
+        turn = backend.run_turn(
+            session or str(new_id()), text, frame=frame, include_context=json or debug, private=() if private else None
+        )
         answer = await (_collect_answer(turn) if json else _print_answer(turn))
         await backend.learn()
         await backend.process_pending()

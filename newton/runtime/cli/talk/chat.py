@@ -17,7 +17,7 @@ from prompt_toolkit.history import FileHistory
 from newton.errors import InputError, NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text, clean_ref
-from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.protocol import ChatBackend, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
@@ -36,6 +36,7 @@ HELP_TEXT = """\
 /frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
 /model            list the chat models; /model NAME uses this one for the next inputs
 /remember TEXT    store a fact
+/private          store nothing of the next inputs and answers; /private again ends it
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
 /branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
@@ -53,13 +54,17 @@ LineReader = Callable[[], Awaitable[str]]
 
 @dataclass(slots=True, kw_only=True)
 class ChatConversation:
-    """A running conversation: its session, frame, last turn and pending proposals."""
+    """A running conversation: its session, frame, last turn and pending proposals.
+
+    `private_messages` are what was said since /private; None if messages are stored.
+    """
 
     backend: ChatBackend
     read_line: LineReader
     name: str
     frame: str | None = None
     last_turn: TurnView | None = None
+    private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
     answer_task: "asyncio.Task[None] | None" = None
     is_leaving: bool = False
@@ -136,12 +141,15 @@ class ChatConversation:
         return now - self.stopped_at < DOUBLE_PRESS_SECONDS
 
     async def _run_turn(self, text: str) -> None:
-        turn = self.backend.run_turn(self.name, text, frame=self.frame)
+        private = None if self.private_messages is None else tuple(self.private_messages)
+        turn = self.backend.run_turn(self.name, text, frame=self.frame, private=private)
         async with aclosing(turn) as pieces:  # closing it stores the partial reply if the terminal is closed
             async for piece in pieces:
                 if isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
+                    if self.private_messages is not None:
+                        self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
                     formatting.print_missing_sources(piece.context_summary.missing)
                     if piece.warning and self.backend.model:
                         formatting.print_notice(f"\n({piece.warning})")
@@ -176,7 +184,10 @@ class ChatConversation:
             formatting.print_notice("(The model got the messages of this conversation without a memory.)")
 
     async def explain(self, item: str) -> None:
-        bundle_id = self._require_last_turn().context_summary.bundle_id
+        last_turn = self._require_last_turn()
+        if not last_turn.remembered:
+            raise InputError("The context of a private answer is not stored.", hint="/context shows its items.")
+        bundle_id = last_turn.context_summary.bundle_id
         say(formatting.format_candidate_explanation(await self.backend.explain_memory(bundle_id, item)))
 
     async def set_frame(self, name: str) -> None:
@@ -198,6 +209,14 @@ class ChatConversation:
         report = await self.backend.remember(text)
         say(formatting.format_remember_report(report, settle_command="/settle"))
         formatting.print_censor_warning(report.warning)
+
+    def toggle_privacy(self, _: str) -> None:
+        if self.private_messages is None:
+            self.private_messages = []
+            say("Private: nothing of the next inputs and answers is stored. Memory is still used. /private ends it.")
+        else:
+            self.private_messages = None
+            say("Inputs and answers are stored again. The model is not sent what was private.")
 
     async def run_task_command(self, text: str) -> None:
         await self.backend.create_session(self.name)
@@ -266,6 +285,7 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/frame": ChatConversation.set_frame,
     "/model": ChatConversation.select_model,
     "/remember": ChatConversation.remember,
+    "/private": ChatConversation.toggle_privacy,
     "/checkpoint": ChatConversation.checkpoint,
     "/branch": ChatConversation.branch,
     "/switch": ChatConversation.switch,
@@ -297,7 +317,8 @@ async def chat(
         if model:
             await backend.select_model(model)
         name = session or str(new_id())
-        conversation = ChatConversation(backend=backend, read_line=_create_reader(settings), name=name, frame=frame)
+        read_line = _create_reader(settings, lambda: conversation.private_messages is not None)
+        conversation = ChatConversation(backend=backend, read_line=read_line, name=name, frame=frame)
         hint = "the daemon has none" if daemon else "set OPENAI_API_KEY"
         partner = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"
         formatting.print_notice(f"Newton, agent {backend.agent}, {partner}. /help for help.")
@@ -334,20 +355,30 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
 
 
 class RedactingFileHistory(FileHistory):
-    """The history of inputs, with secrets redacted, in a file that only its owner can read."""
+    """The history of inputs, with secrets redacted, in a file that only its owner can read.
+
+    While `is_paused` returns true, inputs are not written.
+    """
+
+    def __init__(self, filename: str, is_paused: Callable[[], bool] = lambda: False) -> None:
+        super().__init__(filename)
+        self.is_paused = is_paused
 
     def store_string(self, string: str) -> None:
+        if self.is_paused():
+            return
         Path(str(self.filename)).touch(mode=0o600)
         super().store_string(clean_model_text(string))
 
 
-def _create_reader(settings: Settings) -> LineReader:
+def _create_reader(settings: Settings, is_private: Callable[[], bool]) -> LineReader:
     """Return a function that reads a line: in a terminal with history and editing, from a pipe without."""
     if not sys.stdin.isatty():
         return _read_piped_line
-    prompt: PromptSession[str] = PromptSession(history=RedactingFileHistory(str(settings.home / "history")))
+    history = RedactingFileHistory(str(settings.home / "history"), is_private)
+    prompt: PromptSession[str] = PromptSession(history=history)
     # handle_sigint would replace the handler of Ctrl-C and not restore it for the answer
-    return lambda: prompt.prompt_async("› ", handle_sigint=False)
+    return lambda: prompt.prompt_async("private › " if is_private() else "› ", handle_sigint=False)
 
 
 async def _read_piped_line() -> str:
