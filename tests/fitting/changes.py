@@ -40,7 +40,7 @@ FOLDS = 6
 UPDATE_MIN, UNSURE_MIN = 0.9, 0.6
 LABELLED = ("announced", "plain_same", "plain_other", "compatible")
 # The total weight of pairs about different things, by source; labelled pairs weigh 1 each.
-UNRELATED_WEIGHTS = {"tellings": 600, "stores": 1_500, "dossiers": 800}
+UNRELATED_WEIGHTS = {"tellings": 600, "stores": 1_500, "dossiers": 1_000}
 
 # scikit-learn has no type stubs.
 ensemble, linear_model, model_selection = (

@@ -10,7 +10,7 @@ import pytest
 from newton.db.pool import Database
 from newton.ids import derive_agent_id
 from newton.runtime import daemon
-from tests.endpoint import endpoint
+from tests.endpoint import endpoint, says
 from tests.support import until
 from tests.system.cutting import cutting
 from tests.system.fuzzing import fuzz
@@ -48,7 +48,10 @@ async def test_fifty_agents_see_nothing_of_each_other_at_any_door(
 
 async def test_no_request_of_many_makes_it_fail(db: Database, tmp_path: Path) -> None:
     # S2
-    async with served(db, tmp_path) as api:
+    async with (
+        endpoint(says(["Fine."])) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
+    ):
         assert await asyncio.to_thread(fuzz, api.url, await api.token("ana"), examples=200) > 5_000
 
 
