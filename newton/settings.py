@@ -98,11 +98,6 @@ class Settings(BaseModel):
     profiles_dir: Path | None = Field(
         None, description="Folder of custom profiles; they override bundled profiles of the same name."
     )
-    ui_tasks_dir: Path | None = Field(
-        None,
-        description="Folder of custom UI tasks (requests of chat programs that are not remembered); they override"
-        " bundled ones of the same name.",
-    )
     embedding_provider: Literal["local", "openai", "none"] = Field(
         "local", description="Embedding model: local (bundled with Newton), openai (the OpenAI endpoint) or none."
     )

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from newton.agent.field_types import CleanText, MessageContent, Name, Ref
 from newton.brain.draft import Verdict
-from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.heart.censors import CensorAction, MatchMode
 from newton.heart.facts.conflicts import Settlement
 from newton.heart.identity.tenets import IdentityPart

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
 from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
+
+MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

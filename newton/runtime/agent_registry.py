@@ -42,8 +42,12 @@ class AgentRegistry:
 
     @cached_property
     def ui_tasks(self) -> Sequence[UiTask]:
-        """Return the kinds of requests that programs send by themselves. Raises ConfigError for an invalid file."""
-        return load_ui_tasks(self.default.settings.ui_tasks_dir)
+        """Return the kinds of requests that programs send by themselves, with those of the operator.
+
+        Raises ConfigError for an invalid file.
+        """
+        own = self.default.settings.home / "ui_tasks"
+        return load_ui_tasks(own if own.is_dir() else None)
 
     def chat_model_of(self, newton: AgentServices) -> "ChatModel | None":
         """Return the chat model of an agent; None when none is configured. All agents share one connection."""

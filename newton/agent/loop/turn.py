@@ -118,8 +118,7 @@ class TurnRunner:
         yield TurnResult(
             text="".join(pieces),
             context=prepared.context,
-            is_stored=turn.private is None,
-            ui_task=turn.private and turn.private.ui_task,
+            private=turn.private,
             degraded=degraded,
             quoted=author == "memory",
             failed=self.model is not None and degraded is not None and author != "censor",

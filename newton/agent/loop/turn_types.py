@@ -79,14 +79,13 @@ class TurnResult:
     """The result of a turn.
 
     `degraded` is the reason why there is no complete reply of the model. The caller must run `calls`. `replies` are
-    those of the model, one for each round of tool calls. `context` is None if memory was not used, and `is_stored` is
-    False if nothing of the turn is stored, the context included. `ui_task` is as in `PrivateConversation`.
+    those of the model, one for each round of tool calls. `context` is None if memory was not used. Of a `private`
+    conversation nothing is stored, the context included.
     """
 
     text: str
     context: SessionContext | None
-    is_stored: bool = True
-    ui_task: str | None = None
+    private: PrivateConversation | None = None
     degraded: str | None = None
     quoted: bool = False
     failed: bool = False
@@ -102,8 +101,14 @@ class TurnResult:
         return sum(reply.input_tokens for reply in self.replies), sum(reply.output_tokens for reply in self.replies)
 
     @property
-    def bundle(self) -> Bundle | None:
-        return self.context and self.context.bundle
+    def is_stored(self) -> bool:
+        return self.private is None
+
+    @property
+    def bundle(self) -> Bundle:
+        """Return the context of a turn that used memory."""
+        assert self.context is not None, "the turn used no memory"
+        return self.context.bundle
 
     @property
     def caveat(self) -> str | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_separate_facts
 from newton.cognition.assembly.working_context import (
     SEPARATOR_TOKENS,
@@ -16,6 +15,7 @@ from newton.cognition.assembly.working_context import (
     WorkingSetSnapshot,
     assemble_working_context,
 )
+from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.cognition.sources import session_state
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import ProfileStats

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from newton.content.frames import Stakes
 from newton.content.layer_shares import LayerShares
 
-MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
 BISECTION_STEPS = 50  # of the search for the tokens per unit of weight
 
 

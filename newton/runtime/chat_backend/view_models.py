@@ -157,9 +157,8 @@ class ExplanationView(ViewModel):
 
 
 def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
-    context = result.context
+    context, bundle = result.context, result.bundle
     assert context is not None, "a turn of a chat has a context"
-    bundle = context.bundle
     return TurnView.from_source(
         result,
         from_memory=result.quoted,

@@ -89,7 +89,7 @@ class ResponseWriter:
                 return self._format_result(piece)
 
     def _format_result(self, result: TurnResult) -> list[str]:
-        lines = [f"{line}\n\n" for line in format_debug_lines(result.bundle)] if self._debug and result.bundle else []
+        lines = [f"{line}\n\n" for line in format_debug_lines(result.bundle)] if self._debug and result.context else []
         if result.calls:
             calls = [{"index": index, **_tool_call_object(call)} for index, call in enumerate(result.calls)]
             lines.append(self._format_chunk({"tool_calls": calls}))
@@ -176,8 +176,8 @@ def build_newton_fields(result: TurnResult) -> dict[str, object]:
     return {
         "degraded": result.degraded,
         "from_memory": result.quoted,
-        "bundle_id": str(result.bundle.bundle_id) if result.bundle and result.is_stored else None,
-        "context_tokens": result.bundle.tokens if result.bundle else 0,
+        "bundle_id": str(result.bundle.bundle_id) if result.context and result.is_stored else None,
+        "context_tokens": result.bundle.tokens if result.context else 0,
         "remembered": result.is_stored,
-        "ui_task": result.ui_task,
+        "ui_task": result.private and result.private.ui_task,
     }

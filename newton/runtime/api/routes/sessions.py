@@ -10,7 +10,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref, Timestamp
 from newton.agent.loop.prompt import to_chat_messages
-from newton.cognition.assembly.budget import MAX_CONTEXT_TOKENS
+from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.dialogue.compaction.entry_store import EntryStatus
 from newton.memory import hygiene
