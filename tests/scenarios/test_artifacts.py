@@ -181,7 +181,7 @@ async def test_the_web_is_asked_for_what_is_of_these_days_and_its_words_stay_in_
             answer = heard[-1]
             assert isinstance(answer, TurnResult)
             if said == text:
-                assert answer.context.reason == "the input asks for current events"
+                assert answer.context and answer.context.reason == "the input asks for current events"
                 shown = "- [2026-11-21 12:00] from the web (https://harbour.example/a): Harbour (2026-11-20) The ferry"
                 assert shown in answer.bundle.text
         assert len(there.asked) == 1, "neither what asks for nothing new, nor what is asked outside of a session"

@@ -49,7 +49,9 @@ class Talk:
         return pieces[-1]
 
     async def given(self, text: str, *, frame: str | None = "question") -> SessionContext:
-        return (await self.say(text, frame=frame)).context
+        context = (await self.say(text, frame=frame)).context
+        assert context
+        return context
 
     @property
     def told(self) -> str:
@@ -288,7 +290,7 @@ async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(
     await talk.mind.know("Why the bell rings: the fog comes.")
     silent = replace(talk, turns=replace(talk.turns, model=ScriptedChat()))
     answer = await silent.say("Why?")
-    assert answer.quoted
+    assert answer.quoted and answer.context
     assert answer.context.method == "built"
     assert answer.context.reason == "no model was called, so the whole memory was searched for memories to quote"
 
