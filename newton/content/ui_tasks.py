@@ -14,7 +14,8 @@ from newton.content.yaml_models import NamedModel, StrictModel, read_folder, val
 from newton.content.yaml_source import load_yaml
 
 EXAMINED_CHARS = 6_000  # of the beginning and of the end of a message
-MIN_SCORE = 2  # of a request that a `likely` pattern matches: signs of a program without those of a person
+# The signs of a program, less those of a person, that a request needs whose words a pattern matches.
+MIN_LIKELY_SIGNS, MIN_POSSIBLE_SIGNS = 1, 2
 MAX_PERSON_SIGNS = 3
 MAX_SYSTEM_CHARS, SYSTEM_REACH = 3_000, 400  # of a system message that is the instruction of a UI task
 CHAT = (
@@ -62,15 +63,18 @@ class UiTask(NamedModel):
 
     description: str = Field(min_length=1, max_length=500)
     certain: tuple[Pattern, ...] = Field((), description="A match alone is enough.")
-    likely: tuple[Pattern, ...] = Field((), description="A match is enough if a program seems to word the request.")
+    likely: tuple[Pattern, ...] = Field((), description="A match is enough with one sign that a program words it.")
+    possible: tuple[Pattern, ...] = Field((), description="A match is enough with two such signs.")
 
     @cached_property
     def certain_patterns(self) -> tuple["re2.Pattern", ...]:
         return tuple(_compile(one) for one in self.certain)
 
     @cached_property
-    def likely_patterns(self) -> tuple["re2.Pattern", ...]:
-        return tuple(_compile(one) for one in self.likely)
+    def worded_patterns(self) -> tuple[tuple["re2.Pattern", int], ...]:
+        """Return the other patterns, each with the number of signs that it needs."""
+        likely = ((_compile(one), MIN_LIKELY_SIGNS) for one in self.likely)
+        return (*likely, *((_compile(one), MIN_POSSIBLE_SIGNS) for one in self.possible))
 
 
 class RequestSigns(StrictModel):
@@ -119,19 +123,25 @@ def _find_likely(tasks: Sequence[UiTask], text: str, *, reach: int, bonus: int) 
     """Return the kind that a text asks for within its first `reach` characters, if a program seems to word it."""
     instruction = _QUOTED_LINE.sub("", _QUOTED_BLOCK.sub("", text))
     asked = instruction[:reach]
-    matches = [(match.span()[0], one) for one in tasks for p in one.likely_patterns if (match := p.search(asked))]
+    matches = [
+        (match.span()[0], needed, task)
+        for task in tasks
+        for pattern, needed in task.worded_patterns
+        if (match := pattern.search(asked))
+    ]
     if not matches:
         return None
-    found = min(matches, key=lambda match: match[0])[1]  # a request begins with what it asks for
     known = _load_signs()
-    signs = sum(1 for pattern in known.program_patterns if pattern.search(text))
+    signs = bonus + sum(1 for pattern in known.program_patterns if pattern.search(text))
     signs += len(_SPEAKER_PATTERN.findall(text)) > 1
-    return found if signs + bonus - _count_person_signs(instruction, found, known) >= MIN_SCORE else None
+    patterns = [pattern for task in tasks for pattern, _ in task.worded_patterns]
+    signs -= _count_person_signs(instruction, [*patterns, *known.program_patterns], known)
+    matches = [match for match in matches if signs >= match[1]]
+    return min(matches, key=lambda match: match[0])[2] if matches else None  # a request begins with what it asks for
 
 
-def _count_person_signs(instruction: str, task: UiTask, known: RequestSigns) -> int:
+def _count_person_signs(instruction: str, patterns: Sequence["re2.Pattern"], known: RequestSigns) -> int:
     """Count them in the lines that instruct: other lines may be what a person said in the conversation."""
-    patterns = (*task.likely_patterns, *known.program_patterns)
     lines = [line for line in instruction.splitlines() if any(pattern.search(line) for pattern in patterns)]
     text = _OUR_CHAT.sub("", _QUOTED_WORDS.sub("", "\n".join(lines)))
     return min(len(known.person_pattern.findall(text)), MAX_PERSON_SIGNS)

@@ -18,6 +18,12 @@ from newton.runtime.api.chat_completions.delta_merge import merge_delta
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
 
 TurnPiece: TypeAlias = ReplyPiece | TurnResult  # None, in a stream of them, is a heartbeat
+JSON_OR_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The reply: whole, or with `stream` as server-sent events.",
+        "content": {"application/json": {}, "text/event-stream": {}},
+    }
+}
 PASSED_FINISH_REASONS = ("content_filter", "function_call")  # of the model's server
 
 

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
-from newton.runtime.api.chat_completions.response_writer import ResponseWriter, TurnPiece
+from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, ResponseWriter, TurnPiece
 from newton.runtime.api.chat_completions.turn_request import (
     ORIGIN,
     RememberHeader,
@@ -31,7 +31,7 @@ router = APIRouter(
 )
 
 
-@router.post("/chat/completions", response_model=None)
+@router.post("/chat/completions", response_model=None, responses=JSON_OR_STREAM)
 async def create_chat_completion(
     body: ChatCompletionRequest,
     request: Request,

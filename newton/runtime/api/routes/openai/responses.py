@@ -18,7 +18,7 @@ from newton.ids import new_id
 from newton.runtime.api import problems
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
-from newton.runtime.api.chat_completions.response_writer import TurnPiece
+from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, TurnPiece
 from newton.runtime.api.chat_completions.turn_request import (
     ORIGIN,
     RememberHeader,
@@ -48,7 +48,7 @@ router = APIRouter(
 )
 
 
-@router.post("", response_model=None)
+@router.post("", response_model=None, responses=JSON_OR_STREAM)
 async def create_response(
     body: ResponseRequest,
     request: Request,
