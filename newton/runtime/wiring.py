@@ -1,6 +1,7 @@
 """The composition root: builds the services of one agent from its scope, settings and content files."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from newton.content.skills import Skill
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import CompactionEvent
 from newton.dialogue.compaction.strategies import parse_preset
+from newton.errors import NewtonError
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime import settings_mapping as options
@@ -106,6 +108,15 @@ class AgentServices(ScopeServices):
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
         )
+
+    async def process_written(self, origin: str) -> None:
+        """Embed and index what was just stored, if the local model does it, so that the next read finds it by meaning.
+
+        With a remote model, and after an error, the job does it.
+        """
+        if self.settings.embedding_provider == "local":
+            with suppress(NewtonError):
+                await self.maintenance(origin).process_pending()
 
     @property
     def chain_heads(self) -> ChainHeadFiles:

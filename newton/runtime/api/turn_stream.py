@@ -10,6 +10,7 @@ from fastapi import Request
 from newton.concurrency import with_timeout
 from newton.errors import NewtonError
 from newton.runtime.api.auth import AuthenticatedCaller
+from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.api.idempotency import EMBED_JOB
 from newton.runtime.jobs import queue
 from newton.runtime.wiring import AgentServices
@@ -67,6 +68,7 @@ class TurnStream(Generic[T]):
                     self._queue.put_nowait(piece)
             if is_private:
                 return
+            await newton.process_written(ORIGIN)
             async with newton.scope.transaction() as tx:
                 await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
         except NewtonError as error:

@@ -69,6 +69,7 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
     messages = [said, reply] if reply else [said]
     stored = await caller.newton.sessions(caller.origin).append(args.session, messages)
+    await caller.newton.process_written(caller.origin)
     return ToolResult({"session": args.session, "messages": len(stored), **({"warning": warning} if warning else {})})
 
 

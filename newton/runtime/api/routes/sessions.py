@@ -163,7 +163,9 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
         stored = await newton.sessions(ORIGIN).append(hygiene.clean_ref(session, what="session"), messages)
         return AppendMessagesResponse(positions=[one.position for one in stored])
 
-    return await act.run_once(work)
+    response = await act.run_once(work)
+    await act.caller.newton.process_written(ORIGIN)
+    return response
 
 
 @router.get("/{session:path}/messages")
