@@ -222,7 +222,8 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
             where, body = path.format_map(made), BODIES.get(path) if way == "POST" else None
             answer = await ben.request(way, where, params={"confirm": "forget", "item": "1"}, json=body)
             assert answer.status_code == BEGINS.get((way, path), 404), (way, where, answer.text)
-        assert (await ben.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"] == []
+        found = (await ben.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"]
+        assert not [one for one in found if one["memory_id"] in before]  # he finds what he has said himself
         assert (await ben.get("/v1/decisions")).json()["items"] == []
         assert (await ben.get("/v1/frames", headers={"X-Newton-Agent": "ana"})).status_code == 403
     same = [line for line in (await ana.get("/v1/export")).text.splitlines() if made["memory_id"] in line]
