@@ -8,6 +8,7 @@ from cyclopts import App
 from newton.agent.loop.tools import TOOLS as MODEL_TOOLS
 from newton.client import Client
 from newton.runtime.cli import build_app
+from newton.runtime.cli.command_registry import COMMAND_GROUPS, SYNONYMS, TOP_LEVEL_COMMANDS
 from newton.runtime.cli.talk.chat import BUILTIN_COMMANDS
 from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, load_verbs
@@ -100,3 +101,9 @@ def test_the_model_and_mcp_share_the_inputs_of_a_tool() -> None:
     shared = set(MODEL_TOOLS) & set(TOOLS)
     assert set(MODEL_TOOLS) == shared
     assert all(issubclass(TOOLS[name].input_model, MODEL_TOOLS[name].input_model) for name in shared)
+
+
+def test_synonyms_stand_for_commands_and_are_none_themselves() -> None:
+    known = {*TOP_LEVEL_COMMANDS, *(name for name, _, _ in COMMAND_GROUPS)}
+    assert known >= SYNONYMS.keys()
+    assert known.isdisjoint(other for others in SYNONYMS.values() for other in others)

@@ -165,6 +165,22 @@ DEFAULT_COMMANDS = {
     "tokens": "list",
 }
 
+# What other programs call a command, by what it is called here; for the hint on an unknown command.
+SYNONYMS = {
+    "remember": ("add", "store", "save", "note", "memorize", "learn", "create", "put"),
+    "recall": ("search", "find", "query", "list", "memories", "facts", "retrieve", "lookup", "get"),
+    "forget": ("delete", "remove", "rm", "del"),
+    "supersede": ("update", "edit", "replace"),
+    "serve": ("start", "run", "daemon", "server", "up"),
+    "doctor": ("status", "health", "check"),
+    "why": ("explain",),
+    "ask": ("prompt", "question"),
+    "sessions": ("conversations", "chats", "threads", "log"),
+    "tokens": ("keys", "apikey", "login"),
+    "metrics": ("stats",),
+    "ingest": ("upload", "documents"),
+}
+
 COMMAND_GROUPS = (
     ("identity", "The agent's identity and standing instructions.", IDENTITY_COMMANDS),
     ("procedures", "Procedures and their track records.", PROCEDURE_COMMANDS),

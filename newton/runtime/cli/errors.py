@@ -5,10 +5,12 @@ import re
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from newton.errors import InputError, NewtonError
+from newton.runtime.cli.command_registry import SYNONYMS
 from newton.runtime.cli.printing import say, to_json
 
 _HINT_START = re.compile(r" (?=(?:Choose from|Did you mean)\b)")
 _COMMAND_LIST = re.compile(r" Available commands: .*")  # omitted: --help lists the commands
+_UNKNOWN_COMMAND = re.compile(r'Unknown command "(.*)"\.')
 _NOT_A_NUMBER = re.compile(r'unable to convert "(.*)" into (int|float)\.')
 _NUMBER_NAMES = {"int": "a whole number", "float": "a number"}
 
@@ -27,6 +29,9 @@ def to_input_error(error: CycloptsError) -> InputError:
     error.verbose = False
     command = " ".join(["newton", *(error.command_chain or ())])
     problem, *hints = _HINT_START.split(_describe(error, command), maxsplit=1)
+    if (unknown := _UNKNOWN_COMMAND.match(problem)) and command == "newton":
+        synonyms = [name for name, others in SYNONYMS.items() if unknown[1].lower() in others]
+        hints = [f'Did you mean "{name}"?' for name in synonyms] or hints
     return InputError(problem, hint=" ".join([*hints, f"See `{command} --help`."]))
 
 
