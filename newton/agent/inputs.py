@@ -85,7 +85,7 @@ class ContextInput(ToolInput):
     constraints first. Call it before you answer or begin work."""
 
     input: CleanText = Field(description="The message of the person, or the task.")
-    tokens: int | None = Field(
+    max_tokens: int | None = Field(
         None,
         ge=1,
         le=MAX_CONTEXT_TOKENS,
@@ -312,8 +312,8 @@ class ProposeIdentityInput(ToolInput):
 class WorkingMemoryInput(SessionInput):
     """Build a context from the working memory of a session: what was said, shown and read in it, without a search."""
 
-    strategy: Name = Field("balanced", description="The profile that ranks the memories, such as recent or important.")
-    tokens: int | None = Field(None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity.")
+    profile: Name = Field("balanced", description="The profile that ranks the memories, such as recent or important.")
+    max_tokens: int | None = Field(None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity.")
 
 
 class ListBundlesInput(ToolInput):

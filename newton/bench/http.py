@@ -78,7 +78,7 @@ async def run_benchmark(
             inside, outside = await measure_alternately(
                 dialogue.questions,
                 lambda question: measure_ms(lambda: _build_context(newton, question)),
-                lambda question: measure_ms(lambda: client.context(question, tokens=BUDGET)),
+                lambda question: measure_ms(lambda: client.context(question, max_tokens=BUDGET)),
             )
             memory_ids = await _recall_memory_ids(newton, dialogue.questions)
             load = await _run_load(client, memory_ids, dialogue.questions, rate=rate, seconds=seconds)
@@ -113,7 +113,7 @@ def _format_results(figures: Mapping[str, Any]) -> str:
 
 async def _build_context(newton: AgentServices, question: str) -> None:
     """Build and encode a context as `newton context --json` does."""
-    request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET)
+    request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, max_tokens=BUDGET)
     bundle = await newton.context_builder.build(request)
     await newton.memories("bench").record_access([item.memory_id for item in bundle.items])
     jsons.dumps(bundle.as_json())
@@ -148,7 +148,7 @@ def _make_request(
         case "recall":
             return lambda: client.recall(question)
         case _:
-            return lambda: client.context(question, tokens=BUDGET)
+            return lambda: client.context(question, max_tokens=BUDGET)
 
 
 async def _recall_memory_ids(newton: AgentServices, questions: Sequence[str]) -> list[str]:

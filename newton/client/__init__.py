@@ -143,9 +143,9 @@ class Client(AgentOperations):
     async def recall(self, query: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> RecallDict:
         return await self.post("/v1/recall", {"query": query, "limit": limit, "kinds": kinds})
 
-    async def context(self, input: str, *, tokens: int | None = None, **fields: object) -> ContextResponse:
+    async def context(self, input: str, *, max_tokens: int | None = None, **fields: object) -> ContextResponse:
         """Build the context for an input. `fields` are the other fields of `POST /v1/context`."""
-        return await self.post("/v1/context", {"input": input, "tokens": tokens, **fields})
+        return await self.post("/v1/context", {"input": input, "max_tokens": max_tokens, **fields})
 
     async def expand(self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None) -> dict[str, Any]:
         """Return a memory in full, or a page of its text of `limit` characters."""
@@ -189,9 +189,9 @@ class Client(AgentOperations):
         path = f"{session_path(session)}/messages"
         return (await self.post(path, {"messages": messages}, idempotency_key=idempotency_key))["positions"]
 
-    async def get_session_view(self, session: str, *, tokens: int | None = None) -> dict[str, Any]:
-        """Return the view of a session that a model would be sent now, of at most `tokens` tokens."""
-        return await self.get(f"{session_path(session)}/view", {"tokens": tokens} if tokens else None)
+    async def get_session_view(self, session: str, *, max_tokens: int | None = None) -> dict[str, Any]:
+        """Return the view of a session that a model would be sent now, of at most `max_tokens` tokens."""
+        return await self.get(f"{session_path(session)}/view", {"max_tokens": max_tokens} if max_tokens else None)
 
     async def run_turn(self, session: str, input: str, **fields: object) -> AsyncGenerator[TurnEvent]:
         """Send a message in a session, which is created if needed; yield the deltas, then the result.

@@ -98,7 +98,7 @@ class AgentOperations(DaemonConnection):
         return await self._list("/v1/identity/proposals")
 
     async def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
-        """Build a context from the working memory of a session. `fields` are strategy and tokens."""
+        """Build a context from the working memory of a session. `fields` are profile and max_tokens."""
         return await self.get("/v1/working-memory", {**fields, **({"session": session} if session else {})})
 
     async def bundles(self, **fields: str | int) -> list[JsonDict]:

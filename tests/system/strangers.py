@@ -52,7 +52,7 @@ REST = [
         },
         "decision_id",
     ),
-    Asked("POST /v1/context", {"input": "what of agentword? WORD", "tokens": 500}, "bundle_id"),
+    Asked("POST /v1/context", {"input": "what of agentword? WORD", "max_tokens": 500}, "bundle_id"),
     Asked("GET /v1/KIND/ID"),
     Asked("GET /v1/KIND/ID"),
     Asked("POST /v1/recall", {"query": "agentword 7", "limit": 50}),

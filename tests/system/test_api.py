@@ -81,7 +81,7 @@ async def test_forgetting_wants_to_be_confirmed(ana: httpx2.AsyncClient) -> None
 
 async def test_a_context_is_answered_explained_and_made_again(ana: httpx2.AsyncClient) -> None:
     first = await remembered(ana)
-    made = (await ana.post("/v1/context", json={"input": "Where does Ana live?", "tokens": 300})).json()
+    made = (await ana.post("/v1/context", json={"input": "Where does Ana live?", "max_tokens": 300})).json()
     # the contract of POST /v1/context
     assert {"bundle_id", "text", "tokens", "frame", "layers", "items", "dropped", "timings_ms"} <= made.keys()
     (item,) = made["items"]

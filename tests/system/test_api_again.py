@@ -308,7 +308,7 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
         assert await client.confirm(first) is True
         assert (await client.expand(first))["full_text"] == "Ana lives in Porto."
         assert [hit["memory_id"] for hit in (await client.recall("where does Ana live?"))["items"]] == [first]
-        assert (await client.context("where does Ana live?", tokens=300))["tokens"] <= 300
+        assert (await client.context("where does Ana live?", max_tokens=300))["tokens"] <= 300
         second = await client.supersede(first, "Ana lives in Bergen.")
         await client.retract(second)
         assert await client.forget(second) == [second]

@@ -19,7 +19,7 @@ class Agent:
         self._home, self._name = home, name
         self.does("remember", FERRY)
         self.does("remember", "The ferry to Samos leaves at nine")
-        self.does("context", QUESTION, "--tokens", "300")
+        self.does("context", QUESTION, "--max-tokens", "300")
 
     def types(self, *words: str) -> Done:
         return typed(self._home, *words, "--agent", self._name)
@@ -53,7 +53,7 @@ def test_a_context_is_made_once_more_and_compared(home: Path) -> None:
     told = rf'\w{{8}} of [\d-]+ [\d:]+, \d+ tokens, 2 items, "{re.escape(QUESTION)}": identical\n'
     assert re.fullmatch(told, agent.does("replay"))
     assert "no context before the latest" in agent.types("diff").stderr
-    agent.does("context", QUESTION, "--tokens", "18")
+    agent.does("context", QUESTION, "--max-tokens", "18")
     small, large = [one["bundle_id"] for one in json.loads(agent.does("bundles", "--json"))]
     assert f"only in {large[-8:]}" in agent.does("diff", small, large)
     assert agent.does("diff", small[-8:], small) == "The contexts are identical.\n"
@@ -83,14 +83,14 @@ def test_evidence_is_told_as_it_is_and_not_as_a_part_of_the_best(home: Path) -> 
     first = json.loads(agent.does("recall", QUESTION, "--json"))["items"][0]
     assert first["relevance"] == 1.0 != first["evidence"]
     assert f"  {first['evidence']:.2f}  fact " in agent.does("recall", QUESTION).splitlines()[0]
-    best = json.loads(agent.does("context", QUESTION, "--tokens", "300", "--json"))["items"][0]
+    best = json.loads(agent.does("context", QUESTION, "--max-tokens", "300", "--json"))["items"][0]
     assert best["features"]["similarity"] == 1.0 != best["evidence"]
-    assert f"best evidence {best['evidence']:.2f}" in agent.types("context", QUESTION, "--tokens", "300").stderr
+    assert f"best evidence {best['evidence']:.2f}" in agent.types("context", QUESTION, "--max-tokens", "300").stderr
 
 
 def test_a_context_of_the_past_knows_only_what_was_known(home: Path) -> None:
     agent = Agent(home, "past")
-    assert "Artemis" not in agent.does("context", QUESTION, "--as-of", "2020-01-01", "--tokens", "300")
+    assert "Artemis" not in agent.does("context", QUESTION, "--as-of", "2020-01-01", "--max-tokens", "300")
     assert "as of 2020-01-01 00:00" in agent.does("why")
     future = agent.types("context", QUESTION, "--as-of", "2999-01-01")
     assert future.returncode == 2 and "is in the future" in future.stderr

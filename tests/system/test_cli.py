@@ -98,7 +98,7 @@ def test_agents_do_not_know_of_each_other(home: Path) -> None:
 
 def test_context_as_json_has_the_public_shape(home: Path) -> None:
     typed(home, "remember", "The ferry is called Artemis", "--agent", "shape")
-    bundle = json.loads(ok(typed(home, "context", "Which ferry?", "--json", "--agent", "shape", "--tokens", "500")))
+    bundle = json.loads(ok(typed(home, "context", "Which ferry?", "--json", "--agent", "shape", "--max-tokens", "500")))
     assert {"bundle_id", "text", "tokens", "frame", "layers", "items", "dropped", "timings_ms"} <= set(bundle)
     assert {"memory_id", "kind", "layer", "detail", "tokens", "score", "features", "refs", "text"} <= set(
         bundle["items"][0]
@@ -150,9 +150,9 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
     [
         (["ask", ""], "The input is empty"),
         (["ask", "hi", "--frame", "debgu"], "Did you mean 'debug'?"),
-        (["context", "hi", "--tokens", "0"], "is not possible"),
-        (["context", "hi", "--tokens=-1"], "is not possible"),
-        (["context", "hi", "--tokens", "many"], "--tokens"),
+        (["context", "hi", "--max-tokens", "0"], "is not possible"),
+        (["context", "hi", "--max-tokens=-1"], "is not possible"),
+        (["context", "hi", "--max-tokens", "many"], "--max-tokens"),
         (["context", "hi", "--profile", "newtn"], "Did you mean 'newton'?"),
         (["remember", " "], "The text is empty"),
         (["remember", "x", "--at", "2026-01-01T00:00:00"], "has no time zone"),
@@ -218,8 +218,8 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("search x", 'Unknown command "search"', 'Did you mean "recall"?'),
         ("list", 'Unknown command "list"', 'Did you mean "recall"?'),
         ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
-        ("context x --tokns 1", "Unknown option: --tokns", "Did you mean --tokens?"),
-        ("context x --tokens", "--tokens requires a value", "`newton context --help`"),
+        ("context x --max-tokns 1", "Unknown option: --max-tokns", "Did you mean --max-tokens?"),
+        ("context x --max-tokens", "--max-tokens requires a value", "`newton context --help`"),
         ("frames nope", "There is no frame 'nope'", "Known: "),
     ],
 )
@@ -231,7 +231,7 @@ def test_words_that_cannot_be_read_are_refused_with_a_remedy(home: Path, words: 
 
 
 def test_who_asked_for_json_is_told_of_a_failure_in_json(home: Path) -> None:
-    for words in ("frames nope", "context x --tokens x", "context x --kind y"):
+    for words in ("frames nope", "context x --max-tokens x", "context x --kind y"):
         plain, as_json = typed(home, *words.split()), typed(home, *words.split(), "--json")
         failure = json.loads(as_json.stderr)
         error = failure["error"]

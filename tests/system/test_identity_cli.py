@@ -42,13 +42,13 @@ def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path)
     mine = ("--agent", "long")
     for n in range(4):
         ok(identity(home, "add", "protocol", f"Protocol {n}: look at each box twice before you go on", *mine))
-    context = typed(home, "context", "What now?", "--tokens", "50", *mine)
+    context = typed(home, "context", "What now?", "--max-tokens", "50", *mine)
     assert ok(context).startswith("## Identity\n- Protocol 0: look at each box twice before you go on\n- Protocol 1")
     assert "Protocol 3" not in context.stdout
     left = re.search(r"\((\d) lines? of the identity", context.stderr)
     assert left and int(left[1]) == 4 - context.stdout.count("Protocol")
     assert f"{left[1]} more identity lines are not shown" in context.stdout, "the model knows that there are more"
-    assert "`newton identity --tokens 50` shows which" in context.stderr
+    assert "`newton identity --max-tokens 50` shows which" in context.stderr
     assert "(no room)" not in ok(identity(home, *mine))
 
 

@@ -77,7 +77,7 @@ def view(home: Path, session: str) -> str:
 def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "looked at"))
     before = view(home, "looked at")
-    look = ("sessions", "view", "looked at", "--tokens", "4000")
+    look = ("sessions", "view", "looked at", "--max-tokens", "4000")
     seen = json.loads(ok(typed(home, *look, "--json")))
     done = typed(home, *look)
     assert done.stderr == "" and "[output left out: " in ok(done)
@@ -92,7 +92,7 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     assert "No compaction entries." in ok(typed(home, "sessions", "compactions", "looked at"))
     assert "No compactions yet" in ok(typed(home, "sessions", "stats", "looked at"))
     assert view(home, "looked at") == before
-    assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--tokens", "4000"))
+    assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--max-tokens", "4000"))
     assert ok(typed(home, *look)) == ok(done), "now it is as it was shown"
     assert "is due" in ok(typed(home, "sessions", "compact", "looked at"))
 
@@ -102,7 +102,7 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     # S003-9, S003-12, S003-20
     ok(typed(home, "sessions", "branch", "work", "shorter"))
     bare, other = view(home, "shorter"), view(home, "work")
-    ok(typed(home, "sessions", "compact", "shorter", "--tokens", "4000"))
+    ok(typed(home, "sessions", "compact", "shorter", "--max-tokens", "4000"))
     listed = ok(typed(home, "sessions", "compactions", "shorter")).splitlines()
     entries = json.loads(ok(typed(home, "sessions", "compactions", "shorter", "--json")))
     assert len(listed) == 2 * len(entries)
@@ -164,9 +164,9 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["view", "nowhere"], "`newton chat --session nowhere` creates it"),
         (["compactions", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "work", "--tokens", "0"], "A view of 0 tokens is not possible"),
-        (["view", "work", "--tokens", "-5"], "-5"),
-        (["view", "work", "--tokens", "3"], "No message of work fits"),
+        (["view", "work", "--max-tokens", "0"], "A view of 0 tokens is not possible"),
+        (["view", "work", "--max-tokens", "-5"], "-5"),
+        (["view", "work", "--max-tokens", "3"], "No message of work fits"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
         (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already contains these messages"),
@@ -204,16 +204,16 @@ def test_a_setting_that_is_no_way_to_make_conversations_shorter_is_refused(
     home: Path, compaction: str, said: str
 ) -> None:
     # S003-F2
-    done = typed(home, "sessions", "view", "work", "--tokens", "4000", NEWTON_COMPACTION=compaction)
+    done = typed(home, "sessions", "view", "work", "--max-tokens", "4000", NEWTON_COMPACTION=compaction)
     assert done.returncode == 2 and said in done.stderr
 
 
 def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "own"))
-    ok(typed(home, "sessions", "compact", "own", "--tokens", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
+    ok(typed(home, "sessions", "compact", "own", "--max-tokens", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
     made = json.loads(ok(typed(home, "sessions", "compactions", "own", "--json")))
     assert made and {one["strategy"] for one in made} == {"tool_calls"}
-    ok(typed(home, "sessions", "compact", "own", "--tokens", "20000", NEWTON_COMPACTION="goal_batch(back=4)"))
+    ok(typed(home, "sessions", "compact", "own", "--max-tokens", "20000", NEWTON_COMPACTION="goal_batch(back=4)"))
     listed = ok(typed(home, "sessions", "compactions", "own")).splitlines()[::2]
     assert not listed[0].startswith(" ") and "goal_batch" in listed[0]
     assert listed[1].startswith("   ") and "tool_calls" in listed[1], "what is covered stands further in"

@@ -207,11 +207,11 @@ async def test_the_working_memory_of_a_session_is_a_context_everywhere(client: C
         await client.working_memory("walk")
     async for _ in client.run_turn("walk", "The path along the dyke is closed."):
         pass
-    first = await client.working_memory("walk", strategy="recent")
+    first = await client.working_memory("walk", profile="recent")
     assert "The path along the dyke is closed." in first["text"] and first["profile"] == "recent"
-    assert (await tool(client, "working_memory", session="walk", strategy="recent"))["text"] == first["text"]
+    assert (await tool(client, "working_memory", session="walk", profile="recent"))["text"] == first["text"]
     with pytest.raises(NotFoundError):
-        await client.working_memory("walk", strategy="nonsense")
+        await client.working_memory("walk", profile="nonsense")
     bundle = (await client.bundles())[0]
     assert (await tool(client, "why", bundle=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"]
     assert [one["session"] for one in (await tool(client, "sessions"))["items"]] == ["walk"]

@@ -20,7 +20,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
     important = typed(home, "working-memory", "--session", "quay", "--profile", "important")
     assert ok(important).split("\n\n")[0] == "- The ferry is called Artemis"
     assert "important: 2 of 2 items" in important.stderr and "of 128,000 tokens" in important.stderr
-    recent = json.loads(ok(typed(home, "working-memory", "--profile", "recent", "--tokens", "12", "--json")))
+    recent = json.loads(ok(typed(home, "working-memory", "--profile", "recent", "--max-tokens", "12", "--json")))
     assert recent["tokens"] <= recent["limit"] == 12
     assert len(recent["items"]) == len(recent["omitted"]) == 1
     why = ok(typed(home, "working-memory", "--why", "--decay-hours", "0.5"))
@@ -33,7 +33,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
     ("words", "said"),
     [
         (["working-memory", "--agent", "early", "--profile", "importent"], "Did you mean 'important'?"),  # S000-7
-        (["working-memory", "--agent", "early", "--tokens", "0"], "A limit of 0 tokens is not possible"),
+        (["working-memory", "--agent", "early", "--max-tokens", "0"], "A limit of 0 tokens is not possible"),
         (["working-memory", "--agent", "early", "--decay-hours", "0"], "Give a number above 0"),
         (["working-memory", "--session", "nowhere"], "There is no session 'nowhere'"),
         (["working-memory", "--agent", "nobody"], "No session has a working memory"),

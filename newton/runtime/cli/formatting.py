@@ -161,7 +161,7 @@ def format_frame(choice: FrameSelection) -> str:
 def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> None:
     """Print how many identity lines a context of `budget` tokens (default: the setting context_tokens) omits."""
     if lines:
-        command = f"newton identity --tokens {budget}" if budget else "newton identity"
+        command = f"newton identity --max-tokens {budget}" if budget else "newton identity"
         print_notice(f"({pluralize(lines, 'line')} of the identity did not fit; `{command}` shows which)")
 
 

@@ -22,7 +22,7 @@ ProfileOption = Annotated[str | None, Parameter("--profile", help="Profile that 
 ModelOption = Annotated[
     str | None, Parameter("--model", help="Chat model to use, of those that the model's server offers.")
 ]
-TokensOption = Annotated[int | None, Parameter("--tokens", help="Maximum tokens of the context.")]
+MaxTokensOption = Annotated[int | None, Parameter("--max-tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
 KindsOption = Annotated[
     list[Kind] | None, Parameter("--kind", negative=(), help="Only memories of this kind; repeatable.")

@@ -23,8 +23,8 @@ async def build_context(caller: ToolCaller, args: inputs.HostContextInput) -> To
     request = ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=args.input,
-        tokens=args.tokens or newton.settings.context_tokens,
-        adaptive_budget=args.tokens is None,
+        tokens=args.max_tokens or newton.settings.context_tokens,
+        adaptive_budget=args.max_tokens is None,
         frame=args.frame,
         session_id=await _find_begun_session(caller, args.session),
         item_ids=True,

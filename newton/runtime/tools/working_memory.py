@@ -9,7 +9,7 @@ from newton.runtime.wiring import AgentServices
 async def build_working_context(newton: AgentServices, query: WorkingMemoryInput) -> WorkingMemoryResponse:
     """Build the context. Raises NotFoundError for an unknown session or strategy."""
     memory = await newton.working_memory(query.session)
-    context = await memory.create_context(query.strategy, query.tokens)
+    context = await memory.create_context(query.profile, query.max_tokens)
     return WorkingMemoryResponse(
         profile=context.profile.name,
         text=context.text,

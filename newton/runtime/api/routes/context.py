@@ -71,8 +71,8 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
     return ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=body.input,
-        tokens=settings.context_tokens if body.tokens is None else body.tokens,
-        adaptive_budget=body.tokens is None,
+        tokens=settings.context_tokens if body.max_tokens is None else body.max_tokens,
+        adaptive_budget=body.max_tokens is None,
         fill=body.fill,
         frame=body.frame,
         profile=body.profile or settings.profile,

@@ -70,7 +70,7 @@ class SessionViewResponse(ResponseModel):
 
 
 class CompactRequest(RequestModel):
-    tokens: ViewTokens = Field(None, examples=[8000])
+    max_tokens: ViewTokens = Field(None, examples=[8000])
 
 
 class CompactResponse(ResponseModel):
@@ -180,10 +180,10 @@ async def list_messages(
 
 @router.get("/{session:path}/view")
 async def get_session_view(
-    session: str, caller: ReadAccess, tokens: Annotated[ViewTokens, Query()] = None
+    session: str, caller: ReadAccess, max_tokens: Annotated[ViewTokens, Query()] = None
 ) -> SessionViewResponse:
     """Return the messages that a model would be sent now; summaries replace older ones. Changes nothing."""
-    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=tokens)
+    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
 
@@ -191,7 +191,7 @@ async def get_session_view(
 @router.post("/{session:path}/compact")
 async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
     """Replace older messages in the view by shorter texts. A repeated request changes nothing."""
-    before, after = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.tokens)
+    before, after = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.max_tokens)
     return CompactResponse(tokens_before=before.tokens, tokens_after=after.tokens, log_tokens=after.logged)
 
 

@@ -72,17 +72,17 @@ async def show_log(session: SessionArgument, *, agent: AgentOption = None, json:
 
 
 async def show_view(
-    session: SessionArgument, *, tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
+    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
 ) -> None:
     """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
     Nothing is stored. Newton's notices are not sent to a model. With --json, the messages have the format of the OpenAI
     chat API and are followed by their token counts.
 
-    Example: newton sessions view planning --tokens 8000
+    Example: newton sessions view planning --max-tokens 8000
     """
     async with open_newton(load_settings(agent)) as newton:
-        preview = await newton.sessions("cli").preview(clean_ref(session, what="session"), max_tokens=tokens)
+        preview = await newton.sessions("cli").preview(clean_ref(session, what="session"), max_tokens=max_tokens)
     if not json:
         say("\n".join(_format_view(preview)))
         return
@@ -102,15 +102,15 @@ async def show_view(
 
 
 async def compact_session(
-    session: SessionArgument, *, tokens: MaxTokensOption = None, agent: AgentOption = None
+    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None
 ) -> None:
     """Compact a session now if a strategy applies. The log does not change; `newton sessions expand` undoes it.
 
-    Example: newton sessions compact planning --tokens 8000
+    Example: newton sessions compact planning --max-tokens 8000
     """
     async with open_newton(load_settings(agent)) as newton:
         service = newton.sessions("cli", print_progress)
-        before, after = await service.compact(clean_ref(session, what="session"), max_tokens=tokens)
+        before, after = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
     if saved := before.tokens - after.tokens:
         say(f"The view of {session} has {after.tokens:,} tokens now, {saved:,} fewer.")
     else:

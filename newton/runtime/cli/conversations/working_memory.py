@@ -23,7 +23,7 @@ async def show_working_memory(
     *,
     session: Annotated[str | None, Parameter(help="Name of the session (default: the last active one).")] = None,
     profile: Annotated[str, Parameter(help="Profile that selects the items.")] = DEFAULT_STRATEGY,
-    tokens: Annotated[int | None, Parameter(help="Maximum tokens (default: the full capacity).")] = None,
+    max_tokens: Annotated[int | None, Parameter(help="Maximum tokens (default: the full capacity).")] = None,
     decay_hours: Annotated[float | None, Parameter(help="Time constant of the profile's decay in hours.")] = None,
     why: Annotated[bool, Parameter(negative=(), help="Show why each memory is selected or not.")] = False,
     stats: Annotated[
@@ -36,7 +36,7 @@ async def show_working_memory(
 
     Working memory contains the memories that were stored, shown or read in the session, up to a maximum of tokens.
 
-    Example: newton working-memory --session planning --profile important --tokens 500
+    Example: newton working-memory --session planning --profile important --max-tokens 500
     """
     if why and stats:
         raise InputError("--why and --stats exclude each other.", hint="Give one of them.")
@@ -46,7 +46,7 @@ async def show_working_memory(
         if stats:
             _print_stats(await memory.get_stats(), json=json)
             return
-        context = await memory.create_context(profile, tokens, decay_hours=decay_hours)
+        context = await memory.create_context(profile, max_tokens, decay_hours=decay_hours)
     if json:
         formatting.print_json(_context_to_json(context))
     elif why:

@@ -17,7 +17,7 @@ from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
     ReasonOption,
-    TokensOption,
+    MaxTokensOption,
     YesOption,
     load_settings,
     require_yes,
@@ -32,24 +32,26 @@ NO_LINES_MESSAGE = 'The identity is empty. Add a line: `newton identity add inst
 ERASED_TEXT = "[erased]"
 
 
-async def show_identity(*, tokens: TokensOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
+async def show_identity(
+    *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
+) -> None:
     """Show the identity, which comes first in every context, and the lines that do not fit into a context.
 
     Example: newton identity
     """
     settings = load_settings(agent)
-    total = settings.context_tokens if tokens is None else tokens
+    total = settings.context_tokens if max_tokens is None else max_tokens
     if total < 1:
         raise InputError(f"A context of {total} tokens is impossible.", hint="Give 1 or more.")
     async with open_newton(settings) as newton:
         service = newton.identity("cli")
         identity, proposals = await service.get(), await service.list_proposals()
-        max_tokens = total - newton.context_builder.header_tokens["identity"]
-    section = select_identity_lines(identity, max_tokens=max_tokens)
+        room = total - newton.context_builder.header_tokens["identity"]
+    section = select_identity_lines(identity, max_tokens=room)
     if json:
-        formatting.print_json(_identity_to_json(section, max_tokens))
+        formatting.print_json(_identity_to_json(section, room))
         return
-    say("\n".join(_format_identity(section, max_tokens, total)) if identity.tenets else NO_LINES_MESSAGE)
+    say("\n".join(_format_identity(section, room, total)) if identity.tenets else NO_LINES_MESSAGE)
     if proposals:
         many = formatting.pluralize(len(proposals), "proposal")
         formatting.print_notice(f"\n{many} pending: `newton identity proposals`")
@@ -211,7 +213,7 @@ def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> l
         lines.append(f"  {short_id(tenet.tenet_id)}  {tenet.text}{'  (no room)' if tenet in section.omitted else ''}")
     if section.omitted:
         many = formatting.pluralize(len(section.omitted), "line does", "lines do")
-        lines.append(f"\n{many} not fit: shorten or remove lines, or give a larger --tokens.")
+        lines.append(f"\n{many} not fit: shorten or remove lines, or give a larger --max-tokens.")
     return lines
 
 
@@ -233,7 +235,7 @@ def _format_line(line: TenetRecord) -> str:
 def _identity_to_json(section: IdentitySection, max_tokens: int) -> dict[str, object]:
     return {
         "version": section.version,
-        "budget": max_tokens,
+        "max_tokens": max_tokens,
         "tokens": sum(tenet.tokens for tenet in section.shown),
         "lines": [
             _line_to_json(tenet) | {"tokens": tenet.tokens, "shown": tenet in section.shown}

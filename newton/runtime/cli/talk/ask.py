@@ -86,7 +86,7 @@ async def ask(
 async def show_context(
     input: Annotated[str, Parameter(help="Input that the context is built for.")],
     *,
-    tokens: Annotated[
+    max_tokens: Annotated[
         int | None,
         Parameter(
             help="Maximum tokens. If not set, Newton picks a size and leaves out weak matches. Only relevant memories"
@@ -134,8 +134,8 @@ async def show_context(
             ContextBuildRequest(
                 agent_id=newton.scope.agent_id,
                 input=text,
-                tokens=settings.context_tokens if tokens is None else tokens,
-                adaptive_budget=tokens is None,
+                tokens=settings.context_tokens if max_tokens is None else max_tokens,
+                adaptive_budget=max_tokens is None,
                 fill=fill,
                 frame=frame,
                 profile=profile or settings.profile,
@@ -158,7 +158,7 @@ async def show_context(
     else:
         say(bundle.text, end="")
         formatting.print_missing_sources(bundle.missing)
-        formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=tokens)
+        formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=max_tokens)
         if bundle.has_nothing_relevant:
             formatting.print_notice("(Nothing relevant is known.)")
         formatting.print_empty_filters(bundle)

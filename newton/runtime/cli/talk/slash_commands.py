@@ -40,7 +40,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/settle": SlashCommand("settle_conflict", ("memory_id", "keep"), "settle a conflict: newer, older, both, same"),
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set how an episode ended"),
     "/entities": SlashCommand("entities", ("name",), "list known entities, or the relations of one"),
-    "/working-memory": SlashCommand("working_memory", ("strategy", "tokens"), "show the working memory", True),
+    "/working-memory": SlashCommand("working_memory", ("profile", "max_tokens"), "show the working memory", True),
     "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
     "/preview": SlashCommand("preview", ("confidence", "description"), "check a decision", has_reason=True),
     "/think": SlashCommand("think", ("decision_id", "text"), "record a thought on a decision"),
