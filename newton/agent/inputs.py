@@ -313,7 +313,9 @@ class WorkingMemoryInput(SessionInput):
     """Build a context from the working memory of a session: what was said, shown and read in it, without a search."""
 
     profile: Name = Field("balanced", description="The profile that ranks the memories, such as recent or important.")
-    max_tokens: int | None = Field(None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity.")
+    max_tokens: int | None = Field(
+        None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity."
+    )
 
 
 class ListBundlesInput(ToolInput):

@@ -113,7 +113,7 @@ def _format_results(figures: Mapping[str, Any]) -> str:
 
 async def _build_context(newton: AgentServices, question: str) -> None:
     """Build and encode a context as `newton context --json` does."""
-    request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, max_tokens=BUDGET)
+    request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET)
     bundle = await newton.context_builder.build(request)
     await newton.memories("bench").record_access([item.memory_id for item in bundle.items])
     jsons.dumps(bundle.as_json())

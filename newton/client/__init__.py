@@ -29,13 +29,17 @@ class MemoryMentionDict(TypedDict):
 
 
 class RememberDict(TypedDict):
-    """The id and the status of a stored fact, the facts that it superseded, and current ones that may exclude it."""
+    """The id and the status of a stored fact, the facts that it superseded, and current ones that may exclude it.
+
+    `redacted` is the number of secrets that were removed from the text.
+    """
 
     memory_id: str
     status: Literal["new", "confirmed", "unchanged"]
     started_at: str
     replaced: list[MemoryMentionDict]
     contested: list[MemoryMentionDict]
+    redacted: int
     warning: str | None
 
 

@@ -88,6 +88,7 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret("url-password", "://", r"(?<=://)[^\s:/@]{0,100}+:[^\s/\"'<>]{1,200}(?=@)"),
 )
 
+_REDACTION = re.compile(r"\[REDACTED:[a-z-]{1,30}\]")
 _ALTERNATION = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
 _MIN_ALTERNATIONS = 2
 
@@ -164,6 +165,15 @@ def redact_secrets(text: str) -> str:
         if any(hint in lowered for hint in secret.hints):
             text = _redact_pattern(secret, text)
     return text
+
+
+def count_redactions(*texts: str) -> int:
+    """Return the number of secrets that were removed from texts.
+
+    >>> count_redactions("use postgres://[REDACTED:url-password]@db/x", "no secret")
+    1
+    """
+    return sum(len(_REDACTION.findall(text)) for text in texts)
 
 
 def _redact_pattern(secret: SecretPattern, text: str) -> str:

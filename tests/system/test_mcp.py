@@ -67,7 +67,10 @@ async def lived(client: Client) -> None:
     kept = await told(client, "remember", content="The lighthouse is painted red.", source="own")
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
-    assert "lighthouse" in (await told(client, "context", input="Which colour has the lighthouse?", max_tokens=500))["text"]
+    assert (
+        "lighthouse"
+        in (await told(client, "context", input="Which colour has the lighthouse?", max_tokens=500))["text"]
+    )
     whole = await told(client, "expand", memory_id=kept["memory_id"])
     assert (whole["kind"], whole["trust"]) == ("fact", "agent")  # a model told it
     choice: Any = {"description": "Paint it white.", "confidence": 0.8, "category": "paint"}

@@ -188,6 +188,7 @@ async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
         "status": str(stored.status),
         "replaced": list(map(_describe_mention, effects.replaced)),
         "contested": list(map(_describe_mention, effects.contested)),
+        "redacted": stored.redacted,
     }
     held = {"hint": QUARANTINE_HINT} if toolset.max_trust in UNTRUSTED_TIERS else {}
     return ToolResult({**{name: value for name, value in fields.items() if value}, **held})

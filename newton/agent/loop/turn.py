@@ -27,7 +27,7 @@ from newton.errors import (
     RefusedRequestError,
     TokenQuotaError,
 )
-from newton.memory.hygiene import clean_text
+from newton.memory.hygiene import clean_text, count_redactions
 from newton.providers.chat import (
     ChatModel,
     ReplyPiece,
@@ -120,13 +120,13 @@ class TurnRunner:
             context=prepared.context,
             private=turn.private,
             degraded=degraded,
-            quoted=author == "memory",
+            answered_by=author,
             failed=self.model is not None and degraded is not None and author != "censor",
-            forbidden=author == "censor",
             calls=prepared.calls,
             finish=prepared.finish_reason(degraded),
             replies=prepared.replies,
             proposed=proposed,
+            redacted=0 if turn.private else count_redactions(turn.recorded.text),
         )
 
     async def _reply_without_model(

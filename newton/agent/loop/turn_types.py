@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.loop.prompt import MessageParts
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.session_context.service import SessionContext
 from newton.dialogue.messages import Message
 from newton.dialogue.view import ViewMessage
@@ -80,25 +81,35 @@ class TurnResult:
 
     `degraded` is the reason why there is no complete reply of the model. The caller must run `calls`. `replies` are
     those of the model, one for each round of tool calls. `context` is None if memory was not used. Of a `private`
-    conversation nothing is stored, the context included.
+    conversation nothing is stored, the context included. `redacted` secrets were removed from the input.
     """
 
     text: str
     context: SessionContext | None
     private: PrivateConversation | None = None
     degraded: str | None = None
-    quoted: bool = False
+    answered_by: AnsweredBy = "model"
     failed: bool = False
-    forbidden: bool = False
     calls: Sequence[ToolCall] = ()
     finish: FinishReason = "stop"
     replies: Sequence[ChatReply] = ()
     proposed: Sequence[TenetProposal] = ()
+    redacted: int = 0
 
     @property
     def tokens(self) -> tuple[int, int]:
         """Return the input and output tokens of all replies."""
         return sum(reply.input_tokens for reply in self.replies), sum(reply.output_tokens for reply in self.replies)
+
+    @property
+    def quoted(self) -> bool:
+        """Return whether the text quotes memory."""
+        return self.answered_by == "memory"
+
+    @property
+    def forbidden(self) -> bool:
+        """Return whether the text is the message of a censor."""
+        return self.answered_by == "censor"
 
     @property
     def is_stored(self) -> bool:

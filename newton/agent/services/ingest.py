@@ -13,7 +13,7 @@ from newton.errors import InputError
 from newton.heart import documents
 from newton.heart.chunking import TextChunk, split_passages
 from newton.heart.documents import DocumentSource, IngestResult
-from newton.memory.hygiene import redact_secrets
+from newton.memory.hygiene import count_redactions, redact_secrets
 from newton.memory.memory import Trust
 
 FileCallback = Callable[[Path], None]
@@ -21,12 +21,16 @@ FileCallback = Callable[[Path], None]
 
 @dataclass(slots=True)
 class IngestReport:
-    """Numbers of documents and of new, kept and replaced passages, and the errors of unreadable files."""
+    """Numbers of documents and of new, kept and replaced passages, and the errors of unreadable files.
+
+    `redacted` is the number of passages from which secrets were removed.
+    """
 
     new: int = 0
     kept: int = 0
     replaced: int = 0
     documents: int = 0
+    redacted: int = 0
     refused: list[InputError] = field(default_factory=list[InputError])
 
     def add(self, result: IngestResult) -> None:
@@ -68,6 +72,7 @@ class IngestService:
                 title = redact_secrets(document.title)
                 source = DocumentSource(ref=str(path.resolve()), title=title, format=document.format)
                 report.add(await self._store_passages(source, chunks, trust))
+                report.redacted += sum(1 for chunk in chunks if count_redactions(chunk.text, chunk.heading))
             progress(path)
         return report
 

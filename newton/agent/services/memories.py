@@ -15,7 +15,7 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import FactOutcome, NewFact
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.hygiene import clean_name, clean_text, validate_time
+from newton.memory.hygiene import clean_name, clean_text, count_redactions, validate_time
 from newton.memory.importance import normalize_importance
 from newton.memory.memory import ARCHIVED, RECALLABLE_KINDS, Kind
 from newton.memory.recall import recall
@@ -39,10 +39,11 @@ class FactDraft:
 
 
 class RememberResult(NamedTuple):
-    """The status and the id of a stored memory."""
+    """The status and the id of a stored memory, and the number of secrets that were removed from its text."""
 
     status: FactOutcome
     memory_id: UUID
+    redacted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class MemoryService:
             (status,) = await fact_store.add_facts(tx, [new_fact], ctx=ctx)
             memory_id = await fact_store.find_fact_id(tx, new_fact, agent_id=ctx.agent_id)
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
-            return self._publish(RememberResult(status, memory_id), "fact")
+            return self._publish(RememberResult(status, memory_id, count_redactions(new_fact.content)), "fact")
 
     async def remember_episode(
         self, content: str, *, title: str, occurred_at: datetime | None = None
@@ -85,7 +86,7 @@ class MemoryService:
         async with self.scope.write() as (tx, ctx):
             await episodes.add_episodes(tx, [episode], ctx=ctx)
             memory_id = await episodes.find_episode_id(tx, episode, agent_id=ctx.agent_id)
-            return self._publish(RememberResult("new", memory_id), "episode")
+            return self._publish(RememberResult("new", memory_id, count_redactions(title, content)), "episode")
 
     async def recall(
         self,

@@ -120,7 +120,7 @@ class RemoteAgent:
         response = await self.client.remember(content)
         with expect_newton_response():
             return RememberReport(
-                result=RememberResult(response["status"], UUID(response["memory_id"])),
+                result=RememberResult(response["status"], UUID(response["memory_id"]), response["redacted"]),
                 replaced=tuple(map(_to_mention, response["replaced"])),
                 contested=tuple(map(_to_mention, response["contested"])),
                 warning=response["warning"],

@@ -103,10 +103,10 @@ class TurnView(ViewModel):
     """The result of a turn.
 
     `degraded` is the reason why no model completed the reply; `failed` is true if a configured model failed,
-    `forbidden` if a censor blocked the input or the reply; `warning`
-    states both for a person. `remembered` is false if nothing of the turn is stored, the context included.
-    `context_source` and `context_reason` state how the context was built. `context` and
-    `debug_lines` are filled on request.
+    `forbidden` if a censor blocked the input or the reply; `warning` states both for a person. `remembered` is false if
+    nothing of the turn is stored, the context included. `redacted` secrets were removed from the input.
+    `context_source` and `context_reason` state how the context was built. `context` and `debug_lines` are filled on
+    request.
     """
 
     text: str
@@ -115,6 +115,7 @@ class TurnView(ViewModel):
     failed: bool
     forbidden: bool
     remembered: bool
+    redacted: int
     warning: str | None
     missing_model_note: str
     proposals: list[ProposalView]

@@ -55,6 +55,7 @@ def format_remember_report(report: RememberReport, *, settle_command: str = "new
     """Format the result of remembering a fact: its id, the facts that it replaced, and those that it may exclude."""
     memory_id = short_id(report.result.memory_id)
     lines = [REMEMBER_MESSAGES[report.result.status].format(id=memory_id)]
+    lines += [f"  {format_redactions(report.result.redacted)}"] if report.result.redacted else []
     lines += [f"  Replaced: {format_mention(one)}" for one in report.replaced]
     lines += [f"  Contested: {format_mention(one)}" for one in report.contested]
     lines += (
@@ -63,6 +64,15 @@ def format_remember_report(report: RememberReport, *, settle_command: str = "new
         else []
     )
     return "\n".join(lines)
+
+
+def format_redactions(number: int) -> str:
+    """Format how many secrets were not stored.
+
+    >>> format_redactions(1)
+    'Stored without 1 secret, such as a password or a key.'
+    """
+    return f"Stored without {pluralize(number, 'secret')}, such as a password or a key."
 
 
 def format_mention(mention: MemoryMention) -> str:

@@ -5,6 +5,7 @@ from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
+from newton.memory.hygiene import count_redactions
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
@@ -70,7 +71,9 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     messages = [said, reply] if reply else [said]
     stored = await caller.newton.sessions(caller.origin).append(args.session, messages)
     await caller.newton.process_written(caller.origin)
-    return ToolResult({"session": args.session, "messages": len(stored), **({"warning": warning} if warning else {})})
+    redacted = count_redactions(*(one.message.content for one in stored))
+    fields = {"session": args.session, "messages": len(stored), "redacted": redacted, "warning": warning}
+    return ToolResult({name: value for name, value in fields.items() if value})
 
 
 async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:

@@ -17,6 +17,7 @@ from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
+from newton.memory.hygiene import count_redactions
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.transfer.import_lines import ImportItem, MessageItem
 from newton.runtime.transfer.ndjson import read_lines
@@ -39,12 +40,14 @@ class LineRejection:
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """The counts of an import. `embedder_error` is set when the embedder failed."""
+    """The counts of an import. `redacted` counts the secrets that were removed from its lines. `embedder_error` is set
+    when the embedder failed."""
 
     new: int = 0
     unchanged: int = 0
     episodes: int = 0
     embedded: int = 0
+    redacted: int = 0
     rejections: list[LineRejection] = field(default_factory=list[LineRejection])
     embedder_error: str | None = None
 
@@ -128,6 +131,7 @@ class NdjsonImporter:
         await self._record_chain_head(batch)
         report.new += new
         report.unchanged += len(batch) - new
+        report.redacted += count_redactions(*map(repr, items))  # of any field
 
     async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
         """Save the head of the decision ledger's hash chain if the batch has decisions."""

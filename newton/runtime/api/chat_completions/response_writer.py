@@ -185,5 +185,6 @@ def build_newton_fields(result: TurnResult) -> dict[str, object]:
         "bundle_id": str(result.bundle.bundle_id) if result.context and result.is_stored else None,
         "context_tokens": result.bundle.tokens if result.context else 0,
         "remembered": result.is_stored,
+        "redacted": result.redacted,
         "ui_task": result.private and result.private.ui_task,
     }

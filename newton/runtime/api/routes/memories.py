@@ -48,6 +48,7 @@ class RememberResponse(ResponseModel):
     contested: list[MemoryMentionInfo] = Field(
         default=[], description="Current facts that may exclude the fact; `GET /v1/conflicts` lists them for a person."
     )
+    redacted: int = Field(default=0, description="Secrets that were removed from the text before it was stored.")
     warning: str | None = Field(
         default=None, description="The censor that the text matches. The fact is stored all the same."
     )
@@ -180,7 +181,9 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
         started_at = newton.scope.now()
         memories = replace(newton.memories(ORIGIN), scope=newton.scope.at(ORIGIN, scope.trust))
         result = await memories.remember(FactDraft(**body.model_dump(exclude={"source"})))
-        return RememberResponse(memory_id=result.memory_id, status=result.status, started_at=started_at)
+        return RememberResponse(
+            memory_id=result.memory_id, status=result.status, started_at=started_at, redacted=result.redacted
+        )
 
     response = await act.run_after(check, work)
     await newton.maintenance(ORIGIN).process_pending()

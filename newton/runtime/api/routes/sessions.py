@@ -59,6 +59,7 @@ class AppendMessagesResponse(ResponseModel):
     """The positions of the new messages."""
 
     positions: list[int]
+    redacted: int = Field(0, description="Secrets that were removed from the messages before they were stored.")
 
 
 class SessionViewResponse(ResponseModel):
@@ -161,7 +162,8 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
     async def work(newton: AgentServices) -> AppendMessagesResponse:
         messages = [one.to_message(ref=one.ref, said_at=one.at or newton.scope.now()) for one in body.messages]
         stored = await newton.sessions(ORIGIN).append(hygiene.clean_ref(session, what="session"), messages)
-        return AppendMessagesResponse(positions=[one.position for one in stored])
+        redacted = hygiene.count_redactions(*(one.message.content for one in stored))
+        return AppendMessagesResponse(positions=[one.position for one in stored], redacted=redacted)
 
     response = await act.run_once(work)
     await act.caller.newton.process_written(ORIGIN)

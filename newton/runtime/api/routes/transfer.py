@@ -44,12 +44,14 @@ class RejectedLine(ResponseModel):
 
 
 class ImportResponse(ResponseModel):
-    """The result of an import. `embedder_error` states why texts could not be embedded."""
+    """The result of an import. `redacted` secrets were removed from the lines; `embedder_error` states why texts could
+    not be embedded."""
 
     new: int
     unchanged: int
     episodes: int
     embedded: int
+    redacted: int
     rejected: list[RejectedLine]
     embedder_error: str | None
 

@@ -16,8 +16,8 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
-    ReasonOption,
     MaxTokensOption,
+    ReasonOption,
     YesOption,
     load_settings,
     require_yes,

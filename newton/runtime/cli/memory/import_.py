@@ -76,6 +76,7 @@ async def import_file(
                 "unchanged": report.unchanged,
                 "episodes": report.episodes,
                 "embedded": report.embedded,
+                "redacted": report.redacted,
                 "rejected": [{"line": r.line, "reason": r.reason} for r in report.rejections],
                 "embedder_error": report.embedder_error,
             }
@@ -131,6 +132,8 @@ def progress_bar() -> Progress:
 def _print_report(report: ImportReport) -> None:
     episodes = f", {formatting.pluralize(report.episodes, 'episode')} created from sessions" if report.episodes else ""
     say(f"{report.new} new, {report.unchanged} unchanged{episodes}.")
+    if report.redacted:
+        say(formatting.format_redactions(report.redacted))
     if report.embedder_error:
         formatting.print_notice(
             f"(Not embedded: {report.embedder_error}. Search works by words only. To embed, import the file again.)"

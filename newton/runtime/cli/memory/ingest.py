@@ -57,6 +57,7 @@ async def ingest_documents(
                 "new": report.new,
                 "unchanged": report.kept,
                 "replaced": report.replaced,
+                "redacted": report.redacted,
                 "missing": missing,
                 "rejected": [error.what for error in report.refused],
                 "links_skipped": [str(link) for link in found.outside],
@@ -67,6 +68,8 @@ async def ingest_documents(
         rejected = f" Rejected: {pluralize(len(report.refused), 'file')}." if report.refused else ""
         passages = f"{pluralize(report.new, 'new passage')}, {report.kept} unchanged, {report.replaced} replaced."
         say(f"{pluralize(report.documents, 'document')}: {passages}{rejected}")
+        if report.redacted:
+            say(f"Secrets, such as passwords or keys, were removed from {pluralize(report.redacted, 'passage')}.")
     return 2 if report.refused else 0
 
 

@@ -70,6 +70,7 @@ async def remember(
                 "memory_id": str(report.result.memory_id),
                 "replaced": list(map(formatting.mention_to_json, report.replaced)),
                 "contested": list(map(formatting.mention_to_json, report.contested)),
+                "redacted": report.result.redacted,
                 "warning": report.warning,
                 "embedder_error": report.embedder_error,
             }

@@ -188,6 +188,8 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     for proposal in answer.proposals:
         command = f"`newton identity accept {short_id(proposal.line_id)}`"
         formatting.print_notice(f"(Always? {formatting.format_proposal(proposal)}. {command} adds it to the identity.)")
+    if answer.redacted:
+        formatting.print_notice(f"({formatting.format_redactions(answer.redacted)})")
     if answer.warning:
         formatting.print_notice(f"({answer.warning})")
     return answer
@@ -203,6 +205,7 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
     return {
         "text": answer.text,
         "degraded": answer.degraded,
+        "redacted": answer.redacted,
         "from_memory": answer.from_memory,
         "failed": answer.failed,
         "forbidden": answer.forbidden,

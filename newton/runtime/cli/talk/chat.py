@@ -151,6 +151,8 @@ class ChatConversation:
                     if self.private_messages is not None:
                         self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
                     formatting.print_missing_sources(piece.context_summary.missing)
+                    if piece.redacted:
+                        formatting.print_notice(f"\n({formatting.format_redactions(piece.redacted)})")
                     if piece.warning and self.backend.model:
                         formatting.print_notice(f"\n({piece.warning})")
                     formatting.print_proposals(piece.proposals)

@@ -1,0 +1,78 @@
+"""Every interface that stores a text says how many secrets it removed from it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from newton.db.pool import Database
+from tests.endpoint import endpoint, says
+from tests.system.served import served
+from tests.system.typed import ok, typed
+
+KEY = "AKIAIOSFODNN7EXAMPLE"
+SECRET = f"The bucket opens with {KEY}."
+HARMLESS = "The bucket stands in the garden."
+RPC = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+
+
+def tool_call(name: str, **arguments: str) -> tuple[str, Any]:
+    return "/mcp", {**RPC, "params": {"name": name, "arguments": arguments}}
+
+
+def said(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def writes(text: str) -> dict[str, tuple[str, Any]]:
+    return {
+        "a fact": ("/v1/memories", {"content": text}),
+        "messages": ("/v1/sessions/s/messages", {"messages": said(text)}),
+        "a turn": ("/v1/sessions/s/turns", {"input": text}),
+        "a chat completion": ("/v1/chat/completions", {"messages": said(text)}),
+        "a response": ("/v1/responses", {"input": text}),
+        "a fact by MCP": tool_call("remember", content=text, source="own"),
+        "an exchange by MCP": tool_call("note_exchange", session="s", user=text),
+    }
+
+
+@pytest.mark.parametrize("written", writes(""))
+async def test_an_answer_counts_the_secrets_that_were_removed(db: Database, tmp_path: Path, written: str) -> None:
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with (
+        endpoint(says(["Noted."])) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="scripted") as api,
+        api.http(await api.token("ana"), **accept) as http,
+    ):
+        path, body = writes(HARMLESS)[written]
+        harmless = (await http.post(path, json=body)).text.replace("\\", "").replace(" ", "")
+        assert '"redacted":0' in harmless or '"redacted"' not in harmless
+        path, body = writes(SECRET)[written]
+        answer = await http.post(path, json=body)
+        assert answer.is_success and KEY not in answer.text
+        assert '"redacted":1' in answer.text.replace("\\", "").replace(" ", "")
+
+
+async def test_nothing_is_said_of_a_private_request(db: Database, tmp_path: Path) -> None:
+    async with (
+        endpoint(says(["Noted."])) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="scripted") as api,
+        api.http(await api.token("ana")) as http,
+    ):
+        answer = await http.post("/v1/chat/completions", json={"messages": said(SECRET), "store": False})
+        assert answer.json()["newton"]["redacted"] == 0
+
+
+def test_the_commands_say_it(home: Path) -> None:
+    line = "Stored without 1 secret, such as a password or a key."
+    assert line in ok(typed(home, "remember", SECRET))
+    assert line in typed(home, "ask", SECRET).stderr
+    file = home / "lines.ndjson"
+    file.write_text(
+        json.dumps({"type": "fact", "ref": "f", "content": f"And with {KEY}.", "at": "2026-01-01T00:00:00Z"})
+    )
+    assert line in ok(typed(home, "import", str(file)))
+    note = home / "note.md"
+    note.write_text(f"# Buckets\n\nThis one opens with {KEY}.\n")
+    assert "were removed from 1 passage." in ok(typed(home, "ingest", str(note)))
