@@ -54,7 +54,9 @@ def set_tracer(tracer: SpanTracer | None) -> None:
 def span(
     name: str, headers: Mapping[str, str] | None = None, **attributes: AttributeValue | None
 ) -> Generator[SpanHandle]:
-    """Open a span, the parent of spans that the task opens within the block. Only the type of an error is recorded."""
+    """Open a tracing span; spans opened within the block become its children.
+
+    `headers` may carry the trace context of the caller. Of an error only the type is recorded."""
     if not _tracers:
         yield _NO_SPAN
         return

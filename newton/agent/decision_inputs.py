@@ -6,7 +6,8 @@ from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name
 from newton.agent.inputs import ToolInput
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
+from newton.brain.outcomes import Verdict
 
 
 class ReasonInput(ToolInput):

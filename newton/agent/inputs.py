@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from newton.agent.field_types import CleanText, MessageContent, Name, Ref
-from newton.brain.draft import Verdict
+from newton.brain.outcomes import Verdict
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.heart.censors import CensorAction, MatchMode
 from newton.heart.facts.conflicts import Settlement
@@ -76,7 +76,7 @@ class ExpandInput(MemoryIdInput):
     """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: the
     result names the number of characters that are left and the offset of the next page."""
 
-    offset: int = Field(0, ge=0, description="The first character of the page.")
+    offset: int = Field(0, ge=0, description="The position of the first character to return.")
     limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum characters of the page.")
 
 
@@ -306,7 +306,7 @@ class ProposeIdentityInput(ToolInput):
     """Propose a line for the identity, such as a standing instruction. A person accepts or rejects the proposal."""
 
     section: IdentityPart = Field(description="The section of the identity.")
-    text: CleanText = Field(description="The line, as one sentence.")
+    text: CleanText = Field(description="The text of the proposed line, as one sentence.")
 
 
 class WorkingMemoryInput(SessionInput):

@@ -16,7 +16,8 @@ from newton.bench.scoring import p50_and_p95
 from newton.brain import decisions
 from newton.brain.calibration.report import build_calibration
 from newton.brain.codec import DecisionReview, NewDecision
-from newton.brain.draft import DecisionDraft, DecisionReason, Verdict
+from newton.brain.draft import DecisionDraft, DecisionReason
+from newton.brain.outcomes import Verdict
 from newton.clock import SystemClock
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings

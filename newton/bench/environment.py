@@ -82,7 +82,7 @@ async def measure_ms(call: Callable[[], Awaitable[object]]) -> float:
 async def measure_alternately(
     questions: Sequence[str], *measures: Callable[[str], Awaitable[T]]
 ) -> tuple[list[T], ...]:
-    """Call the measures with each question, in alternating order, and return their results after the warm-up."""
+    """Call each measure with each question, in alternating order; return the results of each without the warm-up."""
     results = tuple(list[T]() for _ in measures)
     for number, question in enumerate(questions):
         pairs = list(zip(measures, results, strict=True))

@@ -242,4 +242,4 @@ def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[s
     """Check that the CEL library has parsed the same names, because otherwise the limits could be bypassed."""
     functions = {name for name in program.functions() if name.isidentifier()}
     if not functions <= callable_here or not set(program.variables()) <= known:
-        raise InputError("The expression is ambiguous.", hint="Simplify it.")
+        raise InputError("The expression can be read in two ways.", hint="Split it into simpler parts.")

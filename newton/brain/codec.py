@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 from uuid import UUID
 
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
 from newton.brain.hash_chain import JsonObject
+from newton.brain.outcomes import Verdict
 from newton.brain.quality import score_parts
 from newton.errors import ConflictError, InputError
 from newton.memory import hygiene
@@ -157,7 +158,7 @@ def ensure_same_outcome(stored: DecisionReview, new: DecisionReview, ref: str | 
     """Raise ConflictError if the stored review has a different outcome."""
     if (stored.verdict, stored.at, stored.lesson) != (new.verdict, new.at, new.lesson):
         raise ConflictError(
-            f"The decision {ref!r} was reviewed already: {stored.verdict}, seen {stored.at:%Y-%m-%d %H:%M}.",
+            f"The decision {ref!r} was already reviewed: {stored.verdict}, on {stored.at:%Y-%m-%d %H:%M}.",
             hint="An outcome can be recorded only once.",
         )
 

@@ -145,7 +145,7 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     if stored.review:
         raise ConflictError(
-            f"The decision was reviewed already: {stored.review.verdict}, seen {stored.review.at:%Y-%m-%d %H:%M}.",
+            f"The decision was already reviewed: {stored.review.verdict}, on {stored.review.at:%Y-%m-%d %H:%M}.",
             hint="An outcome can be recorded only once; amend the decision to add to it.",
         )
     if review.at > ctx.now:

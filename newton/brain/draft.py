@@ -5,12 +5,10 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from newton.brain.outcomes import Verdict
+
 ReasonKind = Literal["analysis", "empirical", "analogy", "authority", "intuition", "elimination"]
 Stakes = Literal["low", "medium", "high", "critical"]
-Verdict = Literal["success", "partial", "failure"]
-
-# The value of each outcome in shares and scores.
-OUTCOME_SCORES: dict[Verdict, float] = {"success": 1.0, "partial": 0.5, "failure": 0.0}
 
 NEAR_COSINE = 0.7  # minimum cosine similarity of decisions that are near each other
 

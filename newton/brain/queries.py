@@ -10,8 +10,9 @@ from uuid import UUID
 
 from newton.brain.codec import TEXT_FIELDS, DecisionReview, encode_texts
 from newton.brain.decisions import load_decision
-from newton.brain.draft import DecisionDraft, ReasonKind, ReviewedDecision, Stakes, TrackRecord, Verdict
+from newton.brain.draft import DecisionDraft, ReasonKind, ReviewedDecision, Stakes, TrackRecord
 from newton.brain.hash_chain import ChainRecord, RecordKind
+from newton.brain.outcomes import Verdict
 from newton.brain.quality import QUALITY_PARTS, total_score
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -79,7 +80,7 @@ class CategoryCount(NamedTuple):
 
 
 class DecisionNote(NamedTuple):
-    """An addition to a decision: its text, unless erased, and other changes."""
+    """An addition to a decision: its text (None if erased or absent), and the fields and tags that it changes."""
 
     recorded_at: datetime
     origin: str

@@ -10,7 +10,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.brain.draft import NEAR_COSINE, Verdict
+from newton.brain.draft import NEAR_COSINE
+from newton.brain.outcomes import Verdict
 
 # Measured on freely worded decisions: the same choice has a similarity of 0.7 and more, the same mistake in other words
 # 0.57 ("skip the review", "merge without one"), the opposite choice up to 0.64. So below NEAR_COSINE a category and a

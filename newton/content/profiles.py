@@ -79,9 +79,9 @@ OUTCOME_NAMES = frozenset(OutcomeFactors.model_fields)
 class UsageBoost(StrictModel):
     """The factor of a memory's score by use: logarithmic (base 10) with an upper limit."""
 
-    per_tenfold: float = Field(default=0.1, ge=0, le=10, description="The increment for each tenfold use.")
-    cap: float = Field(default=1.5, ge=1, le=10, description="The upper limit of the factor.")
-    unused: float = Field(default=1.0, ge=0, le=1, description="The factor of a memory that was never used.")
+    per_tenfold: float = Field(default=0.1, ge=0, le=10, description="What each tenfold use adds to the factor.")
+    cap: float = Field(default=1.5, ge=1, le=10, description="Upper limit of the factor for use.")
+    unused: float = Field(default=1.0, ge=0, le=1, description="Factor of a memory that was never used.")
 
     def factor_for(self, activations: int) -> float:
         return min(1 + self.per_tenfold * math.log10(activations), self.cap) if activations > 0 else self.unused
@@ -90,10 +90,16 @@ class UsageBoost(StrictModel):
 class ScoreBoosts(StrictModel):
     """Factors that raise a memory's score; 1 is neutral."""
 
-    keyword: float = Field(default=0, ge=0, le=1, description="The increment of similarity for each matching word.")
-    fresh: Multiplier = Field(default=1.0, description="The factor of the similarity of fresh memories.")
+    keyword: float = Field(
+        default=0, ge=0, le=1, description="What each matching word adds to the factor of the similarity."
+    )
+    fresh: Multiplier = Field(
+        default=1.0, description="Factor by which the similarity of fresh memories is multiplied."
+    )
     fresh_hours: float = Field(default=24, gt=0, le=1e6, description="A memory younger than this is fresh.")
-    mentioned: Multiplier = Field(default=1.0, description="The factor of the salience of entities in the input.")
+    mentioned: Multiplier = Field(
+        default=1.0, description="Factor by which the salience of an entity that the input names is multiplied."
+    )
 
 
 class GatherOptions(StrictModel):
@@ -119,7 +125,9 @@ class Profile(NamedModel):
     weights: FeatureWeights = Field(default=FeatureWeights.model_construct(), description="Weights by feature.")
     combine: Literal["sum", "product"] = Field(default="sum", description="Of weight x feature, or feature ** weight.")
     expression: str | None = Field(default=None, description="A formula in place of weights: CEL over the features.")
-    by_frame: dict[str, str] = Field(default={}, description="In place of weights: the profile for each frame.")
+    by_frame: dict[str, str] = Field(
+        default={}, description="Instead of `weights`: the name of the profile to use, by frame."
+    )
     otherwise: str = Field(default="balanced", description="The profile for a frame that by_frame does not name.")
     recency: Decay = Field(default=Decay(kind="none"), description="The decay of the recency feature.")
     outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="A factor for each outcome.")

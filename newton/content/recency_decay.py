@@ -32,7 +32,9 @@ class Decay(StrictModel):
     kind: Literal["exponential", "hyperbolic", "none"]
     clock: DecayClock = "created"
     half_life_days: float | None = Field(default=None, gt=0, description="The half-life, in days.")
-    time_constant_hours: float | None = Field(default=None, gt=0, description="exp(-age/this) or 1/(1 + age/this).")
+    time_constant_hours: float | None = Field(
+        default=None, gt=0, description="Time constant T in hours: exp(-age/T) or 1/(1 + age/T)."
+    )
     rate_per_day: float | None = Field(default=None, gt=0, description="exp(-this x days) or 1/(1 + this x days).")
 
     @model_validator(mode="before")

@@ -16,10 +16,14 @@ class LogisticCoefficients(StrictModel):
     """The coefficients of a logistic regression over the evidence of a search."""
 
     intercept: float
-    cosine: float = Field(default=0.0, description="Of the cosine similarity.")
-    lexical: float = Field(default=0.0, description="Of the BM25 score relative to the maximum of all words.")
-    relative: float = Field(default=0.0, description="Of the relevance relative to the best memory.")
-    known_share: float = Field(default=0.0, description="Of the share of the input's words that memory has.")
+    cosine: float = Field(default=0.0, description="Coefficient of the cosine similarity.")
+    lexical: float = Field(
+        default=0.0, description="Coefficient of the BM25 score relative to the maximum of all words."
+    )
+    relative: float = Field(default=0.0, description="Coefficient of the relevance relative to the best memory.")
+    known_share: float = Field(
+        default=0.0, description="Coefficient of the share of the input's words that memory has."
+    )
 
 
 class RelevanceCoefficients(StrictModel):

@@ -58,7 +58,11 @@ class Skill(NamedModel):
     frames: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the frames that it serves.")
     tools: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the tools that it uses.")
     requires: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Preconditions of the first step.")
-    goals: tuple[Line, ...] = Field(default=(), max_length=50, description="At most 50, of up to 500 characters.")
+    goals: tuple[Line, ...] = Field(
+        default=(),
+        max_length=50,
+        description="At most 50 goals of up to 500 characters.",
+    )
     core: tuple[Line, ...] = Field(min_length=1, max_length=50, description="The steps are 1 to 50, like goals.")
     details: str = Field(default="", max_length=MAX_CHARS)
 

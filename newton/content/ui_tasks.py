@@ -62,9 +62,15 @@ class UiTask(NamedModel):
     """
 
     description: str = Field(min_length=1, max_length=500)
-    certain: tuple[Pattern, ...] = Field((), description="A match alone is enough.")
-    likely: tuple[Pattern, ...] = Field((), description="A match is enough with one sign that a program words it.")
-    possible: tuple[Pattern, ...] = Field((), description="A match is enough with two such signs.")
+    certain: tuple[Pattern, ...] = Field(
+        (), description="Patterns of which a match alone shows that a program wrote the request."
+    )
+    likely: tuple[Pattern, ...] = Field(
+        (), description="Patterns of which a match needs one further sign of a program."
+    )
+    possible: tuple[Pattern, ...] = Field(
+        (), description="Patterns of which a match needs two further signs of a program."
+    )
 
     @cached_property
     def certain_patterns(self) -> tuple["re2.Pattern", ...]:

@@ -25,7 +25,11 @@ class StrictModel(BaseModel):
 class NamedModel(StrictModel):
     """A model in a file of its own, with the name of the file."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60, description="The file name, in lower case.")
+    name: str = Field(
+        pattern=r"^[a-z][a-z0-9_-]*$",
+        max_length=60,
+        description="Name: the name of the file without `.yaml`, in lower case.",
+    )
 
     @functools.cached_property
     def version_hash(self) -> str:

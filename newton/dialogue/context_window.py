@@ -18,7 +18,9 @@ class WindowShares(NamedTuple):
 def split_window(window: int, *, reply: int, conversation: int, context: int) -> WindowShares:
     """Divide the context window of a model between its reply, the conversation and the context from memory.
 
-    All numbers are tokens. `reply`, `conversation` and `context` are upper limits of their parts.
+    All numbers are tokens. The reply keeps at least `reply`, and at least 16,000 or an eighth of the window, whichever
+    is less. The conversation gets at most `conversation` and 80 % of the rest, the context at most `context` of what is
+    left.
 
     >>> split_window(128_000, reply=1_000, conversation=100_000, context=8_000)
     WindowShares(usable=112000, conversation=89600, context=8000)

@@ -53,7 +53,7 @@ async def find_unread(
 ) -> list[EpisodeLines]:
     """Return the oldest conversations that were not extracted yet; those for which the model failed are last.
 
-    With `ended_before`, return episodes that ended before that time, also those without a session."""
+    With `ended_before`, return all such episodes that ended by then, also those without a session."""
     rows = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit, ended_before=ended_before)
     return [await _load_lines(tx, agent_id, episode) for episode in rows]
 

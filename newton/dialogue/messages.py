@@ -73,7 +73,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """A message at its position in a session. `tokens` counts its content and calls."""
+    """A message at its position in a session. `tokens` counts its content and its tool calls."""
 
     session_id: UUID
     position: int

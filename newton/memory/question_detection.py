@@ -59,7 +59,7 @@ def find_measures(text: str) -> str:
 
 
 def lacks_answer(reply: str) -> bool:
-    """Return whether a reply contains nothing but that the answer is not known, and questions.
+    """Return whether a reply only says that the answer is not known, or asks back.
 
     >>> replies = ("Sorry, I don't know when it is. Do you?", "I don't know the day. It is at noon.")
     >>> [lacks_answer(reply) for reply in replies]

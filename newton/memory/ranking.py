@@ -101,7 +101,7 @@ def score_relevance(
 def blend_time_match(
     relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> list[float]:
-    """Blend relative relevance with the match in time.
+    """Return the weighted mean of each relevance (relative to the best) and of whether the memory is in the time range.
 
     >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(time_range=1.0))
     [0.5, 0.75]

@@ -40,7 +40,7 @@ _START_PREFIX = re.compile(r"\[from \d{4}-\d\d-\d\d\] (?=\S)")
 
 
 def has_start_prefix(text: str) -> bool:
-    """Return whether a short form begins with the day from which it is valid."""
+    """Return whether the short text of a memory begins with the day from which it is valid."""
     return _START_PREFIX.match(text) is not None
 
 

@@ -118,7 +118,7 @@ class RetrievedMemory(NamedTuple):
         return is_only_question(self.spoken_text) or (is_reply and lacks_answer(self.spoken_text))
 
     def repeats_query(self, text: str) -> bool:
-        """Return whether it is a message with the same text, such as the same question asked before."""
+        """Return whether this is a message with the text of the query, such as the question asked before."""
         return self.kind == "exchange" and self.spoken_text.casefold() == _fold_case(text)
 
 

@@ -59,7 +59,9 @@ class WebSearch:
         self._cache = OrderedDict[str, tuple[float, Sequence[WebResult]]]()
 
     async def search(self, query: str) -> Sequence[WebResult]:
-        """Return the first results with text. Raises ProviderError for an invalid response or above the rate limit."""
+        """Return the first results that have a text and an HTTP address.
+
+        Raises ProviderError for an invalid response, or if the rate limit is reached."""
         query = " ".join(query.split())[:MAX_QUERY_CHARS]
         now = self._ticks()
         if (cached := self._cache.get(query)) and now - cached[0] < CACHE_TTL_MS:

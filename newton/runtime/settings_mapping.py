@@ -14,7 +14,7 @@ from newton.settings import Settings
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise ConfigError for contradictory settings. Defaults are never in conflict."""
+    """Raise ConfigError for settings that contradict each other. A setting with its default value is never reported."""
     if "conversation_tokens" in settings.model_fields_set and settings.conversation_tokens > settings.window_tokens:
         raise ConfigError(
             f"Conversations of {settings.conversation_tokens:,} tokens exceed a window of {settings.window_tokens:,}.",

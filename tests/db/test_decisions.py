@@ -12,8 +12,9 @@ import pytest
 from newton.brain import decisions, ledger, queries
 from newton.brain.codec import NewDecision
 from newton.brain.decisions import DecisionAmendment
-from newton.brain.draft import TrackRecord, Verdict
+from newton.brain.draft import TrackRecord
 from newton.brain.hash_chain import ChainHead
+from newton.brain.outcomes import Verdict
 from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -72,7 +73,7 @@ async def test_an_outcome_is_given_once_and_not_before_the_decision(tx: Tx) -> N
     with pytest.raises(InputError, match="before the decision"):
         await decisions.review(tx, decision_id, reviewed(at=NOON - timedelta(days=1)), ctx=LATER_ON)
     await decisions.review(tx, decision_id, reviewed("failure"), ctx=LATER_ON)
-    with pytest.raises(ConflictError, match="reviewed already: failure"):
+    with pytest.raises(ConflictError, match="already reviewed: failure"):
         await decisions.review(tx, decision_id, reviewed("success"), ctx=LATER_ON)
     with pytest.raises(ConflictError, match="is done already"):
         await decisions.mark_done(tx, decision_id, ctx=LATER_ON)
@@ -99,7 +100,7 @@ async def test_an_outcome_that_comes_with_a_later_telling_is_taken_once(tx: Tx) 
     for _ in range(2):
         await decisions.record(tx, [NewDecision(draft=told, review=outcome)], ctx=LATER_ON)
     assert (await spine(tx, first))[:2] == ("REVIEWED", "partial")
-    with pytest.raises(ConflictError, match="was reviewed already: partial"):
+    with pytest.raises(ConflictError, match="was already reviewed: partial"):
         other = NewDecision(draft=told, review=reviewed("failure"))
         await decisions.record(tx, [other], ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.decision_records") == 2
@@ -109,7 +110,7 @@ async def test_two_outcomes_in_one_telling_of_a_known_decision_are_refused(tx: T
     told = replace(REDIS, ref="d1")
     await recorded(tx, told)
     both = [NewDecision(draft=told, review=reviewed("success")), NewDecision(draft=told, review=reviewed("failure"))]
-    with pytest.raises(ConflictError, match="was reviewed already: success"):
+    with pytest.raises(ConflictError, match="was already reviewed: success"):
         await decisions.record(tx, both, ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.decision_records") == 1
 

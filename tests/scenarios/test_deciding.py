@@ -262,7 +262,7 @@ async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: Deci
         with pytest.raises(ConfigError, match=r"cannot be run|command is empty"):
             await replace(deciding, verifiers={"architecture": command}).run_verifier(which)
     await deciding.review(which, "success")
-    with pytest.raises(ConflictError, match="reviewed already"):
+    with pytest.raises(ConflictError, match="already reviewed"):
         await replace(deciding, verifiers={"architecture": ("true",)}).run_verifier(which)
 
 

@@ -11,7 +11,7 @@ from newton.agent.growth.rules import assess
 from newton.agent.growth.service import GrowthService
 from newton.brain import decisions
 from newton.brain.codec import NewDecision
-from newton.brain.draft import Verdict
+from newton.brain.outcomes import Verdict
 from newton.clock import ManualClock
 from newton.content.skills import Skill
 from newton.db.pool import Database

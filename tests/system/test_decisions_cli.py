@@ -31,7 +31,7 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     assert ok(run(home, "review", which, "success", "--lesson", "warm it up")) == "Reviewed: success.\n"
     assert "success  Use Redis for the session cache\n          lesson: warm it up\n" in ok(run(home, "outcomes"))
     again = run(home, "review", which, "failure")
-    assert (again.returncode, "reviewed already: success" in again.stderr) == (2, True)
+    assert (again.returncode, "already reviewed: success" in again.stderr) == (2, True)
     shown = ok(run(home, "decisions", "show", which))
     for said in ("What if it is cold?", "Lesson: warm it up", "PENDING: it was done", "Tags: redis"):
         assert said in shown

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from newton.brain.calibration.series import FloatArray, ForecastSeries
-from newton.brain.draft import ReasonKind, ReviewedDecision, Verdict
+from newton.brain.draft import ReasonKind, ReviewedDecision
+from newton.brain.outcomes import Verdict
 from tests.support import NOON
 
 NUMBERED: tuple[Verdict, ...] = ("failure", "partial", "success")

@@ -17,7 +17,8 @@ from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.brain.calibration.scores import BIN_COUNT, LOG_CLIP, CalibrationScores, compute_scores, wilson_interval
 from newton.brain.calibration.series import ForecastSeries, to_series
-from newton.brain.draft import ReviewedDecision, Verdict
+from newton.brain.draft import ReviewedDecision
+from newton.brain.outcomes import Verdict
 from newton.errors import InputError
 from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record, said
 

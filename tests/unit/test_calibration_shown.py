@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
-from newton.brain.draft import ReviewedDecision, Verdict
+from newton.brain.draft import ReviewedDecision
+from newton.brain.outcomes import Verdict
 from newton.errors import InputError
 from newton.runtime.reports import calibration_text, html_page
 from tests.support import examples

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from newton.agent.growth.report import GrowthReport, PeriodMetric, build_growth_report
 from newton.agent.growth.rules import GrowthAssessment, assess
-from newton.brain.draft import NEAR_COSINE, ReviewedDecision, Verdict
+from newton.brain.draft import NEAR_COSINE, ReviewedDecision
 from newton.brain.growth_queries import DecisionCounts
 from newton.brain.growth_queries import DecisionGrowth as Brain
+from newton.brain.outcomes import Verdict
 from newton.brain.repeated_mistakes import (
     MAX_NEAREST,
     NEAR_COSINE_SHARED,

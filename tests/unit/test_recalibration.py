@@ -18,7 +18,7 @@ from newton.brain.calibration.recalibration import (
     recalibrate,
 )
 from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
-from newton.brain.draft import Verdict
+from newton.brain.outcomes import Verdict
 from tests.support import examples
 from tests.unit.judging import CONFIDENCES, PAIRS, drawn, record
 

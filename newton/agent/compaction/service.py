@@ -69,7 +69,9 @@ class CompactionService:
     new_budget: Callable[[], CallBudget] = CallBudget
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Compact the view if a strategy is due for `max_tokens`, and return it. It may still be longer."""
+        """Compact the view if a compaction strategy applies at `max_tokens`, and return it.
+
+        The view may still have more than `max_tokens` tokens."""
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
         async with self.scope.write() as (tx, ctx):

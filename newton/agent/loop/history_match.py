@@ -52,7 +52,7 @@ class IncomingMessage(NamedTuple):
 class HistoryMatch:
     """The session to continue, the messages to append, and the fingerprints of all messages.
 
-    `last_input` is the last message of a user if the caller did not send one.
+    `last_input` is the last stored message of the user, for a request that sends none, such as only results of tools.
     """
 
     session_id: UUID
@@ -81,7 +81,11 @@ class HistoryMatcher:
         """
         roles = [message.role for message in messages]
         if "user" not in roles or roles[-1] not in ("user", "tool"):
-            raise InputError("The last message needs no reply.", hint=ENDING_HINT, param="messages")
+            raise InputError(
+                "There is no message to reply to: the last one is not from a user or a tool.",
+                hint=ENDING_HINT,
+                param="messages",
+            )
         fingerprints = fingerprint_messages(messages)
         async with self.scope.write("user") as (tx, ctx):
             session_id = await get_or_create_session(tx, session_ref, agent_id=ctx.agent_id, now=ctx.now)

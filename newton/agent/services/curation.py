@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import create_token, verify_token
-from newton.brain.draft import Verdict
+from newton.brain.outcomes import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
 from newton.heart import episodes

@@ -17,8 +17,9 @@ from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.codec import DecisionReview, NewDecision, ReviewMethod, validate_draft
 from newton.brain.decision_text import to_embedding_text
 from newton.brain.decisions import DecisionAmendment, ManualLink
-from newton.brain.draft import DecisionDraft, ReviewedDecision, TrackRecord, Verdict
+from newton.brain.draft import DecisionDraft, ReviewedDecision, TrackRecord
 from newton.brain.hash_chain import BrokenLink, ChainHead, JsonObject
+from newton.brain.outcomes import Verdict
 from newton.brain.quality import score_parts
 from newton.brain.queries import CategoryCount, DecisionDetail, DecisionFilter, DecisionOutcome, DecisionSummary
 from newton.db.pool import Tx, after_commit
@@ -163,7 +164,7 @@ class DecisionService:
             hint = "Set it under [verifiers] in newton.toml."
             raise ConfigError(f"No verifier is configured for {decision.category}.", hint=hint)
         if decision.review:
-            raise ConflictError("The decision was reviewed already.", hint="An outcome can be recorded only once.")
+            raise ConflictError("The decision was already reviewed.", hint="An outcome can be recorded only once.")
         verdict = await outcome_verifier.run_verifier(
             command, decision_id, timeout_seconds=self.verifier_timeout_seconds
         )

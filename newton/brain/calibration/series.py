@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.brain.draft import OUTCOME_SCORES, ReviewedDecision
+from newton.brain.draft import ReviewedDecision
+from newton.brain.outcomes import OUTCOME_SCORES
 from newton.errors import InputError
 
 FloatArray = NDArray[np.float64]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from newton.brain import ledger, queries
 from newton.brain.calibration.bias import compute_bias
-from newton.brain.calibration.report import write_note
+from newton.brain.calibration.context_note import write_note
 from newton.brain.calibration.series import to_series
 from newton.db.pool import Tx
 from newton.db.queries import load

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.budget import FIXED_LAYERS
 from newton.cognition.assembly.render import TextBlock, render_item
 from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
 from newton.heart.censors import Censor
@@ -22,7 +23,7 @@ NOTE_ATTEMPTS: Sequence[frozenset[str]] = tuple(map(frozenset[str], ((), (CENSOR
 # Attempts for a context that is too small for both notes.
 SMALL_ATTEMPTS = (NOTE_ATTEMPTS[1], NOTE_ATTEMPTS[2])
 # Weights of the layers while their lines compete for the tokens.
-LAYER_WEIGHTS: Mapping[str, int] = {IDENTITY: 500, CENSORS: 300}
+LAYER_WEIGHTS: Mapping[str, int] = {layer: FIXED_LAYERS[layer] for layer in (IDENTITY, CENSORS)}
 
 
 class AlwaysOnSections(NamedTuple):

@@ -142,7 +142,9 @@ class _Placer:
         self._artifacts = [s.found for s in ordered if s.layer == SESSION_LAYER]
 
     def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, Placement]:
-        """Return one placement per candidate. `shown_texts` are in the context in any case."""
+        """Return one placement per candidate.
+
+        A candidate that repeats one of `shown_texts`, which are in the context in any case, is left out."""
         messages = [s for s in self._ordered if s.found.kind == "exchange"]
         possible = [s.found.summary for s in messages if s.found.memory_id not in self._rejected]
         suspected = self._find_repeated(self._artifacts, [*shown_texts, *possible])

@@ -171,7 +171,9 @@ def _has_text(item: CandidateExplanation, item_ref: str) -> bool:
 
 
 def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> BundleExplanation:
-    """Explain the candidates. Skip deleted memories; show `LOST_TEXT` for memories without their former text."""
+    """Explain for each candidate why it is in the context or not.
+
+    Deleted memories are skipped. `LOST_TEXT` stands for a text that memory no longer has."""
     rank, items = 0, list[CandidateExplanation]()
     for candidate in stored.candidates:
         rank += candidate.detail is not None

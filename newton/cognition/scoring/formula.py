@@ -71,7 +71,8 @@ def check_formula(expression: str, variables: tuple[str, ...]) -> None:
         ) from None
     if not any(map(math.isfinite, scores)):
         raise InputError(
-            "It is not a number for any memory.", hint="Check the arguments of its functions: ln(x), pow(x, y)."
+            "The formula gives no number.",
+            hint="Check the arguments of its functions: ln(x), pow(x, y).",
         )
 
 

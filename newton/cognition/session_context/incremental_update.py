@@ -125,7 +125,9 @@ class _EvictionState:
     assembly_input: AssemblyInput
 
     def free_tokens(self, needed_tokens: int, *, shorten: bool) -> bool:
-        """Free at least `needed_tokens` if possible; return False when nothing can be evicted."""
+        """Shorten (with `shorten`) or evict the lowest-scored items until `needed_tokens` are free or none is left.
+
+        Return whether anything was freed, even if it is less than `needed_tokens`."""
         freed = 0
         for index, placement in self._list_options(shorten=shorten):
             if freed >= needed_tokens:

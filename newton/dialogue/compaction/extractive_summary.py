@@ -312,7 +312,7 @@ class _ItemSelection:
         return fits
 
     def take_all(self) -> None:
-        """Select decisions first, then a share of each part in turn."""
+        """Select items for the summary: decisions first, then a few items of each section in turn."""
         leaving = int(self.tokens_left * (1 - DECISION_SHARE))
         while self.waiting.get("decided") and self.take("decided", leaving=leaving):
             pass

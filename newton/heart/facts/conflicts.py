@@ -72,9 +72,10 @@ def concerns_safety(text: str) -> bool:
 
 
 def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_vouched: bool) -> bool:
-    """Return whether a statement may replace a known fact without a decision by a person. Pure.
+    """Return whether a statement of trust `newer_trust` may replace a known fact without a decision by a person. Pure.
 
-    Nothing replaces core facts and facts on safety; see also `may_supersede`. `is_vouched`: a person confirmed it.
+    The other arguments describe the known fact; `is_vouched`: a person confirmed it. Core facts and facts on safety are
+    never replaced without a person. See also `may_supersede`.
     """
     if state == "CORE" or concerns_safety(text):
         return False
@@ -119,7 +120,7 @@ def _to_pair(row: Record) -> FactPair:
 
 
 async def settle(tx: Tx, pair: FactPair, settlement: Settlement, *, ctx: LifecycleContext) -> None:
-    """Store what a pair is, and apply the transitions that follow from it."""
+    """Store how a pair is settled, and apply the state transitions that follow."""
     newer, older = pair.newer.memory_id, pair.older.memory_id
     if settlement == "newer":
         await fact_store.supersede(tx, older, by_fact=newer, ctx=ctx)

@@ -175,7 +175,8 @@ async def propose(
 ) -> list[TenetProposal]:
     """Store proposals to add instructions; return each with the lines that it would replace.
 
-    An active instruction is skipped; a pending one is returned, not stored again. Raises InputError for tools and web.
+    An active instruction is skipped; a pending one is returned, not stored again. Raises InputError if the trust
+    of the edit is `tool` or `web`.
     """
     if edit.ctx.trust in UNTRUSTED_TIERS:
         raise InputError(f"Trust {edit.ctx.trust} cannot propose an identity change.", hint="A person or an agent can.")

@@ -53,7 +53,7 @@ class TenetDiff(NamedTuple):
 
 
 def format_tenet(part: IdentityPart, text: str) -> str:
-    """Return the text of a tenet with its speaker.
+    """Return the text of a tenet; a tenet that the user stated is marked as the user's.
 
     >>> format_tenet("preference", "Call me Max"), format_tenet("value", "Honest before kind")
     ('The user says: Call me Max', 'Honest before kind')

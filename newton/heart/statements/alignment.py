@@ -28,7 +28,9 @@ class AlignedStatement:
         return key in self._names
 
     def comparison_role(self, item: ParsedWord) -> str:
-        """Return the role of a word. Before a time, `on`, `at` and `in` are one role; before a name, `at` and `in`."""
+        """Return the role by which the word is compared.
+
+        Prepositions that mean the same count as one: `on`, `at` and `in` before a time; `at` and `in` before a name."""
         clause, _, last = item.role.rpartition(" ")
         if last in _TIME_PREPOSITIONS and item.is_time:
             last = ""

@@ -83,7 +83,7 @@ class StatementOutline:
 
 @lru_cache(maxsize=2_048)
 def outline(text: str) -> StatementOutline:
-    """Return the outline of a statement."""
+    """Return the stems of the content words of a statement, and which of them are names, numbers or its subject."""
     patterns, parsed, former = load_cues(), parse_statement(text), _former_phrases(text)
     words = [word for word in _WORD.findall(text) if not _is_stopword(word)]
     opening = words[0] if words and text.lstrip().startswith(words[0]) else ""

@@ -65,7 +65,7 @@ class ParsedStatement:
 
 @lru_cache(maxsize=1_024)
 def parse_statement(text: str) -> ParsedStatement:
-    """Parse a text. Text in other scripts gets a trivial parse."""
+    """Parse an English text. Of a text in another script than Latin only its words are kept."""
     return _normalize_use_as(_normalize_preference(_to_active_voice(_StatementParser(tokenize(text)).parse())))
 
 

@@ -73,7 +73,7 @@ class AuthenticatedCaller:
                 raise InputError("The request names two users.", hint="Omit one of them.", param="user")
             return self
         if self.claims is None or self.token is None:
-            raise ForbiddenError("The operator's token serves one person and no users.", hint=USERS_HINT)
+            raise ForbiddenError("The operator's token cannot act for a user.", hint=USERS_HINT)
         if self.claims.users == "per_user":
             return replace(self, selected=await agents.get_for_user(self.token_agent, user), user=user)
         if self.claims.users is None and self.claims.first_user != tokens.hash_user(user):

@@ -59,7 +59,7 @@ JOB_COMMANDS = {
     "list": ("operations.jobs:list_jobs", "List the jobs with their last runs."),
     "run": ("operations.jobs:run_job", "Run a job now."),
     "dead": ("operations.jobs:list_dead_runs", "List failed runs."),
-    "retry": ("operations.jobs:retry_dead_runs", "Retry failed runs."),
+    "retry": ("operations.jobs:retry_dead_runs", "Retry dead runs: those that failed too often."),
 }
 CENSOR_COMMANDS = {
     "list": ("judgement.censors:list_censors", "List the censors with their records."),
@@ -138,7 +138,10 @@ TOKEN_COMMANDS = {
 }
 BENCH_COMMANDS = {
     "recall": ("newton.bench.recall:run_benchmark", "Measure how much of the evidence reaches the context."),
-    "unknown": ("newton.bench.unknown:run_benchmark", "Measure what questions load that memory cannot answer."),
+    "unknown": (
+        "newton.bench.unknown:run_benchmark",
+        "Count the memories that enter contexts of questions that memory cannot answer.",
+    ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the daily lifecycle job."),

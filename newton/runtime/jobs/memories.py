@@ -14,7 +14,7 @@ from newton.memory.reembedding import reembed
 from newton.memory.transitions import PlannedTransition
 from newton.runtime.jobs.job import Job, format_count
 from newton.runtime.jobs.queue import JobOutcome, RunResult
-from newton.runtime.jobs.recurrence import daily
+from newton.runtime.jobs.recurrence import JobSchedule
 from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"
@@ -79,14 +79,14 @@ async def generalize_facts(newton: AgentServices) -> JobOutcome:
     return JobOutcome(reason=reason, result={"facts": count})
 
 
-def lifecycle_job(kind: LifecycleScope) -> Job:
+def lifecycle_job(kind: LifecycleScope, schedule: JobSchedule) -> Job:
     """Return the job that applies the lifecycle rules to memories of one kind."""
 
     async def run(newton: AgentServices) -> JobOutcome:
         return to_lifecycle_outcome(await newton.maintenance(f"job {name}").apply_transitions(kind))
 
     name = f"lifecycle-{kind}"
-    return Job(name, LIFECYCLE_DESCRIPTIONS[kind], daily(3, 20), run)
+    return Job(name, LIFECYCLE_DESCRIPTIONS[kind], schedule, run)
 
 
 def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome:

@@ -32,7 +32,7 @@ _TABLE = (
         memories.reembed_memories,
     ),
     Job("generalize", "Summarizes attributes with too many facts.", daily(3, 10), memories.generalize_facts),
-    *(memories.lifecycle_job(kind) for kind in memories.LIFECYCLE_DESCRIPTIONS),
+    *(memories.lifecycle_job(kind, daily(3, 20)) for kind in memories.LIFECYCLE_DESCRIPTIONS),
     Job("remind", "Lists decisions that await an outcome.", daily(7), decisions.remind_reviews),
     Job("calibrate", "Takes a snapshot of confidence calibration.", daily(4), decisions.take_calibration_snapshot),
     Job("growth", "Reports the agent's growth metrics.", weekly("Monday", 6), decisions.report_growth),

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from newton.brain.draft import Stakes, Verdict
+from newton.brain.draft import Stakes
+from newton.brain.outcomes import Verdict
 from newton.brain.queries import DecisionSummary
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Role, StoredMessage

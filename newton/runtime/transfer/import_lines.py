@@ -9,7 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
 from newton.brain.codec import DecisionReview, NewDecision
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
+from newton.brain.outcomes import Verdict
 from newton.content.documents import TextFormat, parse_text
 from newton.content.sections import ParsedDocument
 from newton.content.skills import Skill

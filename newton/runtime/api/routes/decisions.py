@@ -11,7 +11,8 @@ from pydantic import Field
 from newton.agent.decision_inputs import DecisionInput, OutcomeInput, ThoughtInput
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.services.decisions import DecisionPreview
-from newton.brain.draft import DecisionDraft, Stakes, Verdict
+from newton.brain.draft import DecisionDraft, Stakes
+from newton.brain.outcomes import Verdict
 from newton.brain.quality import total_score
 from newton.brain.queries import DecisionFilter
 from newton.content.frames import get_frame

@@ -12,7 +12,7 @@ from pydantic import Field
 from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.services.memories import FactDraft
-from newton.brain.draft import Verdict
+from newton.brain.outcomes import Verdict
 from newton.errors import NotFoundError
 from newton.memory.lookup import cut_page
 from newton.memory.memory import Kind, Outcome, Trust

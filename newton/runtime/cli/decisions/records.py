@@ -9,7 +9,8 @@ from cyclopts import Parameter
 
 from newton.brain.decision_text import format_full
 from newton.brain.decisions import DecisionAmendment, ManualLink
-from newton.brain.draft import Stakes, Verdict
+from newton.brain.draft import Stakes
+from newton.brain.outcomes import Verdict
 from newton.brain.quality import format_quality
 from newton.brain.queries import DecisionDetail, DecisionFilter, DecisionLink, DecisionNote, DecisionSummary
 from newton.errors import InputError

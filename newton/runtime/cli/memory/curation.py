@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.brain.draft import Verdict
+from newton.brain.outcomes import Verdict
 from newton.errors import InputError
 from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
