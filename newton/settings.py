@@ -214,7 +214,7 @@ class Settings(BaseModel):
         0.85,
         gt=0,
         le=1,
-        description="At or above this cosine similarity two facts are linked, or the model decides whether they are one.",
+        description="At or above this cosine similarity two facts are linked, or the model compares them.",
     )
     episode_summarize_after_days: int = Field(
         30, ge=1, description="Truncate the text of an episode to its beginning at this age."
