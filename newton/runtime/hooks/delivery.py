@@ -15,7 +15,6 @@ from newton.runtime.hooks.daemon_connection import (
 from newton.runtime.hooks.spool import SpoolEntry
 
 MAX_REQUESTS = 2  # of one hook
-PROFILE = "coding"
 
 
 class DeliveryOptions(NamedTuple):
@@ -81,7 +80,7 @@ class HookDelivery:
 
     def find_context(self, text: str, session: str, **fields: Any) -> JsonObject | None:
         """Return the context for a text; None if it cannot be built."""
-        body = {"input": text, "session": session, "tokens": self.options.tokens, "profile": PROFILE, **fields}
+        body = {"input": text, "session": session, "tokens": self.options.tokens, **fields}
         return self._try_post("/v1/context", body)
 
     def check_censors(self, text: str) -> JsonObject | None:

@@ -29,6 +29,7 @@ from newton.runtime.hooks.hook_input import (
 from newton.runtime.hooks.hook_output import format_context, format_denial, format_warning
 
 DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
+START_PROFILE, START_FRAME = "coding", "task"  # the profile has the last events of other sessions
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 MAX_RESULT_CHARS = 2_000  # of a subagent
 VALUE_FLAGS = {"--agent": "agent", "--tokens": "tokens", "--data-dir": "data_dir", "--program": "program"}
@@ -53,7 +54,8 @@ def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[st
         return "", [str(error)]
     handle = HANDLERS.get(hook.event)
     if handle is None:
-        return "", [] if hook.event in IGNORED_EVENTS.split() else [f"the event {hook.event[:60]!r} is not known; ignored"]
+        is_known = hook.event in IGNORED_EVENTS.split()
+        return "", [] if is_known else [f"the event {hook.event[:60]!r} is not known; ignored"]
     data_dir = find_data_dir(options.data_dir, env)
     agent = hook.project_key if options.per_project else options.agent
     delivery = _open_delivery(DeliveryOptions(agent, options.per_project, options.tokens, data_dir), env)
@@ -76,10 +78,10 @@ def start_session(hook: HookInput, delivery: HookDelivery) -> str:
     delivery.begin_session(hook.session)
     text = f"Work in the project {hook.project.name} goes on: what was done last, what was decided, what is open?"
     is_compacted = hook.text("source") == "compact"  # then the agent no longer has the messages
-    context = delivery.find_context(text, hook.session, omit_session_messages=not is_compacted)
-    if context is None or not _says_something(context):
-        return ""
-    return format_context(hook.event, str(context["text"]))
+    context = delivery.find_context(
+        text, hook.session, omit_session_messages=not is_compacted, profile=START_PROFILE, frame=START_FRAME
+    )
+    return format_context(hook.event, str(context["text"])) if context and _says_something(context) else ""
 
 
 def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
