@@ -107,7 +107,8 @@ def _to_json_object(status: int, content: bytes) -> JsonObject:
     detail = str(value.get("detail") or f"status {status}")
     if status >= 500 or status in RETRYABLE_STATUSES:
         raise DaemonUnavailableError(detail)
-    raise RequestRefusedError(str(value.get("type", "")).rpartition(":")[2], detail)
+    code, hint = str(value.get("type", "")).rpartition(":")[2], str(value.get("hint") or "")
+    raise RequestRefusedError(code, f"{detail} {hint}".strip())
 
 
 def _read_address(data_dir: Path) -> str:

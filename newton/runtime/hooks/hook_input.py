@@ -73,7 +73,7 @@ def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> Ho
     event, session_id = fields.get("hook_event_name"), fields.get("session_id")
     if not isinstance(event, str) or not isinstance(session_id, str) or not session_id:
         raise InvalidInputError("the input has no `hook_event_name` or no `session_id`")
-    is_codex = program == "codex" or (program is None and "turn_id" in fields)
+    is_codex = program == "codex" or (program is None and _is_from_codex(fields))
     cwd = fields.get("cwd")
     return HookInput(
         event=event,
@@ -82,6 +82,12 @@ def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> Ho
         project=find_project(cwd if isinstance(cwd, str) and cwd else ".", project_dir),
         fields=fields,
     )
+
+
+def _is_from_codex(fields: dict[str, Any]) -> bool:
+    """Return whether only Codex sends such fields. It keeps its transcripts in `~/.codex`, or none."""
+    path = fields.get("transcript_path", "")
+    return "turn_id" in fields or path is None or (isinstance(path, str) and "/.codex/" in path)
 
 
 def find_project(cwd: str, project_dir: str | None) -> Path:

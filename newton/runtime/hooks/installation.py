@@ -86,7 +86,10 @@ def build_command(program: Program, flags: Sequence[str]) -> str:
 
 
 def plan_installation(path: Path, program: Program, command: str) -> SettingsChange:
-    """Return the change that adds the hooks, replacing earlier ones of Newton. Raises InputError for an invalid file."""
+    """Return the change that adds the hooks, in place of earlier ones of Newton.
+
+    Raises InputError for an invalid file.
+    """
     before, settings = _read_settings(path)
     hooks = _remove_own(settings.get("hooks", {}))
     for event in EVENTS[program]:

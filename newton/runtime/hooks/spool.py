@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 SPOOL_FILE, LOCK_FILE = "hooks.ndjson", "hooks.lock"
 MAX_SPOOL_BYTES = 4 * 1024 * 1024  # beyond, new entries are dropped
@@ -41,7 +41,7 @@ def add_entry(data_dir: Path, entry: SpoolEntry) -> bool:
             path = data_dir / SPOOL_FILE
             if (path.stat().st_size if path.exists() else 0) + len(line) > MAX_SPOOL_BYTES:
                 return False
-            with path.open("ab", opener=_open_private) as file:
+            with _open_private(path, os.O_APPEND) as file:
                 file.write(line)
     except OSError:
         return False
@@ -77,7 +77,7 @@ def remove_lines(data_dir: Path, lines: frozenset[bytes]) -> None:
             if not kept:
                 path.unlink(missing_ok=True)
                 return
-            with new.open("wb", opener=_open_private) as file:
+            with _open_private(new, os.O_TRUNC) as file:
                 file.writelines(line + b"\n" for line in kept)
             new.replace(path)
     except OSError:
@@ -103,12 +103,13 @@ def _parse_entry(line: bytes) -> SpoolEntry | None:
         return None
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _open_private(path: Path, flag: int) -> BinaryIO:
+    """Open a file for writing that only its owner may read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o600), "wb")
 
 
 @contextmanager
 def _lock(data_dir: Path) -> Generator[None]:
-    with (data_dir / LOCK_FILE).open("ab", opener=_open_private) as file:
+    with _open_private(data_dir / LOCK_FILE, os.O_APPEND) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
