@@ -65,7 +65,7 @@ class Agent:
 
     def messages(self) -> list[dict[str, Any]]:
         with self.client() as client:
-            sessions = [one["name"] for one in client.get("/v1/sessions").json()["items"]]
+            sessions = [one["session"] for one in client.get("/v1/sessions").json()["items"]]
             (mine,) = [name for name in sessions if name.endswith(self.session)]
             return client.get(f"/v1/sessions/{mine}/messages").json()["items"]
 
@@ -156,9 +156,14 @@ def test_messages_of_the_same_project_come_first(agent: Agent) -> None:
         agent.elsewhere(project).runs(CODEX, "UserPromptSubmit", prompt=said.format(branch))
     for project, branch in (("blog", "heron"), ("shop", "stork"), ("wiki", "crane")):
         question = "How is the release branch of this service named?"
-        shown = agent.elsewhere(project).given(CODEX, "UserPromptSubmit", prompt=question)
-        places = {name: shown.find(name) for name in ("heron", "stork", "crane") if name in shown}
-        assert min(places, key=places.__getitem__) == branch
+        here = agent.elsewhere(project)
+        assert branch in here.given(CODEX, "UserPromptSubmit", prompt=question)
+        hook = hook_runner.parse_input(here.event(CODEX, "Stop"), program=CODEX, project_dir=None)
+        body = {"input": question, "session": hook.session, "omit_session_messages": True}
+        with agent.client() as client:
+            items = client.post("/v1/context", json=body).json()["items"]
+        scores = {one["text"]: one["score"] for one in items if one["kind"] == "exchange" and "named" in one["text"]}
+        assert len(scores) == 3 and branch in max(scores, key=scores.__getitem__)
 
 
 def test_the_messages_of_the_session_itself_are_not_repeated_before_it_is_compacted(agent: Agent) -> None:
@@ -276,7 +281,7 @@ def test_a_hook_sends_at_most_two_requests(agent: Agent, name: str) -> None:
         return sum("request_answered" in line and owner in line for line in agent.daemon.said)
 
     before = requests()
-    output, notes = agent.runs(CLAUDE, name)
+    _, notes = agent.runs(CLAUDE, name)
     with agent.client() as client:
         client.get("/v1/token")  # the log has it after all requests of the hook
     wait(lambda: any("/v1/token" in line and owner in line for line in agent.daemon.said))
