@@ -199,7 +199,7 @@ def test_the_spool_keeps_sessions_apart_and_removes_what_was_handed_over(tmp_pat
 
 
 def test_the_spool_is_bounded_private_and_survives_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "MAX_SPOOL_BYTES", 300)
+    monkeypatch.setattr(spool, "MAX_SPOOL_BYTES", 400)
     entry = SpoolEntry("work", "a/1", [{"content": "x" * 80}], [])
     assert [spool.add_entry(tmp_path, entry) for _ in range(4)] == [True, True, False, False]
     path = tmp_path / spool.SPOOL_FILE

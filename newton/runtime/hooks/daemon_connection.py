@@ -5,8 +5,10 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from newton.runtime.hooks.json_values import JsonObject, as_object
 
 URL_VARIABLE, TOKEN_VARIABLE, DATA_DIR_VARIABLE = "NEWTON_URL", "NEWTON_TOKEN", "NEWTON_DATA_DIR"
 DEFAULT_DATA_DIR = "~/.local/share/newton"
@@ -14,8 +16,6 @@ ADDRESS_FILE, TOKEN_FILE, OPERATOR_PREFIX = "daemon.json", "operator.token", "nw
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 CONNECT_SECONDS, TOTAL_SECONDS = 0.5, 4.0
 RETRYABLE_STATUSES = frozenset({401, 403, 408, 425, 429})  # a later hook may succeed
-
-JsonObject = dict[str, Any]
 
 
 class DaemonUnavailableError(Exception):
@@ -83,7 +83,8 @@ class DaemonConnection:
         try:
             if self._http.sock is None:
                 self._http.connect()
-            self._http.sock.settimeout(max(self._deadline - time.monotonic(), 0.05))
+            if self._http.sock is not None:
+                self._http.sock.settimeout(max(self._deadline - time.monotonic(), 0.05))
             self._http.request("POST", self._prefix + path, json.dumps(body), headers)
             response = self._http.getresponse()
             return _to_json_object(response.status, response.read())
@@ -100,14 +101,15 @@ def _to_json_object(status: int, content: bytes) -> JsonObject:
         value = json.loads(content)
     except ValueError:
         value = None
+    body = as_object(value)
     if not isinstance(value, dict):
         raise DaemonUnavailableError(f"the response of status {status} is not from a daemon of Newton")
     if status < 300:
-        return value
-    detail = str(value.get("detail") or f"status {status}")
+        return body
+    detail = str(body.get("detail") or f"status {status}")
     if status >= 500 or status in RETRYABLE_STATUSES:
         raise DaemonUnavailableError(detail)
-    code, hint = str(value.get("type", "")).rpartition(":")[2], str(value.get("hint") or "")
+    code, hint = str(body.get("type", "")).rpartition(":")[2], str(body.get("hint") or "")
     raise RequestRefusedError(code, f"{detail} {hint}".strip())
 
 

@@ -9,9 +9,9 @@ from newton.runtime.hooks import spool
 from newton.runtime.hooks.daemon_connection import (
     DaemonConnection,
     DaemonUnavailableError,
-    JsonObject,
     RequestRefusedError,
 )
+from newton.runtime.hooks.json_values import JsonObject
 from newton.runtime.hooks.spool import SpoolEntry
 
 MAX_REQUESTS = 2  # of one hook

@@ -4,7 +4,9 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from newton.runtime.hooks.json_values import JsonObject, as_object, as_text
 
 Program = Literal["claude-code", "codex"]
 PROGRAM_NAMES: dict[str, str] = {"claude-code": "Claude Code", "codex": "Codex"}
@@ -39,7 +41,7 @@ class HookInput(NamedTuple):
     program: Program
     session_id: str
     project: Path
-    fields: dict[str, Any]
+    fields: JsonObject
 
     @property
     def project_key(self) -> str:
@@ -55,17 +57,17 @@ class HookInput(NamedTuple):
 
     def text(self, name: str) -> str:
         """Return a field as text; "" if it is missing or no text."""
-        value = self.fields.get(name)
-        return clean(value) if isinstance(value, str) else ""
+        return clean(as_text(self.fields.get(name)))
 
 
 def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> HookInput:
     """Parse the input. Raises InvalidInputError with what is wrong."""
     try:
-        fields = json.loads(raw)
+        value = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the input is not JSON ({error})") from None
-    if not isinstance(fields, dict):
+    fields = as_object(value)
+    if not isinstance(value, dict):
         raise InvalidInputError("the input is not a JSON object")
     if fields.get("type") == NOTIFY_TYPE:
         fields = {name.replace("-", "_"): value for name, value in fields.items()}
@@ -74,20 +76,19 @@ def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> Ho
     if not isinstance(event, str) or not isinstance(session_id, str) or not session_id:
         raise InvalidInputError("the input has no `hook_event_name` or no `session_id`")
     is_codex = program == "codex" or (program is None and _is_from_codex(fields))
-    cwd = fields.get("cwd")
     return HookInput(
         event=event,
         program="codex" if is_codex else "claude-code",
         session_id=session_id,
-        project=find_project(cwd if isinstance(cwd, str) and cwd else ".", project_dir),
+        project=find_project(as_text(fields.get("cwd")) or ".", project_dir),
         fields=fields,
     )
 
 
-def _is_from_codex(fields: dict[str, Any]) -> bool:
+def _is_from_codex(fields: JsonObject) -> bool:
     """Return whether only Codex sends such fields. It keeps its transcripts in `~/.codex`, or none."""
     path = fields.get("transcript_path", "")
-    return "turn_id" in fields or path is None or (isinstance(path, str) and "/.codex/" in path)
+    return "turn_id" in fields or path is None or "/.codex/" in as_text(path)
 
 
 def find_project(cwd: str, project_dir: str | None) -> Path:

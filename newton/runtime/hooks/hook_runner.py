@@ -3,14 +3,13 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from newton.clock import SystemClock
 from newton.runtime.hooks import tool_events, transcript
 from newton.runtime.hooks.daemon_connection import (
     DaemonConnection,
     DaemonUnavailableError,
-    JsonObject,
     find_daemon,
     find_data_dir,
 )
@@ -27,6 +26,7 @@ from newton.runtime.hooks.hook_input import (
     parse_input,
 )
 from newton.runtime.hooks.hook_output import format_context, format_denial, format_warning
+from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
 
 DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
 START_PROFILE, START_FRAME = "coding", "task"  # the profile has the last events of other sessions
@@ -86,13 +86,13 @@ def start_session(hook: HookInput, delivery: HookDelivery) -> str:
 
 def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
     """Store the words of the user and answer the context for them."""
-    words = find_user_words(hook.text("prompt"))
-    if not words:
+    text = find_user_words(hook.text("prompt"))
+    if not text:
         return ""
-    delivery.hand_over(hook.session, [_to_message("user", words, _prompt_ref(hook, words))])
-    if len(words.split()) < MIN_CONTEXT_WORDS:
+    delivery.hand_over(hook.session, [_to_message("user", text, _prompt_ref(hook, text))])
+    if len(text.split()) < MIN_CONTEXT_WORDS:
         return ""
-    context = delivery.find_context(words, hook.session, omit_session_messages=True)
+    context = delivery.find_context(text, hook.session, omit_session_messages=True)
     if context is None or context.get("nothing_relevant", True):
         return ""
     return format_context(hook.event, str(context["text"]))
@@ -102,10 +102,10 @@ def check_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
     """Stop a tool call that a blocking censor forbids."""
     text = tool_events.find_checked_text(hook.text("tool_name"), hook.fields.get("tool_input"))
     check = delivery.check_censors(text) if text.strip() else None
-    matches = check["matches"] if check else []
-    if not matches:
+    matches = as_list(check.get("matches")) if check else []
+    if not (check and matches):
         return ""
-    return format_denial(hook.event, matches) if check and check["blocked"] else format_warning(hook.event, matches)
+    return format_denial(hook.event, matches) if check.get("blocked") else format_warning(hook.event, matches)
 
 
 def finish_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
@@ -137,10 +137,9 @@ def _list_reply(hook: HookInput) -> list[JsonObject]:
 
 def finish_notified_turn(hook: HookInput, delivery: HookDelivery) -> str:
     """Store the prompts and the reply of a turn of which Codex notifies."""
-    inputs = hook.fields.get("input_messages")
-    prompts = [clean(one) for one in inputs if isinstance(one, str)] if isinstance(inputs, list) else []
-    words = find_user_words("\n\n".join(prompts))
-    prompt = [_to_message("user", words, _prompt_ref(hook, words))] if words else []
+    prompts = [clean(as_text(one)) for one in as_list(hook.fields.get("input_messages"))]
+    text = find_user_words("\n\n".join(prompts))
+    prompt = [_to_message("user", text, _prompt_ref(hook, text))] if text else []
     delivery.hand_over(hook.session, [*prompt, *_list_reply(hook)])
     return ""
 
@@ -186,24 +185,23 @@ HANDLERS: dict[str, Callable[[HookInput, HookDelivery], str]] = {
 
 def _says_something(context: JsonObject) -> bool:
     """Return whether a context has memories, an identity or constraints, and not only a frame."""
-    layers: dict[str, Any] = context.get("layers", {})
-    return bool(context.get("items")) or any(layers.get(name, {}).get("used") for name in ("identity", "censors"))
+    layers = as_object(context.get("layers"))
+    used = [as_object(layers.get(name)).get("used") for name in ("identity", "censors")]
+    return bool(context.get("items")) or any(used)
 
 
-def _prompt_ref(hook: HookInput, words: str) -> str:
+def _prompt_ref(hook: HookInput, prompt: str) -> str:
     if turn_id := hook.text("turn_id"):
         return make_ref("user", turn_id)
-    return transcript.prompt_ref(words, hook.text("transcript_path") or None, hook.session_id)
+    return transcript.prompt_ref(prompt, hook.text("transcript_path") or None, hook.session_id)
 
 
-def _to_message(
-    role: str, text: str, ref: str, hook: HookInput | None = None, *, at: str | None = None
-) -> dict[str, Any]:
+def _to_message(role: str, text: str, ref: str, hook: HookInput | None = None, *, at: str | None = None) -> JsonObject:
     name = {"name": PROGRAM_NAMES[hook.program]} if hook and role == "assistant" else {}
     return {"role": role, "content": text, "ref": ref, "at": at or _now(), **name}
 
 
-def _to_event(ref: str, event_type: str, payload: dict[str, Any]) -> dict[str, Any]:
+def _to_event(ref: str, event_type: str, payload: JsonObject) -> JsonObject:
     return {"ref": ref, "event_type": event_type, "payload": payload, "at": _now()}
 
 

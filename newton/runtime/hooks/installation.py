@@ -10,11 +10,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import newton
 from newton.errors import InputError
 from newton.runtime.hooks.hook_input import Program
+from newton.runtime.hooks.json_values import JsonObject, as_list, as_object
 
 BACKUP_SUFFIX = ".newton-backup"
 TIMEOUT_SECONDS = 10  # after which the coding agent goes on; a hook itself gives up earlier
@@ -34,8 +35,6 @@ SETTINGS_FILES: Mapping[Program, tuple[str, str]] = {
     "codex": (".codex/hooks.json", ".codex/hooks.json"),
 }
 _OWN_COMMAND = re.compile(r"\bnewton hook --program (?:claude-code|codex)\b")
-
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +124,12 @@ def find_obstacle(path: Path, program: Program) -> str | None:
         return "`disableAllHooks` is true in this file." if settings.get("disableAllHooks") is True else None
     config = path.with_name("config.toml")
     try:
-        features = tomllib.loads(config.read_text(encoding="utf-8")).get("features", {})
+        features = as_object(tomllib.loads(config.read_text(encoding="utf-8")).get("features"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         return f"{config} cannot be read: {error}."
-    is_off = isinstance(features, dict) and (features.get("hooks") is False or features.get("codex_hooks") is False)
+    is_off = False in (features.get("hooks"), features.get("codex_hooks"))
     return f"Hooks are off in {config}: set `hooks = true` under `[features]`." if is_off else None
 
 
@@ -143,23 +142,25 @@ def _read_settings(path: Path) -> tuple[str | None, JsonObject]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}.", hint="Check the file; nothing was changed.") from None
     try:
-        settings = json.loads(text) if text.strip() else {}
+        settings: object = json.loads(text) if text.strip() else JsonObject()
     except (ValueError, RecursionError) as error:
         hint = "Correct it, or move it away and start the coding agent once; nothing was changed."
         raise InputError(f"{path} is not valid JSON: {error}.", hint=hint) from None
     if not _is_valid(settings):
         hint = "Write each event of `hooks` as a list of objects with a list `hooks`; nothing was changed."
         raise InputError(f"{path} has not the format of settings with hooks.", hint=hint)
-    return text, settings
+    return text, as_object(settings)
 
 
 def _is_valid(settings: object) -> bool:
-    hooks = cast("JsonObject", settings).get("hooks", {}) if isinstance(settings, dict) else None
-    if not isinstance(hooks, dict):
+    hooks = as_object(settings).get("hooks", JsonObject())
+    if not isinstance(settings, dict) or not isinstance(hooks, dict):
         return False
-    groups = [group if isinstance(groups, list) else None for groups in hooks.values() for group in groups or [{}]]
-    handlers = [group.get("hooks") if isinstance(group, dict) else None for group in groups]
-    return all(isinstance(one, list) and all(isinstance(item, dict) for item in one) for one in handlers)
+    by_event = as_object(cast("object", hooks)).values()
+    groups = [as_object(group) for event_groups in by_event for group in as_list(event_groups)]
+    handlers = [handler for group in groups for handler in as_list(group.get("hooks"))]
+    are_lists = all(isinstance(one, list) for one in (*by_event, *(group.get("hooks") for group in groups)))
+    return are_lists and all(isinstance(handler, dict) for handler in handlers)
 
 
 def _remove_own(hooks: JsonObject) -> JsonObject:

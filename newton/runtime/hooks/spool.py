@@ -6,7 +6,9 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
+
+from newton.runtime.hooks.json_values import JsonObject, as_object
 
 SPOOL_FILE, LOCK_FILE = "hooks.ndjson", "hooks.lock"
 MAX_SPOOL_BYTES = 4 * 1024 * 1024  # beyond, new entries are dropped
@@ -18,8 +20,8 @@ class SpoolEntry(NamedTuple):
 
     agent: str
     session: str
-    messages: Sequence[dict[str, Any]]
-    events: Sequence[dict[str, Any]]
+    messages: Sequence[JsonObject]
+    events: Sequence[JsonObject]
 
 
 class SpooledBatch(NamedTuple):
@@ -27,8 +29,8 @@ class SpooledBatch(NamedTuple):
 
     agent: str
     session: str
-    messages: list[dict[str, Any]]
-    events: list[dict[str, Any]]
+    messages: list[JsonObject]
+    events: list[JsonObject]
     lines: frozenset[bytes]
 
 
@@ -98,7 +100,7 @@ def _read_lines(data_dir: Path) -> list[bytes]:
 
 def _parse_entry(line: bytes) -> SpoolEntry | None:
     try:
-        return SpoolEntry(**json.loads(line))
+        return SpoolEntry(**as_object(json.loads(line)))
     except (ValueError, TypeError):
         return None
 

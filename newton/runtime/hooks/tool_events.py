@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from newton.runtime.hooks.hook_input import clean
+from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
 
 MAX_OUTPUT_CHARS = 2_000  # of a tool, kept of a failed call
 MAX_VALUE_CHARS = 300  # of one value in the input of another tool
@@ -27,14 +28,14 @@ class ToolEvent(NamedTuple):
     """The type and the payload of an event."""
 
     type: str
-    payload: dict[str, Any]
+    payload: JsonObject
 
 
 def to_tool_events(tool: str, tool_input: object, response: object, error: str) -> list[ToolEvent]:
     """Return the events of a finished call. Only of a failed call is output kept: the beginning of the error."""
     if tool in UNRECORDED_TOOLS or OWN_TOOLS.match(tool):
         return []
-    fields: dict[str, Any] = tool_input if isinstance(tool_input, dict) else {"input": tool_input}
+    fields = as_object(tool_input) or {"input": tool_input}
     events = [one for one in _to_own_events(tool, fields, response, error) if one]
     if error:
         stack = clean(error[:MAX_OUTPUT_CHARS])
@@ -47,21 +48,20 @@ def find_checked_text(tool: str, tool_input: object) -> str:
     return clean("\n".join([tool, *_iter_values(tool_input)])[:MAX_CHECKED_CHARS])
 
 
-def _to_own_events(tool: str, fields: dict[str, Any], response: object, error: str) -> list[ToolEvent | None]:
+def _to_own_events(tool: str, fields: JsonObject, response: object, error: str) -> list[ToolEvent | None]:
     path, command = fields.get("file_path") or fields.get("notebook_path"), fields.get("command")
     if tool in FILE_TOOLS and isinstance(path, str):
         return [_to_file_event(tool, path, fields, error)]
-    if isinstance(command, list):
-        command = " ".join(map(str, command))
-    if tool == "apply_patch" and isinstance(command, str):
+    command = as_text(command) or " ".join(map(str, as_list(command)))
+    if tool == "apply_patch" and command:
         return _to_patch_events(command, error)
-    if tool in SHELL_TOOLS and isinstance(command, str):
+    if tool in SHELL_TOOLS and command:
         return [_to_shell_event(command, response, error)]
     values = {name: _shorten(value) for name, value in list(fields.items())[:MAX_VALUES]}
     return [ToolEvent("tool_call", {"tool": tool, "input": values, "outcome": "failed" if error else "succeeded"})]
 
 
-def _to_file_event(tool: str, path: str, fields: dict[str, Any], error: str) -> ToolEvent | None:
+def _to_file_event(tool: str, path: str, fields: JsonObject, error: str) -> ToolEvent | None:
     if error:
         return None  # the event of the error says it
     if tool == "Read":
@@ -79,10 +79,10 @@ def _to_patch_events(patch: str, error: str) -> list[ToolEvent | None]:
 
 
 def _to_shell_event(command: str, response: object, error: str) -> ToolEvent:
-    fields: dict[str, Any] = response if isinstance(response, dict) else {}
+    fields = as_object(response)
     code = fields.get("exit_code", fields.get("exitCode"))
     if not isinstance(code, int):
-        found = _EXIT_CODE.match(error or (response if isinstance(response, str) else ""))
+        found = _EXIT_CODE.match(error or as_text(response))
         code = int(found[1]) if found else None
     outcome = "interrupted" if fields.get("interrupted") else "failed" if error else "succeeded"
     result = {"outcome": outcome} if code is None else {"exit_code": code}
@@ -97,12 +97,10 @@ def _shorten(value: object) -> object:
 def _iter_values(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if name not in REPLACED_FIELDS:
-                yield from _iter_values(item)
-    elif isinstance(value, list):
-        for item in value:
+    elif isinstance(value, dict | list):
+        fields = as_object(cast("object", value))
+        inner = [item for name, item in fields.items() if name not in REPLACED_FIELDS] or as_list(cast("object", value))
+        for item in inner:
             yield from _iter_values(item)
     elif value is not None:
         yield str(value)

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from newton.runtime.hooks.hook_input import clean, find_user_words, make_ref
+from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
 
 MAX_TAIL_BYTES = 4 * 1024 * 1024  # of a transcript that are read
 MAX_MESSAGES = 200  # handed over at once
@@ -93,13 +94,12 @@ def _read_backwards(path: str | None, session_id: str) -> Iterator[TranscriptEnt
     """Yield the entries of the session, newest first. An unreadable transcript has none."""
     for line in reversed(_read_tail(path)) if path else ():
         try:
-            fields = json.loads(line)
+            fields = as_object(json.loads(line))
         except (ValueError, RecursionError):
             continue
-        if isinstance(fields, dict) and fields.get("sessionId", session_id) == session_id:
-            entry = _to_entry(fields)
-            if entry is not None:
-                yield entry
+        entry = _to_entry(fields) if fields.get("sessionId", session_id) == session_id else None
+        if entry is not None:
+            yield entry
 
 
 def _read_tail(path: str) -> list[bytes]:
@@ -113,23 +113,23 @@ def _read_tail(path: str) -> list[bytes]:
     return lines[1:] if size > MAX_TAIL_BYTES else lines
 
 
-def _to_entry(fields: dict[str, Any]) -> TranscriptEntry | None:
+def _to_entry(fields: JsonObject) -> TranscriptEntry | None:
     """Return a line as an entry; None for lines of subagents, of the program itself, and results of tools."""
-    role, message = fields.get("type"), fields.get("message")
+    role, message = fields.get("type"), as_object(fields.get("message"))
     is_own = not any(fields.get(flag) for flag in ("isSidechain", "isMeta", "isCompactSummary"))
-    if role not in ("user", "assistant") or not is_own or not isinstance(message, dict):
+    if role not in ("user", "assistant") or not is_own or not message:
         return None
     text = clean("\n".join(_iter_texts(message.get("content")))).strip()
     if role == "user":
         text = find_user_words(text)
         if not text:
             return None
-    at, uuid = fields.get("timestamp"), str(fields.get("uuid", ""))
-    return TranscriptEntry(role, uuid, str(message.get("id", uuid)), text, at if isinstance(at, str) else None)
+    at, uuid = as_text(fields.get("timestamp")) or None, as_text(fields.get("uuid"))
+    return TranscriptEntry(role, uuid, as_text(message.get("id")) or uuid, text, at)
 
 
 def _iter_texts(content: object) -> Iterable[str]:
     if isinstance(content, str):
         return [content]
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    return [text for block in blocks if block.get("type") == "text" and isinstance(text := block.get("text"), str)]
+    blocks = [as_object(block) for block in as_list(content)]
+    return [as_text(block.get("text")) for block in blocks if block.get("type") == "text"]

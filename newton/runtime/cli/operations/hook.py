@@ -15,7 +15,7 @@ from newton.runtime.hooks import hook_runner, installation, spool
 from newton.runtime.hooks.daemon_connection import DEFAULT_DATA_DIR
 from newton.runtime.hooks.hook_input import PROGRAM_NAMES, Program, find_project
 from newton.runtime.hooks.hook_runner import DEFAULT_AGENT, DEFAULT_TOKENS
-from newton.runtime.hooks.installation import EVENTS, SettingsChange
+from newton.runtime.hooks.installation import SettingsChange
 
 ProgramArgument = Annotated[Program, Parameter(help="The coding agent: claude-code or codex.")]
 ProjectOption = Annotated[
@@ -103,7 +103,8 @@ def show_status(*, json: JsonOption = False) -> None:
     """
     home, project = Path.home(), find_project(".", None)
     data_dir = load_settings().home
-    places = [(program, scope) for program in EVENTS for scope in (None, project)]
+    programs: tuple[Program, ...] = ("claude-code", "codex")
+    places = [(program, scope) for program in programs for scope in (None, project)]
     files = {(p, at): installation.find_settings_file(p, home=home, project=at) for p, at in places}
     rows = [
         {
