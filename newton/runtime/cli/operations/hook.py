@@ -104,18 +104,7 @@ def show_status(*, json: JsonOption = False) -> None:
     home, project = Path.home(), find_project(".", None)
     data_dir = load_settings().home
     programs: tuple[Program, ...] = ("claude-code", "codex")
-    places = [(program, scope) for program in programs for scope in (None, project)]
-    files = {(p, at): installation.find_settings_file(p, home=home, project=at) for p, at in places}
-    rows = [
-        {
-            "program": program,
-            "scope": "project" if scope else "user",
-            "file": str(path),
-            "commands": installation.find_commands(path),
-            "obstacle": installation.find_obstacle(path, program),
-        }
-        for (program, scope), path in files.items()
-    ]
+    rows = [_describe_hooks(program, home, scope) for program in programs for scope in (None, project)]
     address = read_address(data_dir)
     waiting = spool.count_entries(data_dir)
     if json:
@@ -128,6 +117,17 @@ def show_status(*, json: JsonOption = False) -> None:
             say(f"  {row['obstacle']}")
     say(f"daemon: {address.url if address else 'none; start it with `newton serve`'}")
     say(f"waiting: {waiting} events")
+
+
+def _describe_hooks(program: Program, home: Path, project: Path | None) -> dict[str, object]:
+    path = installation.find_settings_file(program, home=home, project=project)
+    return {
+        "program": program,
+        "scope": "project" if project else "user",
+        "file": str(path),
+        "commands": installation.find_commands(path),
+        "obstacle": installation.find_obstacle(path, program),
+    }
 
 
 def _find_settings_file(program: Program, *, project: bool, user: bool) -> Path:
