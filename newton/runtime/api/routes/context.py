@@ -78,7 +78,7 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
     sets = {name: frozenset(getattr(body, name)) for name in ("kinds", "event_types", "entity_types")}
     excluded = frozenset([await resolve_memory_ref(caller, ref) for ref in body.exclude])
     session_id, related = await _find_sessions(newton, body.session)
-    is_omitted = session_id is not None and body.omit_session_messages
+    sent = SentMessages(session_id=session_id, first_position=0) if session_id else None
     return ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=body.input,
@@ -89,7 +89,7 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
         profile=body.profile or settings.profile,
         session_id=session_id,
         related_sessions=related,
-        sent_messages=SentMessages(session_id=session_id, first_position=0) if is_omitted else None,
+        sent_messages=sent if body.omit_session_messages else None,
         as_of=body.as_of,
         filters=ContextFilters(since=body.since, until=body.until, exclude=excluded, **sets),
         additional=body.additional,
