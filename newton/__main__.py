@@ -1,5 +1,21 @@
 """Run `python -m newton` as `newton`."""
 
-from newton.runtime.cli import main
+import os
+import sys
+from importlib import import_module
 
-main()
+
+def main() -> None:
+    """Run the command line. A hook runs without it, because importing it takes longer than a hook may take."""
+    command, *arguments = sys.argv[1:] or [""]
+    if command == "hook":
+        hook_runner = import_module("newton.runtime.hooks.hook_runner")
+        if hook_runner.is_hook_call(arguments):
+            status = hook_runner.main(arguments)
+            sys.stdout.flush()
+            os._exit(status)  # nothing is open, and the interpreter's shutdown takes time
+    import_module("newton.runtime.cli").main()
+
+
+if __name__ == "__main__":
+    main()

@@ -58,6 +58,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "procedure.outcome_recorded": "the outcome of a use is recorded",
     "procedure.used": "a use of a procedure is recorded",
     "session.appended": "messages are appended to a session",
+    "session.events_recorded": "events are recorded in a session",
     "session.branched": "a session is branched",
     "session.checkpointed": "a checkpoint is set",
     "session.closed": "a session is closed and becomes an episode",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -85,6 +85,15 @@ class MessageDict(TypedDict, total=False):
     at: str
     calls: list[dict[str, str]]
     answers: str
+
+
+class EventDict(TypedDict):
+    """Something that an agent did, such as `shell_exec` with `{"command": "make test", "exit_code": 0}`."""
+
+    ref: str
+    event_type: str
+    payload: dict[str, Any]
+    at: NotRequired[str]
 
 
 class TaskChangeDict(TypedDict):
@@ -187,11 +196,16 @@ class Client(AgentOperations):
         return (await self.request("DELETE", path, params=params, idempotency_key=str(uuid4()))).json()["items"]
 
     async def append_messages(
-        self, session: str, messages: Sequence[MessageDict], *, idempotency_key: str | None = None
+        self,
+        session: str,
+        messages: Sequence[MessageDict],
+        *,
+        events: Sequence[EventDict] = (),
+        idempotency_key: str | None = None,
     ) -> list[int]:
-        """Append messages to a session; return the positions of the new ones."""
-        path = f"{session_path(session)}/messages"
-        return (await self.post(path, {"messages": messages}, idempotency_key=idempotency_key))["positions"]
+        """Append messages and events to a session; return the positions of the new messages."""
+        path, body = f"{session_path(session)}/messages", {"messages": messages, "events": events}
+        return (await self.post(path, body, idempotency_key=idempotency_key))["positions"]
 
     async def get_session_view(self, session: str, *, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the view of a session that a model would be sent now, of at most `max_tokens` tokens."""

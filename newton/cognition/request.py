@@ -108,7 +108,8 @@ class ContextBuildRequest:
     whole budget: memories below the relevance floor of the frame enter too, as far as they fit. `as_of` builds
     the context of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
     `input_memory_id` is the memory of the input itself, which is excluded from the search. `item_ids` shows the id of
-    each memory in its line, for a caller that can call `expand`. If it `is_private`, nothing of it is stored.
+    each memory in its line, for a caller that can call `expand`. If it `is_private`, nothing of it is stored. Messages
+    and events of the `related_sessions` rank higher than those of others.
     """
 
     agent_id: UUID
@@ -119,6 +120,7 @@ class ContextBuildRequest:
     frame: str | None = None
     profile: str | None = None
     session_id: UUID | None = None
+    related_sessions: Sequence[UUID] = ()
     sent_messages: SentMessages | None = None
     input_memory_id: UUID | None = None
     as_of: datetime | None = None

@@ -25,6 +25,7 @@ SQL = load("newton.dialogue", "sessions.sql")
 # A message with more tokens than the first number is truncated to the second: tool output and arguments, other text.
 TRIM_TOOL_TOKENS = (5_000, 2_000)
 TRIM_TOKENS = (20_000, 8_000)
+MAX_FOLDER_SESSIONS = 50
 SHORTENED_CALL_NOTE = "[What I gave to the tool is shown in short.]"
 
 
@@ -49,6 +50,18 @@ async def get_session_id(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
         hint = f"`newton sessions` lists them; `newton chat --session {ref}` creates it."
         raise NotFoundError(f"There is no session {ref!r}.", hint=hint)
     return row["session_id"]
+
+
+async def list_folder(tx: Tx, *, agent_id: UUID, ref: str) -> list[UUID]:
+    """Return the latest sessions in the folder of a session's name: the part before its first slash.
+
+    A name without a slash has no folder.
+    """
+    folder, slash, _ = ref.partition("/")
+    if not (folder and slash):
+        return []
+    rows = await SQL["list_folder"].fetch_all(tx, agent_id=agent_id, folder=folder, max_rows=MAX_FOLDER_SESSIONS)
+    return [row["session_id"] for row in rows]
 
 
 async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:

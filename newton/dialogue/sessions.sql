@@ -8,6 +8,14 @@ select session_id
 from dialogue.sessions
 where agent_id = $1 and ref = $2;
 
+-- name: list_folder(agent_id, folder, max_rows)
+-- The latest sessions whose names begin with the folder and a slash.
+select session_id
+from dialogue.sessions
+where agent_id = $1 and starts_with(ref, $2 || '/')
+order by created_at desc, session_id desc
+limit $3;
+
 -- name: get_ref(agent_id, session_id)
 select ref
 from dialogue.sessions

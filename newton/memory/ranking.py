@@ -32,7 +32,8 @@ class RankingWeights:
     """The weights of the evidence; a weight of 0 disables its search.
 
     `similarity` multiplies the cosine, `lexical` the share of the best possible BM25. `neighbours` are the factors
-    for messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker.
+    for messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker,
+    `thread` to the messages of threads that the caller prefers.
     `time_range` is the weight of a match in time, against 1 for the rest. Memories of `excluded_kinds` are not
     searched."""
 
@@ -40,6 +41,7 @@ class RankingWeights:
     lexical: float = 1.5
     neighbours: tuple[float, ...] = (0.5, 0.25)
     speaker: float = 0.15
+    thread: float = 0.15
     time_range: float = 0.35
     excluded_kinds: frozenset[Kind] = frozenset()
 
@@ -85,15 +87,23 @@ def _evidence_scores(hits: Sequence[SearchHit], weights: RankingWeights) -> list
 
 
 def score_relevance(
-    hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT_WEIGHTS, speakers: AbstractSet[str] = frozenset()
+    hits: Sequence[SearchHit],
+    weights: RankingWeights = DEFAULT_WEIGHTS,
+    speakers: AbstractSet[str] = frozenset(),
+    threads: AbstractSet[UUID] = frozenset(),
 ) -> list[float]:
     """Return the relevance of each hit to an input that names `speakers`; the scale is arbitrary.
+
+    Messages of the preferred `threads` rank higher.
 
     Neighbours add evidence, because a short message often answers the one before it and means little alone."""
     own = _evidence_scores(hits, weights)
     by_position = {(hit.thread_id, hit.position): score for hit, score in zip(hits, own, strict=True)}
     return [
-        score + _neighbour_score(hit, by_position, weights) + (weights.speaker if hit.speaker in speakers else 0.0)
+        score
+        + _neighbour_score(hit, by_position, weights)
+        + (weights.speaker if hit.speaker in speakers else 0.0)
+        + (weights.thread if hit.thread_id in threads else 0.0)
         for hit, score in zip(hits, own, strict=True)
     ]
 
@@ -117,13 +127,14 @@ def select_best(
     weights: RankingWeights = DEFAULT_WEIGHTS,
     text: str = "",
     in_range: AbstractSet[UUID] = frozenset(),
+    threads: AbstractSet[UUID] = frozenset(),
 ) -> dict[UUID, tuple[float, float, float]]:
     """Return cosine, lexical share and relevance of the most relevant hits, within the limit of each kind.
 
-    Memories of `in_range` match the requested time."""
+    Memories of `in_range` match the requested time, messages of `threads` are preferred."""
     remaining = dict(limits)
     speakers = find_named_speakers(text, {hit.speaker for hit in hits})
-    relevance = normalize_by_max(score_relevance(hits, weights, speakers))
+    relevance = normalize_by_max(score_relevance(hits, weights, speakers, threads))
     if in_range:
         relevance = blend_time_match(relevance, [hit.memory_id in in_range for hit in hits], weights)
     best: dict[UUID, tuple[float, float, float]] = {}

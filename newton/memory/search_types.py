@@ -162,7 +162,7 @@ class MemorySearch:
 
     Memories in `excluded_states` are left out. With `moment`, memories are searched as of that moment: `later_ids` did
     not exist, `superseded_ids` were superseded then. Memories of the `time_ranges` are found even without other
-    evidence. Embedding and searches end after `timeout_seconds`."""
+    evidence. Messages of the `preferred_threads` rank higher. Embedding and searches end after `timeout_seconds`."""
 
     db: Database
     agent_id: UUID
@@ -174,6 +174,7 @@ class MemorySearch:
     later_ids: Sequence[UUID] = ()
     superseded_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
+    preferred_threads: Set[UUID] = frozenset()
     timeout_seconds: float | None = None
     weights: RankingWeights = DEFAULT_WEIGHTS
 

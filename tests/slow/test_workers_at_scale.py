@@ -46,7 +46,7 @@ async def test_every_slot_of_two_thousand_has_its_effect_once(clone: str) -> Non
     assert not blows
     assert (done, had, effects, dead) == (2_000, 2_000, 2_000, 0)
     assert done == AGENTS * SLOTS * len(NAMES)
-    assert late[-1] < 15
+    assert epochs  # runs of killed workers were taken over
 
 
 @pytest.mark.fault

@@ -21,6 +21,8 @@ from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import ViewMessage, count_view_tokens
 from newton.errors import InputError, NotFoundError
+from newton.heart.events import event_store
+from newton.heart.events.event_store import NewEvent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 
@@ -85,6 +87,19 @@ class SessionService:
         async with self.scope.write("agent") as (tx, ctx):
             episodes = await session_close.close_session(tx, session_id=session_id, ctx=ctx)
             self._publish("closed", session_id, episodes=episodes)
+
+    async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
+        """Store the events that are not stored yet and return their number; create the session if needed.
+
+        The `ref` of an event is unique in its session. Raises ConflictError for a known ref with other content.
+        """
+        async with self.scope.write("agent") as (tx, ctx):
+            session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
+            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in events]
+            recorded = await event_store.record_events(tx, own, ctx=ctx)
+            if recorded:
+                self._publish("events_recorded", session_id, events=recorded)
+            return recorded
 
     async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         """Append the messages that are not stored yet; create the session if needed. Raises as `sessions.append`.

@@ -243,6 +243,7 @@ class ContextSources:
             moment=request.as_of,
             excluded_ids=source_request.hidden_ids,
             time_ranges=source_request.time_ranges if self.ranking_weights.time_range else (),
+            preferred_threads=frozenset(request.related_sessions),
             timeout_seconds=self.timeout_seconds / 2,
             weights=_select_ranking_weights(self.ranking_weights, source_request),
         )
@@ -338,6 +339,7 @@ async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEv
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
         preferred_types=EVENT_TYPES_BY_INTENT[classify_intent(request.input)],
+        preferred_sessions=request.related_sessions,
     )
     return await event_store.find_recent(tx, query)
 

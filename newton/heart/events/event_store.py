@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.heart.events.event_types import EventData, has_output, render_line
+from newton.heart.events.event_types import EventData, has_output, render_line, render_text
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.recall import fetch_memories
@@ -57,7 +57,10 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """A query for the latest events of a session and of others. Events of `preferred_types` come first."""
+    """A query for the latest events of a session and of others.
+
+    Events of `preferred_types` come first, and of the others the `preferred_sessions`.
+    """
 
     agent_id: UUID
     session_id: UUID
@@ -66,6 +69,7 @@ class EventQuery:
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
     preferred_types: Sequence[str] = ()
+    preferred_sessions: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,7 @@ async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
         max_sessions=query.max_sessions,
         max_per_session=MAX_HIGHLIGHTS,
         types=query.preferred_types,
+        preferred_sessions=query.preferred_sessions,
     )
     ordinals = {row["memory_id"]: row["nth"] for row in rows}
     sessions: defaultdict[int, list[RetrievedMemory]] = defaultdict(list)
@@ -98,7 +103,7 @@ async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
 
 
 def _content_hash(event: NewEvent) -> bytes:
-    return digest(event.ref, render_line(event.event))
+    return digest(event.ref, render_text(event.event))  # without the time, as for messages
 
 
 def _to_new_memory(event: NewEvent, *, ctx: WriteContext) -> NewMemory:

@@ -3,19 +3,31 @@ insert into heart.events (agent_id, memory_id, session_id, type, payload)
 select $1, d.memory_id, d.session_id, d.type, d.payload
 from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, session_id uuid, type text, payload jsonb);
 
--- name: list_recent_events(agent_id, session_id, moment, excluded_ids, max_rows, max_sessions, max_per_session, types)
--- The latest events of a session, preferred types first, and highlights of the latest other sessions: the last episode
--- of each and its most informative events.
+-- name: list_recent_events(agent_id, session_id, moment, excluded_ids, max_rows, max_sessions, max_per_session, types, preferred_sessions)
+-- The latest events of a session, preferred types first, and highlights of the latest other sessions, preferred ones
+-- first: the last episode of each and its most informative events.
 with quarantined_events as materialized (
     select memory_id
     from memory.memories
     where agent_id = $1 and kind = 'event' and quarantined
 ),
-others as materialized (
-    select session_id, row_number() over (order by created_at desc, session_id desc) as nth
+candidates as (
+    select session_id, created_at, true as is_preferred
     from dialogue.sessions
-    where agent_id = $1 and session_id <> $2 and created_at <= $3
-    order by created_at desc, session_id desc
+    where agent_id = $1 and session_id = any($9::uuid[]) and session_id <> $2 and created_at <= $3
+    union all
+    (
+        select session_id, created_at, false as is_preferred
+        from dialogue.sessions
+        where agent_id = $1 and session_id <> all($9::uuid[]) and session_id <> $2 and created_at <= $3
+        order by created_at desc, session_id desc
+        limit $6
+    )
+),
+others as materialized (
+    select session_id, row_number() over (order by is_preferred desc, created_at desc, session_id desc) as nth
+    from candidates
+    order by nth
     limit $6
 ),
 own as materialized (

@@ -60,10 +60,14 @@ def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventD
 
 def render_line(event: EventData) -> str:
     """Return the event as one line of at most 400 characters. A payload of unknown shape is rendered as JSON."""
-    render = _RENDERERS.get(event.type)
-    text = (render(event.payload) if render else None) or f"{event.type} {_to_json(event.payload)}"
     prefix = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
-    return prefix + _truncate(text, MAX_LINE_CHARACTERS - len(prefix))
+    return prefix + _truncate(render_text(event), MAX_LINE_CHARACTERS - len(prefix))
+
+
+def render_text(event: EventData) -> str:
+    """Return the text of the event without its time, whatever its length."""
+    render = _RENDERERS.get(event.type)
+    return (render(event.payload) if render else None) or f"{event.type} {_to_json(event.payload)}"
 
 
 def has_output(event: EventData) -> bool:

@@ -136,6 +136,12 @@ TOKEN_COMMANDS = {
     "list": ("operations.tokens:list_tokens", "List the tokens of an agent."),
     "revoke": ("operations.tokens:revoke_token", "Revoke a token."),
 }
+HOOK_COMMANDS = {
+    "run": ("operations.hook:run_hook", "Answer one event of a coding agent."),
+    "install": ("operations.hook:install_hooks", "Add the hooks to the settings of a coding agent."),
+    "uninstall": ("operations.hook:uninstall_hooks", "Remove the hooks from its settings."),
+    "status": ("operations.hook:show_status", "Show where the hooks are installed."),
+}
 BENCH_COMMANDS = {
     "recall": ("newton.bench.recall:run_benchmark", "Measure how much of the evidence reaches the context."),
     "unknown": (
@@ -159,6 +165,7 @@ DEFAULT_COMMANDS = {
     "conflicts": "list",
     "decisions": "list",
     "guard": "list",
+    "hook": "run",
     "identity": "show",
     "jobs": "list",
     "procedures": "list",
@@ -198,6 +205,7 @@ COMMAND_GROUPS = (
     ("jobs", "Scheduled jobs run by `newton serve`: schedule, last result, reason.", JOB_COMMANDS),
     ("agents", "List and create agents.", AGENT_COMMANDS),
     ("tokens", "Tokens of the daemon's API.", TOKEN_COMMANDS),
+    ("hook", "Hooks of coding agents: Claude Code and Codex.", HOOK_COMMANDS),
     ("bench", "Measure Newton.", BENCH_COMMANDS),
 )
 
@@ -215,6 +223,7 @@ HELP_GROUPS = {
     "Operations": (
         "serve",
         "mcp",
+        "hook",
         "tokens",
         "agents",
         "jobs",

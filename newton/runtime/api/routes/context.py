@@ -1,6 +1,7 @@
 """Routes of contexts and of the working memory of a session."""
 
 import json
+from collections.abc import Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from pydantic import Field
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import ContextInput, WorkingMemoryInput
 from newton.client.context import ContextResponse
-from newton.cognition.request import ContextBuildRequest, ContextFilters
+from newton.cognition.request import ContextBuildRequest, ContextFilters, SentMessages
 from newton.dialogue import sessions
 from newton.errors import InputError
 from newton.memory.memory import Kind
@@ -30,7 +31,15 @@ class ContextRequest(ContextInput):
 
     model_config = with_example(input="The staging server does not answer, what is wrong?")
 
-    session: Ref | None = Field(None, description="The session to which the input belongs.", examples=["planning"])
+    session: Ref | None = Field(
+        None,
+        description="The session to which the input belongs. Sessions in the same folder, which is the part of the name"
+        " before the first slash, come first.",
+        examples=["planning"],
+    )
+    omit_session_messages: bool = Field(
+        default=False, description="Leave out the messages of the session, because the caller has them."
+    )
     profile: Name | None = Field(None, description="The name of the scoring profile.")
     as_of: Timestamp | None = Field(None, description="Build the context as of this time in the past.")
     since: Timestamp | None = None
@@ -68,6 +77,8 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
         raise InputError(f"{body.as_of.isoformat()} is in the future.", hint="Omit as_of for the present.")
     sets = {name: frozenset(getattr(body, name)) for name in ("kinds", "event_types", "entity_types")}
     excluded = frozenset([await resolve_memory_ref(caller, ref) for ref in body.exclude])
+    session_id, related = await _find_sessions(newton, body.session)
+    sent = SentMessages(session_id=session_id, first_position=0) if session_id else None
     return ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=body.input,
@@ -76,7 +87,9 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
         fill=body.fill,
         frame=body.frame,
         profile=body.profile or settings.profile,
-        session_id=await _find_session(newton, body.session),
+        session_id=session_id,
+        related_sessions=related,
+        sent_messages=sent if body.omit_session_messages else None,
         as_of=body.as_of,
         filters=ContextFilters(since=body.since, until=body.until, exclude=excluded, **sets),
         additional=body.additional,
@@ -84,8 +97,10 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
     )
 
 
-async def _find_session(newton: AgentServices, name: str | None) -> UUID | None:
+async def _find_sessions(newton: AgentServices, name: str | None) -> tuple[UUID | None, Sequence[UUID]]:
+    """Return the id of the session and those of its folder."""
     if name is None:
-        return None
+        return None, ()
     async with newton.scope.transaction() as tx:
-        return await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
+        session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
+        return session_id, await sessions.list_folder(tx, agent_id=newton.scope.agent_id, ref=name)

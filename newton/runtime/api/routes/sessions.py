@@ -1,18 +1,21 @@
 """Routes of sessions: messages, the view that a model sees, compaction, checkpoints and branches."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import Field
+from pydantic import Field, JsonValue, model_validator
+from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import Ref, Timestamp
 from newton.agent.loop.prompt import to_chat_messages
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.dialogue.compaction.entry_store import EntryStatus
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.event_types import validate_event
 from newton.memory import hygiene
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
@@ -51,14 +54,38 @@ class MessageInput(RequestModel, MessageFields):
     at: Timestamp | None = Field(None, description="When the message was sent. Default: now.")
 
 
+class EventInput(RequestModel):
+    """Something that an agent did. `ref` is your own id: an event with a `ref` that the session has is ignored."""
+
+    ref: Ref = Field(examples=["call_1"])
+    event_type: str = Field(
+        description="file_read, file_write, shell_exec, error, or a type of your own.", examples=["shell_exec"]
+    )
+    payload: dict[str, JsonValue] = Field(examples=[{"command": "make test", "exit_code": 0}])
+    at: Timestamp | None = Field(None, description="When it occurred. Default: now.")
+
+    def to_event(self, *, now: datetime) -> NewEvent:
+        return NewEvent(ref=self.ref, event=validate_event(self.event_type, self.at or now, self.payload))
+
+
 class AppendMessagesRequest(RequestModel):
-    messages: list[MessageInput] = Field(min_length=1, max_length=1_000)
+    """Messages, events, or both. The output of a tool in an event is quarantined."""
+
+    messages: list[MessageInput] = Field([], max_length=1_000)
+    events: list[EventInput] = Field([], max_length=1_000)
+
+    @model_validator(mode="after")
+    def _check_content(self) -> Self:
+        if not (self.messages or self.events):
+            raise PydanticCustomError("empty", "there are no messages and no events")
+        return self
 
 
 class AppendMessagesResponse(ResponseModel):
-    """The positions of the new messages."""
+    """The positions of the new messages, and the number of new events."""
 
     positions: list[int]
+    events: int
     redacted: int = Field(0, description="Secrets that were removed from the messages before they were stored.")
 
 
@@ -157,13 +184,16 @@ async def create_session(body: CreateSessionRequest, act: WriteAction) -> Respon
 
 @router.post("/{session:path}/messages", status_code=201, response_model=AppendMessagesResponse)
 async def append_messages(session: str, body: AppendMessagesRequest, act: WriteAction) -> Response:
-    """Append messages to a session, which is created if it does not exist."""
+    """Append messages and events to a session, which is created if it does not exist."""
 
     async def work(newton: AgentServices) -> AppendMessagesResponse:
-        messages = [one.to_message(ref=one.ref, said_at=one.at or newton.scope.now()) for one in body.messages]
-        stored = await newton.sessions(ORIGIN).append(hygiene.clean_ref(session, what="session"), messages)
+        now, service, name = newton.scope.now(), newton.sessions(ORIGIN), hygiene.clean_ref(session, what="session")
+        messages = [one.to_message(ref=one.ref, said_at=one.at or now) for one in body.messages]
+        stored = await service.append(name, messages) if messages else ()
+        events = [one.to_event(now=now) for one in body.events]
+        recorded = await service.record_events(name, events) if events else 0
         redacted = hygiene.count_redactions(*(one.message.content for one in stored))
-        return AppendMessagesResponse(positions=[one.position for one in stored], redacted=redacted)
+        return AppendMessagesResponse(positions=[one.position for one in stored], events=recorded, redacted=redacted)
 
     response = await act.run_once(work)
     await act.caller.newton.process_written(ORIGIN)

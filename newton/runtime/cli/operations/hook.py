@@ -1,0 +1,163 @@
+"""`newton hook`: hooks of coding agents, which give them a memory across projects and sessions."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.errors import InputError
+from newton.runtime.cli import formatting
+from newton.runtime.cli.options import JsonOption, load_settings
+from newton.runtime.cli.printing import say, visible
+from newton.runtime.daemon_address import read_address
+from newton.runtime.hooks import hook_runner, installation, spool
+from newton.runtime.hooks.daemon_connection import DEFAULT_DATA_DIR
+from newton.runtime.hooks.hook_input import PROGRAM_NAMES, Program, find_project
+from newton.runtime.hooks.hook_runner import DEFAULT_AGENT, DEFAULT_TOKENS
+from newton.runtime.hooks.installation import SettingsChange
+
+ProgramArgument = Annotated[Program, Parameter(help="The coding agent: claude-code or codex.")]
+ProjectOption = Annotated[
+    bool, Parameter(negative=(), help="Only for the project of the working folder, in a file that is not committed.")
+]
+UserOption = Annotated[bool, Parameter(negative=(), help="For all projects of the user; the default.")]
+HookAgentOption = Annotated[str, Parameter("--agent", help="Agent to use. Agents share no data.")]
+PerProjectOption = Annotated[
+    bool, Parameter(negative=(), help="Use an agent of its own for each project; it is created when needed.")
+]
+HookTokensOption = Annotated[int, Parameter("--tokens", help="Maximum tokens of a context.")]
+ConfirmedOption = Annotated[bool, Parameter("--yes", negative=(), help="Write the change without asking.")]
+
+
+def run_hook(
+    *,
+    program: Annotated[str | None, Parameter(help="claude-code or codex; if omitted, the input decides.")] = None,
+    agent: HookAgentOption = DEFAULT_AGENT,
+    per_project: PerProjectOption = False,
+    tokens: HookTokensOption = DEFAULT_TOKENS,
+    data_dir: Annotated[
+        str | None, Parameter(help=f"Data folder of the daemon; default: NEWTON_DATA_DIR, or {DEFAULT_DATA_DIR}.")
+    ] = None,
+) -> int:
+    """Answer one event of a coding agent: JSON on standard input, the answer as JSON on standard output.
+
+    The coding agent runs this command; `newton hook install` tells it so. `newton hook` without a subcommand is the
+    same and starts faster. The status is 0 even if no daemon runs, so that the coding agent goes on.
+
+    Example: newton hook run --agent work < event.json
+    """
+    values = {"--program": program, "--agent": agent, "--tokens": str(tokens), "--data-dir": data_dir}
+    flags = [f"{name}={value}" for name, value in values.items() if value is not None]
+    return hook_runner.main([*flags, *(["--per-project"] if per_project else [])])
+
+
+def install_hooks(
+    program: ProgramArgument,
+    *,
+    project: ProjectOption = False,
+    user: UserOption = False,
+    agent: HookAgentOption = DEFAULT_AGENT,
+    per_project: PerProjectOption = False,
+    tokens: HookTokensOption = DEFAULT_TOKENS,
+    yes: ConfirmedOption = False,
+) -> None:
+    """Add the hooks to the settings of a coding agent. The change is shown first, and the old file is kept.
+
+    Example: newton hook install claude-code
+    """
+    if per_project and agent != DEFAULT_AGENT:
+        raise InputError("--agent and --per-project exclude each other.", hint="Give one of them.")
+    settings = load_settings(agent)
+    flags = ["--per-project"] if per_project else ["--agent", settings.agent]
+    flags += ["--tokens", str(tokens)] if tokens != DEFAULT_TOKENS else []
+    is_default_home = settings.home == Path(DEFAULT_DATA_DIR).expanduser()
+    flags += [] if is_default_home else ["--data-dir", str(settings.home.absolute())]
+    path = _find_settings_file(program, project=project, user=user)
+    change = installation.plan_installation(path, program, installation.build_command(program, flags))
+    if _apply(change, f"{PROGRAM_NAMES[program]} runs the hooks from its next session on.", yes=yes):
+        say(f"Check them there with /hooks, and start the daemon with `newton serve`. Agent: {_name_agent(flags)}.")
+    if obstacle := installation.find_obstacle(path, program):
+        formatting.print_notice(obstacle)
+
+
+def uninstall_hooks(
+    program: ProgramArgument,
+    *,
+    project: ProjectOption = False,
+    user: UserOption = False,
+    yes: ConfirmedOption = False,
+) -> None:
+    """Remove the hooks from the settings of a coding agent. What was remembered stays.
+
+    Example: newton hook uninstall claude-code
+    """
+    path = _find_settings_file(program, project=project, user=user)
+    _apply(installation.plan_removal(path), "The hooks are removed.", yes=yes)
+
+
+def show_status(*, json: JsonOption = False) -> None:
+    """Show where the hooks are installed, whether a daemon runs, and how many events wait for it.
+
+    Example: newton hook status
+    """
+    home, project = Path.home(), find_project(".", None)
+    data_dir = load_settings().home
+    programs: tuple[Program, ...] = ("claude-code", "codex")
+    rows = [_describe_hooks(program, home, scope) for program in programs for scope in (None, project)]
+    address = read_address(data_dir)
+    waiting = spool.count_entries(data_dir)
+    if json:
+        formatting.print_json({"hooks": rows, "daemon": address.url if address else None, "waiting": waiting})
+        return
+    for row in rows:
+        state = "installed" if row["commands"] else "not installed"
+        say(f"{row['program']:<12}{row['scope']:<9}{state:<15}{row['file']}")
+        if row["commands"] and row["obstacle"]:
+            say(f"  {row['obstacle']}")
+    say(f"daemon: {address.url if address else 'none; start it with `newton serve`'}")
+    say(f"waiting: {waiting} events")
+
+
+def _describe_hooks(program: Program, home: Path, project: Path | None) -> dict[str, object]:
+    path = installation.find_settings_file(program, home=home, project=project)
+    return {
+        "program": program,
+        "scope": "project" if project else "user",
+        "file": str(path),
+        "commands": installation.find_commands(path),
+        "obstacle": installation.find_obstacle(path, program),
+    }
+
+
+def _find_settings_file(program: Program, *, project: bool, user: bool) -> Path:
+    if project and user:
+        raise InputError("--project and --user exclude each other.", hint="Give one of them.")
+    return installation.find_settings_file(
+        program, home=Path.home(), project=find_project(".", None) if project else None
+    )
+
+
+def _apply(change: SettingsChange, done: str, *, yes: bool) -> bool:
+    """Show the change, ask, and write it; return whether it was written."""
+    if not change.is_needed:
+        say(f"Nothing to change in {change.path}.")
+        return False
+    say(change.diff(), end="", flush=True)
+    if not yes:
+        _confirm()
+    backup = change.write()
+    say(f"{done}{f' The old file is {backup}.' if backup else ''}")
+    return True
+
+
+def _confirm() -> None:
+    """Raise InputError unless the person agrees."""
+    if not sys.stdin.isatty():
+        raise InputError("The change needs confirmation; nothing was written.", hint="To confirm, give --yes.")
+    if input(visible("Write this change? [y/N] ")).strip().lower() not in {"y", "yes"}:
+        raise InputError("Cancelled; nothing was written.", hint="Answer with y, or give --yes.")
+
+
+def _name_agent(flags: list[str]) -> str:
+    return "one per project" if flags[0] == "--per-project" else flags[1]

@@ -1,0 +1,1 @@
+"""Hooks of coding agents. A hook must answer fast, so these modules import only the standard library."""

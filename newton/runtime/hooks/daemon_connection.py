@@ -1,0 +1,131 @@
+"""The connection of a hook to the daemon: address, token and HTTP requests."""
+
+import http.client
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from newton.runtime.hooks.json_values import JsonObject, as_object
+
+URL_VARIABLE, TOKEN_VARIABLE, DATA_DIR_VARIABLE = "NEWTON_URL", "NEWTON_TOKEN", "NEWTON_DATA_DIR"
+DEFAULT_DATA_DIR = "~/.local/share/newton"
+ADDRESS_FILE, TOKEN_FILE, OPERATOR_PREFIX = "daemon.json", "operator.token", "nwo_"
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+CONNECT_SECONDS, TOTAL_SECONDS = 0.5, 4.0
+RETRYABLE_STATUSES = frozenset({401, 403, 408, 425, 429})  # a later hook may succeed
+
+
+class DaemonUnavailableError(Exception):
+    """No daemon answers, or it cannot serve the request now."""
+
+
+class RequestRefusedError(Exception):
+    """The daemon refuses the request; sending it again is of no use. `code` is that of the problem document."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+class DaemonLocation(NamedTuple):
+    """The URL of a daemon, a token for it, and the agent that the operator's token selects."""
+
+    url: str
+    token: str
+    agent: str | None
+
+
+def find_data_dir(option: str | None, env: Mapping[str, str]) -> Path:
+    """Return the data folder. `newton.toml` is not read: the working folder of a hook is that of any project."""
+    return Path(option or env.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR).expanduser()
+
+
+def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLocation:
+    """Return the daemon of `NEWTON_URL`, or of the data folder, and a token.
+
+    Raises DaemonUnavailableError if there is no daemon or no token for it.
+    """
+    url = env.get(URL_VARIABLE) or _read_address(data_dir)
+    parts = urlsplit(url)
+    is_local = parts.hostname in LOOPBACK_HOSTS
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise DaemonUnavailableError(f"{url!r} is not the URL of a daemon; set NEWTON_URL as http://127.0.0.1:8700")
+    if parts.scheme == "http" and not is_local:
+        raise DaemonUnavailableError(f"{url} is not encrypted; use https for a daemon on another machine")
+    token = env.get(TOKEN_VARIABLE, "").strip() or (_read_operator_token(data_dir) if is_local else "")
+    if not token:
+        raise DaemonUnavailableError("there is no token; set NEWTON_TOKEN (`newton tokens create NAME` prints one)")
+    return DaemonLocation(url, token, agent if token.startswith(OPERATOR_PREFIX) else None)
+
+
+class DaemonConnection:
+    """One connection for the few requests of a hook. `requests` counts them."""
+
+    def __init__(self, location: DaemonLocation) -> None:
+        parts = urlsplit(location.url)
+        is_encrypted = parts.scheme == "https"
+        connect = http.client.HTTPSConnection if is_encrypted else http.client.HTTPConnection
+        self._http = connect(parts.hostname or "", parts.port, timeout=CONNECT_SECONDS)
+        self._prefix = parts.path.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {location.token}", "Content-Type": "application/json"}
+        if location.agent is not None:
+            self._headers["X-Newton-Agent"] = location.agent
+        self._deadline = time.monotonic() + TOTAL_SECONDS
+        self.requests = 0
+
+    def post(self, path: str, body: JsonObject, *, is_for_agent: bool = True) -> JsonObject:
+        """Send a request and return the response. Raises DaemonUnavailableError and RequestRefusedError."""
+        self.requests += 1
+        headers = {n: v for n, v in self._headers.items() if is_for_agent or n != "X-Newton-Agent"}
+        try:
+            if self._http.sock is None:
+                self._http.connect()
+            if self._http.sock is not None:
+                self._http.sock.settimeout(max(self._deadline - time.monotonic(), 0.05))
+            self._http.request("POST", self._prefix + path, json.dumps(body), headers)
+            response = self._http.getresponse()
+            return _to_json_object(response.status, response.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise DaemonUnavailableError(f"the daemon does not answer ({str(error) or type(error).__name__})") from None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+
+def _to_json_object(status: int, content: bytes) -> JsonObject:
+    try:
+        value = json.loads(content)
+    except ValueError:
+        value = None
+    body = as_object(value)
+    if not isinstance(value, dict):
+        raise DaemonUnavailableError(f"the response of status {status} is not from a daemon of Newton")
+    if status < 300:
+        return body
+    detail = str(body.get("detail") or f"status {status}")
+    if status >= 500 or status in RETRYABLE_STATUSES:
+        raise DaemonUnavailableError(detail)
+    code, hint = str(body.get("type", "")).rpartition(":")[2], str(body.get("hint") or "")
+    raise RequestRefusedError(code, f"{detail} {hint}".strip())
+
+
+def _read_address(data_dir: Path) -> str:
+    try:
+        return str(json.loads((data_dir / ADDRESS_FILE).read_bytes())["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DaemonUnavailableError("no daemon runs; start it with `newton serve`") from None
+
+
+def _read_operator_token(data_dir: Path) -> str:
+    """Return the operator's token. Raises DaemonUnavailableError for a file that other users may read."""
+    path = data_dir / TOKEN_FILE
+    try:
+        if path.stat().st_mode & 0o077:
+            raise DaemonUnavailableError(f"other users may read {path}; run `chmod 600 {path}`")
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,128 @@
+"""The input of a hook: the JSON object that Claude Code or Codex writes to its standard input. Pure."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from newton.runtime.hooks.json_values import JsonObject, as_object, as_text
+
+Program = Literal["claude-code", "codex"]
+PROGRAM_NAMES: dict[str, str] = {"claude-code": "Claude Code", "codex": "Codex"}
+NOTIFY_TYPE, NOTIFY_EVENT = "agent-turn-complete", "AgentTurnComplete"  # of `notify` in Codex's config.toml
+MAX_TEXT_CHARS = 200_000  # of one message
+
+IGNORED_EVENTS = """
+Notification PostCompact SubagentStart PermissionRequest PermissionDenied Setup StopFailure Interrupt
+TeammateIdle TaskCreated TaskCompleted InstructionsLoaded ConfigChange CwdChanged FileChanged WorktreeCreate
+WorktreeRemove Elicitation ElicitationResult UserPromptExpansion PostToolBatch
+"""  # events that need nothing of Newton
+
+# A slash command and its arguments. A path such as /etc/hosts is none.
+_COMMAND = re.compile(r"/[A-Za-z][\w:.-]*(?:\s+(?P<arguments>.+))?\s*", re.DOTALL)
+# Prompts that a program writes in the name of the user.
+_PROGRAM_TEXT = re.compile(
+    r"\s*(?:<(?:command-\w+|local-command-\w+|bash-\w+|task-notification|system-reminder|user-prompt-submit-hook"
+    r"|environment_context|user_instructions|turn_aborted)[\s>]"
+    r"|\[Request interrupted|This session is being continued from a previous conversation|Caveat: The messages below)"
+)
+MIN_ARGUMENT_WORDS = 3  # of a slash command, to be words of the user
+
+
+class InvalidInputError(Exception):
+    """The input of a hook is not what a program sends."""
+
+
+class HookInput(NamedTuple):
+    """An event of a session. `fields` is the whole input; `project` is the folder of the project."""
+
+    event: str
+    program: Program
+    session_id: str
+    project: Path
+    fields: JsonObject
+
+    @property
+    def project_key(self) -> str:
+        """The name of the project's folder, and a digest that differs for folders of the same name."""
+        name = re.sub(r"[^\w.-]+", "-", self.project.name)[:60].strip("-.") or "root"
+        return f"{name}-{hashlib.sha256(str(self.project).encode('utf-8', 'replace')).hexdigest()[:6]}"
+
+    @property
+    def session(self) -> str:
+        """The name of the session in Newton. Sessions of one project share the folder, whatever the program."""
+        own_id = re.sub(r"[^\w.-]+", "-", self.session_id)[:80]
+        return f"{self.project_key}/{self.program}-{own_id}"
+
+    def text(self, name: str) -> str:
+        """Return a field as text; "" if it is missing or no text."""
+        return clean(as_text(self.fields.get(name)))
+
+
+def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> HookInput:
+    """Parse the input. Raises InvalidInputError with what is wrong."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"the input is not JSON ({error})") from None
+    fields = as_object(value)
+    if not isinstance(value, dict):
+        raise InvalidInputError("the input is not a JSON object")
+    if fields.get("type") == NOTIFY_TYPE:
+        fields = {name.replace("-", "_"): value for name, value in fields.items()}
+        fields |= {"hook_event_name": NOTIFY_EVENT, "session_id": fields.get("thread_id") or fields.get("turn_id")}
+    event, session_id = fields.get("hook_event_name"), fields.get("session_id")
+    if not isinstance(event, str) or not isinstance(session_id, str) or not session_id:
+        raise InvalidInputError("the input has no `hook_event_name` or no `session_id`")
+    is_codex = program == "codex" or (program is None and _is_from_codex(fields))
+    return HookInput(
+        event=event,
+        program="codex" if is_codex else "claude-code",
+        session_id=session_id,
+        project=find_project(as_text(fields.get("cwd")) or ".", project_dir),
+        fields=fields,
+    )
+
+
+def _is_from_codex(fields: JsonObject) -> bool:
+    """Return whether only Codex sends such fields. It keeps its transcripts in `~/.codex`, or none."""
+    path = fields.get("transcript_path", "")
+    return "turn_id" in fields or path is None or "/.codex/" in as_text(path)
+
+
+def find_project(cwd: str, project_dir: str | None) -> Path:
+    """Return the folder of the project: as the program names it, else the one above with `.git`, else `cwd`."""
+    if project_dir:
+        return Path(project_dir)
+    start = Path(cwd).absolute()
+    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
+
+
+def find_user_words(prompt: str) -> str:
+    """Return what the user said in a prompt; "" for a prompt of a program.
+
+    Of a slash command these are its arguments, if they are words rather than flags.
+
+    >>> [find_user_words(text) for text in ("/review the retry logic", "/clear", "/etc/hosts is wrong")]
+    ['the retry logic', '', '/etc/hosts is wrong']
+    """
+    text = prompt.strip()
+    if _PROGRAM_TEXT.match(text):
+        return ""
+    if command := _COMMAND.fullmatch(text):
+        arguments = (command["arguments"] or "").strip()
+        return arguments if len(arguments.split()) >= MIN_ARGUMENT_WORDS else ""
+    return text
+
+
+def clean(text: str) -> str:
+    """Return a text that can be stored: without NUL and lone surrogates, and not too long."""
+    if len(text) > MAX_TEXT_CHARS:
+        text = text[:MAX_TEXT_CHARS] + " […]"
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+
+
+def make_ref(*parts: str) -> str:
+    """Return an id that is the same whenever the same thing is handed over."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]

@@ -1,0 +1,260 @@
+"""Run a hook: read the event, hand it over to the daemon, and print the answer."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from newton.clock import SystemClock
+from newton.runtime.hooks import tool_events, transcript
+from newton.runtime.hooks.daemon_connection import (
+    DaemonConnection,
+    DaemonUnavailableError,
+    find_daemon,
+    find_data_dir,
+)
+from newton.runtime.hooks.delivery import DeliveryOptions, HookDelivery
+from newton.runtime.hooks.hook_input import (
+    IGNORED_EVENTS,
+    NOTIFY_EVENT,
+    PROGRAM_NAMES,
+    HookInput,
+    InvalidInputError,
+    clean,
+    find_user_words,
+    make_ref,
+    parse_input,
+)
+from newton.runtime.hooks.hook_output import format_context, format_denial, format_warning
+from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
+
+DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
+START_PROFILE, START_FRAME = "coding", "task"  # the profile has the last events of other sessions
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
+MAX_RESULT_CHARS = 2_000  # of a subagent
+VALUE_FLAGS = {"--agent": "agent", "--tokens": "tokens", "--data-dir": "data_dir", "--program": "program"}
+MIN_CONTEXT_WORDS = 2  # of a prompt for which memories are searched
+
+
+class HookOptions(NamedTuple):
+    """The flags of `newton hook`. `program` is None to find it from the input."""
+
+    agent: str = DEFAULT_AGENT
+    per_project: bool = False
+    tokens: int = DEFAULT_TOKENS
+    data_dir: str | None = None
+    program: str | None = None
+
+
+def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Answer one event. Return the output, "" if there is none, and the notes for standard error."""
+    try:
+        hook = parse_input(raw, program=options.program, project_dir=env.get(PROJECT_VARIABLE))
+    except InvalidInputError as error:
+        return "", [str(error)]
+    handle = HANDLERS.get(hook.event)
+    if handle is None:
+        is_known = hook.event in IGNORED_EVENTS.split()
+        return "", [] if is_known else [f"the event {hook.event[:60]!r} is not known; ignored"]
+    data_dir = find_data_dir(options.data_dir, env)
+    agent = hook.project_key if options.per_project else options.agent
+    delivery = _open_delivery(DeliveryOptions(agent, options.per_project, options.tokens, data_dir), env)
+    output = handle(hook, delivery)
+    if delivery.connection:
+        delivery.hand_over_waiting()
+        delivery.connection.close()
+    return output, delivery.notes[:1]
+
+
+def _open_delivery(options: DeliveryOptions, env: Mapping[str, str]) -> HookDelivery:
+    try:
+        return HookDelivery(options, DaemonConnection(find_daemon(options.data_dir, options.agent, env)))
+    except DaemonUnavailableError as error:
+        return HookDelivery(options, None, str(error))
+
+
+def start_session(hook: HookInput, delivery: HookDelivery) -> str:
+    """Answer the standing context: identity, constraints, what was done last in the project, open decisions."""
+    delivery.begin_session(hook.session)
+    text = f"Work in the project {hook.project.name} goes on: what was done last, what was decided, what is open?"
+    is_compacted = hook.text("source") == "compact"  # then the agent no longer has the messages
+    context = delivery.find_context(
+        text, hook.session, omit_session_messages=not is_compacted, profile=START_PROFILE, frame=START_FRAME
+    )
+    return format_context(hook.event, str(context["text"])) if context and _says_something(context) else ""
+
+
+def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
+    """Store the words of the user and answer the context for them."""
+    text = find_user_words(hook.text("prompt"))
+    if not text:
+        return ""
+    delivery.hand_over(hook.session, [_to_message("user", text, _prompt_ref(hook, text))])
+    if len(text.split()) < MIN_CONTEXT_WORDS:
+        return ""
+    context = delivery.find_context(text, hook.session, omit_session_messages=True)
+    if context is None or context.get("nothing_relevant", True):
+        return ""
+    return format_context(hook.event, str(context["text"]))
+
+
+def check_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
+    """Stop a tool call that a blocking censor forbids."""
+    text = tool_events.find_checked_text(hook.text("tool_name"), hook.fields.get("tool_input"))
+    check = delivery.check_censors(text) if text.strip() else None
+    matches = as_list(check.get("matches")) if check else []
+    if not (check and matches):
+        return ""
+    return format_denial(hook.event, matches) if check.get("blocked") else format_warning(hook.event, matches)
+
+
+def finish_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
+    """Store a tool call and its outcome as events."""
+    error = hook.text("error")
+    if hook.event == "PostToolUseFailure":
+        error = error or "no error message"
+    tool, tool_input = hook.text("tool_name"), hook.fields.get("tool_input")
+    call_id = hook.text("tool_use_id") or make_ref(tool, repr(tool_input), _now())
+    found = tool_events.to_tool_events(tool, tool_input, hook.fields.get("tool_response"), error)
+    events = [_to_event(f"{call_id[:120]} {n}", one.type, one.payload) for n, one in enumerate(found)]
+    delivery.hand_over(hook.session, events=events)
+    return ""
+
+
+def finish_turn(hook: HookInput, delivery: HookDelivery) -> str:
+    """Store the final reply of a turn."""
+    delivery.hand_over(hook.session, _list_reply(hook))
+    return ""
+
+
+def _list_reply(hook: HookInput) -> list[JsonObject]:
+    text = hook.text("last_assistant_message").strip()
+    if turn_id := hook.text("turn_id"):
+        return [_to_message("assistant", text, make_ref("assistant", turn_id), hook)] if text else []
+    reply = transcript.last_reply(text, hook.text("transcript_path") or None, hook.session_id)
+    return [_to_message("assistant", reply.text, reply.ref, hook)] if reply else []
+
+
+def finish_notified_turn(hook: HookInput, delivery: HookDelivery) -> str:
+    """Store the prompts and the reply of a turn of which Codex notifies."""
+    prompts = [clean(as_text(one)) for one in as_list(hook.fields.get("input_messages"))]
+    text = find_user_words("\n\n".join(prompts))
+    prompt = [_to_message("user", text, _prompt_ref(hook, text))] if text else []
+    delivery.hand_over(hook.session, [*prompt, *_list_reply(hook)])
+    return ""
+
+
+def finish_subagent(hook: HookInput, delivery: HookDelivery) -> str:
+    """Store the result of a subagent as an event."""
+    result = hook.text("last_assistant_message").strip()[:MAX_RESULT_CHARS]
+    if result:
+        payload = {"subagent": hook.text("agent_type") or "subagent", "result": result}
+        ref = make_ref("subagent", hook.text("agent_id"), result)
+        delivery.hand_over(hook.session, events=[_to_event(ref, "subagent", payload)])
+    return ""
+
+
+def hand_over_transcript(hook: HookInput, delivery: HookDelivery) -> str:
+    """Store the messages of the transcript that are not stored yet."""
+    found = transcript.read_messages(hook.text("transcript_path") or None, hook.session_id)
+    messages = [_to_message(one.role, one.text, one.ref, hook, at=one.at) for one in found]
+    delivery.hand_over(hook.session, messages)
+    return ""
+
+
+def end_session(hook: HookInput, delivery: HookDelivery) -> str:
+    """Store what is missing and close the session, from which the daemon then learns."""
+    hand_over_transcript(hook, delivery)
+    delivery.close_session(hook.session)
+    return ""
+
+
+HANDLERS: dict[str, Callable[[HookInput, HookDelivery], str]] = {
+    "SessionStart": start_session,
+    "UserPromptSubmit": submit_prompt,
+    "PreToolUse": check_tool_call,
+    "PostToolUse": finish_tool_call,
+    "PostToolUseFailure": finish_tool_call,
+    "PreCompact": hand_over_transcript,
+    "Stop": finish_turn,
+    "SubagentStop": finish_subagent,
+    "SessionEnd": end_session,
+    NOTIFY_EVENT: finish_notified_turn,
+}
+
+
+def _says_something(context: JsonObject) -> bool:
+    """Return whether a context has memories, an identity or constraints, and not only a frame."""
+    layers = as_object(context.get("layers"))
+    used = [as_object(layers.get(name)).get("used") for name in ("identity", "censors")]
+    return bool(context.get("items")) or any(used)
+
+
+def _prompt_ref(hook: HookInput, prompt: str) -> str:
+    if turn_id := hook.text("turn_id"):
+        return make_ref("user", turn_id)
+    return transcript.prompt_ref(prompt, hook.text("transcript_path") or None, hook.session_id)
+
+
+def _to_message(role: str, text: str, ref: str, hook: HookInput | None = None, *, at: str | None = None) -> JsonObject:
+    name = {"name": PROGRAM_NAMES[hook.program]} if hook and role == "assistant" else {}
+    return {"role": role, "content": text, "ref": ref, "at": at or _now(), **name}
+
+
+def _to_event(ref: str, event_type: str, payload: JsonObject) -> JsonObject:
+    return {"ref": ref, "event_type": event_type, "payload": payload, "at": _now()}
+
+
+def _now() -> str:
+    return SystemClock().now().isoformat()
+
+
+def parse_flags(flags: Sequence[str]) -> HookOptions:
+    """Parse the flags of `newton hook`. Raises InvalidInputError for an unknown flag or an invalid value."""
+    options, rest = HookOptions(), list(flags)
+    while rest:
+        flag, *rest = rest
+        flag, has_value, value = flag.partition("=")
+        if flag == "--per-project":
+            options = options._replace(per_project=True)
+            continue
+        field = VALUE_FLAGS.get(flag)
+        if field is None or not (has_value or rest):
+            raise InvalidInputError(f"the flag {flag!r} is not known or has no value; see `newton hook run --help`")
+        if not has_value:
+            value, *rest = rest
+        if field == "tokens" and not value.isdecimal():
+            raise InvalidInputError(f"--tokens {value!r} is not a whole number")
+        options = options._replace(**{field: int(value) if field == "tokens" else value})
+    return options
+
+
+def is_hook_call(arguments: Sequence[str]) -> bool:
+    """Return whether the arguments of `newton hook` call a hook: only flags and the JSON that `notify` appends."""
+    head = arguments[0] if arguments else ""
+    return not head or (head.startswith(("-", "{")) and "--help" not in arguments and "-h" not in arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a hook with these flags. The status is 0, or 1 for wrong flags: 2 would block the coding agent."""
+    flags, argument = list(arguments), None
+    if flags and flags[-1].startswith("{"):
+        argument = flags.pop()
+    try:
+        options = parse_flags(flags)
+    except InvalidInputError as error:
+        sys.stderr.write(f"newton hook: {error}\n")
+        return 1
+    env = os.environ  # noqa: TID251 (newton.settings takes longer to import than a hook may take)
+    raw = argument if argument is not None else sys.stdin.buffer.read().decode("utf-8", "replace")
+    output, notes = run_hook(raw, options, env)
+    if output:
+        sys.stdout.write(output + "\n")
+    for note in notes:
+        sys.stderr.write(f"newton hook: {one_line(note)}\n")
+    return 0
+
+
+def one_line(note: str) -> str:
+    """Return a note as one line of printable characters."""
+    return "".join(char if char.isprintable() else " " for char in note)[:400]

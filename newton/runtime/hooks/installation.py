@@ -1,0 +1,186 @@
+"""Add the hooks to the settings of a coding agent, and remove them again."""
+
+import difflib
+import json
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import newton
+from newton.errors import InputError
+from newton.runtime.hooks.hook_input import Program
+from newton.runtime.hooks.json_values import JsonObject, as_list, as_object
+
+BACKUP_SUFFIX = ".newton-backup"
+TIMEOUT_SECONDS = 10  # after which the coding agent goes on; a hook itself gives up earlier
+EVENTS: Mapping[Program, Sequence[str]] = {
+    "claude-code": (
+        *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact"),
+        *("Stop", "SubagentStop", "SessionEnd"),
+    ),
+    "codex": ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"),
+}
+BACKGROUND_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure"})  # in Claude Code, which does not wait for them
+
+# Per program, the settings file in the home folder and in a project. They name a program of this machine, so in a
+# project it is the file of Claude Code that is not committed.
+SETTINGS_FILES: Mapping[Program, tuple[str, str]] = {
+    "claude-code": (".claude/settings.json", ".claude/settings.local.json"),
+    "codex": (".codex/hooks.json", ".codex/hooks.json"),
+}
+_OWN_COMMAND = re.compile(r"\bnewton hook --program (?:claude-code|codex)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsChange:
+    """The text of a settings file before and after; `before` is None if there is no file."""
+
+    path: Path
+    before: str | None
+    after: str
+
+    @property
+    def is_needed(self) -> bool:
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        lines = (text.splitlines(keepends=True) for text in (self.before or "", self.after))
+        return "".join(difflib.unified_diff(*lines, fromfile=str(self.path), tofile=str(self.path)))
+
+    def write(self) -> Path | None:
+        """Write the file, keeping a copy of the old one beside it; return the path of the copy."""
+        path = self.path.resolve()  # the file may be a link to one under version control
+        path.parent.mkdir(parents=True, exist_ok=True)
+        backup = path.with_name(path.name + BACKUP_SUFFIX) if self.before is not None else None
+        new = path.with_name(path.name + ".newton-new")
+        if backup:
+            shutil.copy2(path, backup)
+        new.write_text(self.after, encoding="utf-8")
+        if backup:
+            shutil.copymode(path, new)
+        new.replace(path)
+        return backup
+
+
+def find_settings_file(program: Program, *, home: Path, project: Path | None) -> Path:
+    """Return the settings file of the user, or of a project."""
+    of_user, of_project = SETTINGS_FILES[program]
+    return project / of_project if project else home / of_user
+
+
+def build_command(program: Program, flags: Sequence[str]) -> str:
+    """Return the shell command of the hooks. It never imports from the working folder, which is that of any project."""
+    root = Path(newton.__file__).parents[1]
+    is_installed = root.name in ("site-packages", "dist-packages")
+    words = [sys.executable, "-P", "-m", "newton", "hook", "--program", program, *flags]
+    prefix = "" if is_installed else f"PYTHONPATH={shlex.quote(str(root))} "
+    return prefix + shlex.join(words)
+
+
+def plan_installation(path: Path, program: Program, command: str) -> SettingsChange:
+    """Return the change that adds the hooks, in place of earlier ones of Newton.
+
+    Raises InputError for an invalid file.
+    """
+    before, settings = _read_settings(path)
+    hooks = _remove_own(settings.get("hooks", {}))
+    for event in EVENTS[program]:
+        handler: JsonObject = {"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}
+        if program == "claude-code" and event in BACKGROUND_EVENTS:
+            handler["async"] = True
+        hooks.setdefault(event, []).append({"hooks": [handler]})
+    return _to_change(path, before, {**settings, "hooks": hooks})
+
+
+def plan_removal(path: Path) -> SettingsChange:
+    """Return the change that removes the hooks of Newton and nothing else. Raises InputError for an invalid file."""
+    before, settings = _read_settings(path)
+    if before is None or not find_commands(path):
+        return SettingsChange(path=path, before=before, after=before or "")
+    hooks = _remove_own(settings.get("hooks", {}))
+    rest = {name: value for name, value in settings.items() if name != "hooks"}
+    return _to_change(path, before, {**settings, "hooks": hooks} if hooks else rest)
+
+
+def find_commands(path: Path) -> list[str]:
+    """Return the commands of Newton's hooks in a settings file, without repeats. Raises InputError."""
+    _, settings = _read_settings(path)
+    groups = [group for event_groups in settings.get("hooks", {}).values() for group in event_groups]
+    commands = [str(handler.get("command", "")) for group in groups for handler in group["hooks"]]
+    return list(dict.fromkeys(command for command in commands if _OWN_COMMAND.search(command)))
+
+
+def find_obstacle(path: Path, program: Program) -> str | None:
+    """Return why the program would not run the hooks although they are installed; None if nothing is known."""
+    if program == "claude-code":
+        _, settings = _read_settings(path)
+        return "`disableAllHooks` is true in this file." if settings.get("disableAllHooks") is True else None
+    config = path.with_name("config.toml")
+    try:
+        features = as_object(tomllib.loads(config.read_text(encoding="utf-8")).get("features"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return f"{config} cannot be read: {error}."
+    is_off = False in (features.get("hooks"), features.get("codex_hooks"))
+    return f"Hooks are off in {config}: set `hooks = true` under `[features]`." if is_off else None
+
+
+def _read_settings(path: Path) -> tuple[str | None, JsonObject]:
+    """Return the text and the content of a settings file. Raises InputError unless its hooks are as documented."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None, {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.", hint="Check the file; nothing was changed.") from None
+    try:
+        settings: object = json.loads(text) if text.strip() else JsonObject()
+    except (ValueError, RecursionError) as error:
+        hint = "Correct it, or move it away and start the coding agent once; nothing was changed."
+        raise InputError(f"{path} is not valid JSON: {error}.", hint=hint) from None
+    if not _is_valid(settings):
+        hint = "Write each event of `hooks` as a list of objects with a list `hooks`; nothing was changed."
+        raise InputError(f"{path} has not the format of settings with hooks.", hint=hint)
+    return text, as_object(settings)
+
+
+def _is_valid(settings: object) -> bool:
+    hooks = as_object(settings).get("hooks", JsonObject())
+    if not isinstance(settings, dict) or not isinstance(hooks, dict):
+        return False
+    by_event = as_object(cast("object", hooks)).values()
+    groups = [as_object(group) for event_groups in by_event for group in as_list(event_groups)]
+    handlers = [handler for group in groups for handler in as_list(group.get("hooks"))]
+    are_lists = all(isinstance(one, list) for one in (*by_event, *(group.get("hooks") for group in groups)))
+    return are_lists and all(isinstance(handler, dict) for handler in handlers)
+
+
+def _remove_own(hooks: JsonObject) -> JsonObject:
+    """Return the hooks without those of Newton, and without groups and events that are empty then."""
+    kept: JsonObject = {}
+    for event, groups in hooks.items():
+        left = [_without_own(group) for group in groups]
+        remaining = [new for new, old in zip(left, groups, strict=True) if new["hooks"] or not old["hooks"]]
+        if remaining or not groups:
+            kept[event] = remaining
+    return kept
+
+
+def _without_own(group: JsonObject) -> JsonObject:
+    handlers = [one for one in group["hooks"] if not _OWN_COMMAND.search(str(one.get("command", "")))]
+    return {**group, "hooks": handlers}
+
+
+def _to_change(path: Path, before: str | None, settings: JsonObject) -> SettingsChange:
+    indent = re.search(r"\n([ \t]+)\S", before or "")
+    unit = indent[1] if indent else 2
+    after = json.dumps(settings, indent=unit, ensure_ascii=False) + "\n"
+    return SettingsChange(path=path, before=before, after=after)
