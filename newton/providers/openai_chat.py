@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from newton.errors import ProviderError
 from newton.providers import model_catalog, structured_output
+from newton.providers.call_extras import find_call_extras, keep_call_extras
 from newton.providers.chat import (
     ChatMessage,
     ChatReply,
@@ -24,7 +25,6 @@ from newton.providers.chat import (
 )
 from newton.providers.field_substitution import Fields, send_accepted_fields
 from newton.providers.model_endpoint import (
-    DEFAULT_BASE_URL,
     FAILURES,
     ModelEndpoint,
     is_window_overflow,
@@ -32,6 +32,7 @@ from newton.providers.model_endpoint import (
 )
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
+from newton.providers.upstreams import ModelUpstream, openai_upstream
 from newton.settings import Settings
 from newton.telemetry import detached_span
 
@@ -53,28 +54,34 @@ class OpenAIChat:
     """
 
     def __init__(
-        self, settings: Settings, *, model: str | None = None, client: openai.AsyncOpenAI | None = None
+        self,
+        settings: Settings,
+        *,
+        upstream: ModelUpstream | None = None,
+        model: str | None = None,
+        client: openai.AsyncOpenAI | None = None,
     ) -> None:
-        self._settings, self._model = settings, model or settings.openai_model
-        self._client = client or make_client(settings)
+        self._settings, self._upstream = settings, upstream or openai_upstream(settings)
+        self._model = model or self._upstream.model
+        self._client = client or make_client(self._upstream)
 
     @property
     def name(self) -> str:
         """Return the model's name; of an unknown model, a description."""
-        known = self._model or model_catalog.known_only_model(self._client)
-        return known or f"the model of {model_catalog.address_of(self._client)}"
+        known = self._model or model_catalog.known_only_model(self._upstream)
+        return self._upstream.label(known) if known else f"the model of {self._upstream.address}"
 
     def with_model(self, name: str | None) -> "OpenAIChat":
         """Return the named model of the same server; None for the one that the settings name."""
-        return OpenAIChat(self._settings, model=name, client=self._client)
+        return OpenAIChat(self._settings, upstream=self._upstream, model=name, client=self._client)
 
     async def list_models(self) -> Sequence[str]:
         """See `ModelSelector.list_models`."""
-        return await model_catalog.list_models(self._client)
+        return await model_catalog.list_models(self._upstream, self._client)
 
     async def resolve_name(self) -> str:
         """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
-        return self._model or await model_catalog.find_only_model(self._client)
+        return self._model or await model_catalog.find_only_model(self._upstream, self._client)
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
@@ -106,7 +113,8 @@ class OpenAIChat:
                             yield piece
             except FAILURES as error:
                 failure = error
-            reply = accumulator.to_reply(model=endpoint.model)
+            reply = accumulator.to_reply(model=self._upstream.label(endpoint.model))
+            keep_call_extras(endpoint.key, accumulator.call_extras)
             is_broken = accumulator.is_empty or reply.finish == "interrupted"
             is_outage = is_broken and reply.finish != "length"
             endpoint.record_result(failure or (ValueError() if is_outage else None))
@@ -118,12 +126,7 @@ class OpenAIChat:
                 raise endpoint.to_provider_error(failure) if failure else _incomplete_reply_error(reply, endpoint)
 
     async def _open_endpoint(self) -> ModelEndpoint:
-        return ModelEndpoint(
-            client=self._client,
-            model=await self.resolve_name(),
-            setting="OPENAI_MODEL",
-            seconds=self._settings.llm_timeout,
-        )
+        return ModelEndpoint(client=self._client, model=await self.resolve_name(), upstream=self._upstream)
 
 
 async def _start_with_options(
@@ -189,16 +192,25 @@ async def _start_completion(
 def _build_fields(endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions) -> Fields:
     """Return the fields of the request, besides the model: those of the caller unchanged, and Newton's own."""
     fields: dict[str, object] = dict(options.extra_body)
-    fields["messages"] = [to_openai_message(message) for message in accumulator.messages]
+    fields["messages"] = [_build_message(endpoint, message) for message in accumulator.messages]
     if options.all_tools:
         fields["tools"] = [{"type": "function", "function": tool.function} for tool in options.all_tools]
     if accumulator.max_tokens is not None:
-        fields[LIMIT_FIELDS[endpoint.address != DEFAULT_BASE_URL]] = accumulator.max_tokens
+        fields[LIMIT_FIELDS[not endpoint.upstream.is_provider_itself]] = accumulator.max_tokens
     if _needs_whole_response(options):
         fields.pop("stream_options", None)
         return fields
     stream_options = cast("dict[str, object]", options.extra_body.get("stream_options") or {})
     return {**fields, "stream_options": {**stream_options, "include_usage": True}}
+
+
+def _build_message(endpoint: ModelEndpoint, message: ChatMessage) -> dict[str, object]:
+    """Return a message, with what the server attached to its tool calls."""
+    body = to_openai_message(message)
+    for call in cast("list[dict[str, object]]", body.get("tool_calls") or []):
+        if extras := find_call_extras(endpoint.key, str(call["id"])):
+            call["extra_content"] = extras
+    return body
 
 
 def _needs_whole_response(options: RequestOptions) -> bool:
@@ -211,7 +223,7 @@ def _incomplete_reply_error(reply: ChatReply, endpoint: ModelEndpoint) -> Provid
     """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
     if reply.text:
         return ProviderError(f"{endpoint.address} ended its reply early.", hint="Ask again.")
-    hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
+    hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else f"Ask again, or set {endpoint.upstream.model_setting}."
     return ProviderError(f"The model {endpoint.model} sent an empty reply.", hint=hint)
 
 
