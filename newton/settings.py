@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic_core import PydanticCustomError
 
 from newton.errors import ConfigError
@@ -66,7 +75,9 @@ def _off_to_zero(value: object) -> object:
 
 
 HttpUrl = Annotated[str, AfterValidator(_check_url)]
-UpstreamName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")]  # the name of a model may follow a "/"
+UpstreamName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")
+]  # the name of a model may follow a "/"
 
 DEFAULT_AGENT = "default"  # created at its first use by any command
 
@@ -138,8 +149,8 @@ class Settings(BaseModel):
     )
     models: dict[UpstreamName, UpstreamSettings] = Field(
         {},
-        description="Upstream models by name, as tables [models.NAME] in newton.toml with the fields provider (openai or"
-        " anthropic), base_url, model, and api_key_env (the environment variable that has the key) or api_key.",
+        description="Upstream models by name, as tables [models.NAME] in newton.toml with the fields provider (openai"
+        " or anthropic), base_url, model, and api_key_env (the environment variable that has the key) or api_key.",
     )
     default_model: str | None = Field(
         None,
@@ -189,7 +200,8 @@ class Settings(BaseModel):
         description="Compaction preset (default, long, conservative, none) or a comma-separated list of strategies.",
     )
     compaction_model: str | None = Field(
-        None, description="Model that summarizes conversations, named as in default_model. If unset: the model of the agent."
+        None,
+        description="Model that summarizes conversations, named as in default_model. If unset: the model of the agent.",
     )
     context_reuse_min_cosine: float = Field(
         0.5,

@@ -41,7 +41,9 @@ FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: the res
 _AUTH_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError)
 _REFUSALS = (openai.BadRequestError, openai.ConflictError, openai.UnprocessableEntityError)
 _TIMEOUTS = (openai.APITimeoutError, TimeoutError)
-_OVERFLOW_PATTERN = re.compile(r"context (?:length|limit|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
+_OVERFLOW_PATTERN = re.compile(
+    r"context (?:length|limit|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE
+)
 # The field at fault, in the messages of servers that name it only there: Gemini's and Anthropic's.
 _FIELD_PATTERN = re.compile(r'Unknown name "(\w+)"|^`?([a-z_]+)(?:\.[\w.]+)*`?(?:: | is | may )')
 _OPENAI_FIELDS = {"stop_sequences": "stop", "output_config": "response_format", "thinking": "reasoning_effort"}

@@ -1,43 +1,31 @@
-"""A chat model at an OpenAI-compatible endpoint; each call has one deadline and at most one retry."""
+"""A chat model at an OpenAI-compatible endpoint."""
 
-import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, cast
+from typing import cast
 
 import openai
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BaseModel
 
-from newton.errors import ProviderError
-from newton.providers import model_catalog, structured_output
-from newton.providers.call_extras import find_call_extras, keep_call_extras
-from newton.providers.chat import (
-    ChatMessage,
-    ChatReply,
-    ReplyDelta,
-    ReplyPiece,
-    RequestOptions,
-    to_openai_message,
-)
+from newton.providers import model_catalog
+from newton.providers.call_extras import find_call_extras
+from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, to_openai_message
 from newton.providers.field_substitution import Fields, send_accepted_fields
-from newton.providers.model_endpoint import (
-    FAILURES,
-    ModelEndpoint,
-    is_window_overflow,
-    make_client,
+from newton.providers.model_endpoint import ModelEndpoint, make_client
+from newton.providers.reply_stream import (
+    Completion,
+    StartCompletion,
+    drop_deltas,
+    is_refused_mode,
+    start_structured,
+    stream_reply,
 )
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
-from newton.providers.upstreams import ModelUpstream, openai_upstream
-from newton.settings import Settings
-from newton.telemetry import detached_span
-
-Completion: TypeAlias = openai.AsyncStream[ChatCompletionChunk] | ChatCompletion
-StartCompletion: TypeAlias = Callable[[ModelEndpoint, StreamAccumulator, float], Coroutine[None, None, Completion]]
+from newton.providers.upstreams import ModelUpstream
 
 LIMIT_FIELDS = ("max_completion_tokens", "max_tokens")  # at OpenAI, elsewhere
 STREAMED_AUDIO_FORMAT = "pcm16"
@@ -54,16 +42,15 @@ class OpenAIChat:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        *,
-        upstream: ModelUpstream | None = None,
-        model: str | None = None,
-        client: openai.AsyncOpenAI | None = None,
+        self, upstream: ModelUpstream, *, model: str | None = None, client: openai.AsyncOpenAI | None = None
     ) -> None:
-        self._settings, self._upstream = settings, upstream or openai_upstream(settings)
-        self._model = model or self._upstream.model
-        self._client = client or make_client(self._upstream)
+        self._upstream, self._model = upstream, model or upstream.model
+        self._client = client or make_client(upstream)
+
+    @property
+    def upstream(self) -> ModelUpstream:
+        """Return the server of the model."""
+        return self._upstream
 
     @property
     def name(self) -> str:
@@ -73,7 +60,7 @@ class OpenAIChat:
 
     def with_model(self, name: str | None) -> "OpenAIChat":
         """Return the named model of the same server; None for the one that the settings name."""
-        return OpenAIChat(self._settings, upstream=self._upstream, model=name, client=self._client)
+        return OpenAIChat(self._upstream, model=name, client=self._client)
 
     async def list_models(self) -> Sequence[str]:
         """See `ModelSelector.list_models`."""
@@ -87,10 +74,9 @@ class OpenAIChat:
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
         """See `StructuredModel.stream`. The setting `llm_timeout` limits the whole reply."""
-        start = (
-            partial(_start_structured, schema=schema) if schema else partial(_start_with_options, options=_NO_OPTIONS)
-        )
-        return _drop_deltas(self._stream_reply(StreamAccumulator(messages, max_tokens), start))
+        structured = schema and partial(start_structured, schema=schema, start=_start_completion)
+        start = structured or partial(_start_with_options, options=_NO_OPTIONS)
+        return drop_deltas(self._stream_reply(StreamAccumulator(messages, max_tokens), start))
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
@@ -101,29 +87,12 @@ class OpenAIChat:
         return self._stream_reply(accumulator, partial(_start_with_options, options=options))
 
     async def _stream_reply(
-        self, accumulator: StreamAccumulator, start: StartCompletion
+        self, accumulator: StreamAccumulator, start: StartCompletion[Completion]
     ) -> AsyncGenerator[ReplyPiece | ChatReply]:
         endpoint = await self._open_endpoint()
-        deadline, failure = endpoint.deadline(), None
-        with detached_span("chat", model=endpoint.model) as span:
-            try:
-                async with aclosing(_iter_chunks(start(endpoint, accumulator, deadline), deadline)) as chunks:
-                    async for chunk in chunks:
-                        for piece in accumulator.add_chunk(chunk):
-                            yield piece
-            except FAILURES as error:
-                failure = error
-            reply = accumulator.to_reply(model=self._upstream.label(endpoint.model))
-            keep_call_extras(endpoint.key, accumulator.call_extras)
-            is_broken = accumulator.is_empty or reply.finish == "interrupted"
-            is_outage = is_broken and reply.finish != "length"
-            endpoint.record_result(failure or (ValueError() if is_outage else None))
-            if not accumulator.is_empty or not reply.estimated:
-                span.set_attributes(finish=reply.finish)
-                span.set_attributes(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
-                yield reply
-            if is_broken:
-                raise endpoint.to_provider_error(failure) if failure else _incomplete_reply_error(reply, endpoint)
+        async with aclosing(stream_reply(endpoint, accumulator, start)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def _open_endpoint(self) -> ModelEndpoint:
         return ModelEndpoint(client=self._client, model=await self.resolve_name(), upstream=self._upstream)
@@ -134,57 +103,30 @@ async def _start_with_options(
 ) -> Completion:
     """Start a request with tools, or without Newton's own tools if the model does not support tools."""
     without_own = replace(options, own_tools=())
-    start_plain = partial(_start_completion, endpoint, accumulator, options=without_own)
+    start_plain = partial(_start_completion, endpoint, accumulator, without_own)
     if not options.own_tools or endpoint.key in _without_tools:
         return await endpoint.call(start_plain, deadline=deadline)
     try:
-        start_with_tools = partial(_start_completion, endpoint, accumulator, options=options)
+        start_with_tools = partial(_start_completion, endpoint, accumulator, options)
         return await endpoint.call(start_with_tools, deadline=deadline)
     except openai.APIStatusError as error:
-        if options.tools or not _is_refused_mode(error) or not _NO_TOOLS_PATTERN.search(error.message):
+        if options.tools or not is_refused_mode(error) or not _NO_TOOLS_PATTERN.search(error.message):
             raise
     completion = await endpoint.call(start_plain, deadline=deadline)
     _without_tools.add(endpoint.key)
     return completion
 
 
-async def _start_structured(
-    endpoint: ModelEndpoint, accumulator: StreamAccumulator, deadline: float, *, schema: type[BaseModel]
-) -> Completion:
-    """Start a request for structured output, with a looser format after each rejected one.
-
-    If the endpoint rejects all formats, raise the first error. The next call tries only one: this may be an outage.
-    """
-    key, messages = endpoint.key, accumulator.messages
-    refusal: openai.APIStatusError | None = None
-    for mode in structured_output.modes_to_try(key):
-        accumulator.messages = structured_output.add_schema_to_prompt(messages, schema, mode)
-        response_format = structured_output.build_response_format(schema, mode)
-        options = RequestOptions(extra_body={"response_format": response_format} if response_format else {})
-        send = partial(_start_completion, endpoint, accumulator, options=options)
-        try:
-            completion = await endpoint.call(send, deadline=deadline, allow_retry=refusal is None)
-        except openai.APIStatusError as error:
-            if not _is_refused_mode(error):
-                raise
-            refusal = refusal or error
-        else:
-            structured_output.record_success(key, mode)
-            return completion
-    assert refusal, "no response format to try"
-    structured_output.record_outage(key)
-    raise refusal
-
-
 async def _start_completion(
-    endpoint: ModelEndpoint, accumulator: StreamAccumulator, *, options: RequestOptions
+    endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions
 ) -> Completion:
     create = endpoint.client.chat.completions.create
 
     async def send(fields: Fields) -> Completion:
         if _needs_whole_response(options):
             return await create(model=endpoint.model, messages=[], extra_body=dict(fields))
-        return await create(model=endpoint.model, messages=[], stream=True, extra_body=dict(fields))
+        chunks = await create(model=endpoint.model, messages=[], stream=True, extra_body=dict(fields))
+        return cast("openai.AsyncStream[object]", chunks)
 
     return await send_accepted_fields(send, _build_fields(endpoint, accumulator, options), endpoint=endpoint.key)
 
@@ -217,45 +159,3 @@ def _needs_whole_response(options: RequestOptions) -> bool:
     """Return whether the reply cannot be streamed: OpenAI streams audio only as raw samples."""
     audio = options.extra_body.get("audio")
     return isinstance(audio, dict) and cast("dict[str, object]", audio).get("format") != STREAMED_AUDIO_FORMAT
-
-
-def _incomplete_reply_error(reply: ChatReply, endpoint: ModelEndpoint) -> ProviderError:
-    """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
-    if reply.text:
-        return ProviderError(f"{endpoint.address} ended its reply early.", hint="Ask again.")
-    hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else f"Ask again, or set {endpoint.upstream.model_setting}."
-    return ProviderError(f"The model {endpoint.model} sent an empty reply.", hint=hint)
-
-
-def _is_refused_mode(error: openai.APIStatusError) -> bool:
-    return error.status_code in structured_output.REFUSAL_STATUSES and not is_window_overflow(error)
-
-
-async def _iter_chunks(start: Awaitable[Completion], deadline: float) -> AsyncGenerator[object]:
-    """Yield the chunks of a stream as JSON values, or a whole response as one.
-
-    Each wait has a timeout of its own, so that the deadline never cancels the consumer.
-    """
-    completion = await start
-    if isinstance(completion, ChatCompletion):
-        yield _to_json(completion)
-        return
-    async with completion as stream:
-        while True:
-            async with asyncio.timeout_at(deadline):
-                chunk = await anext(stream, None)
-            if chunk is None:
-                return
-            yield _to_json(chunk)
-
-
-def _to_json(response: object) -> object:
-    """Return a response as JSON. One that violates the protocol may be any value."""
-    return response.to_dict(warnings=False) if isinstance(response, openai.BaseModel) else response
-
-
-async def _drop_deltas(pieces: AsyncGenerator[ReplyPiece | ChatReply]) -> AsyncGenerator[str | ChatReply]:
-    async with aclosing(pieces):
-        async for piece in pieces:
-            if not isinstance(piece, ReplyDelta):
-                yield piece

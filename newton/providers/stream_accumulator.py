@@ -135,7 +135,9 @@ class StreamAccumulator:
     @property
     def call_extras(self) -> dict[str, Mapping[str, object]]:
         """Return what the server attached to its tool calls, by the id of the call."""
-        found = {call.id: self._partial_calls[n].extras for n, call in zip(self._named_indices, self.calls, strict=True)}
+        found = {
+            call.id: self._partial_calls[n].extras for n, call in zip(self._named_indices, self.calls, strict=True)
+        }
         return {call_id: extras for call_id, extras in found.items() if extras}
 
     @property

@@ -18,8 +18,8 @@ DEFAULT_MODELS: dict[Provider, str] = {"openai": "gpt-4o-mini", "anthropic": "cl
 class ModelUpstream:
     """A server of models. `is_named` is whether it is one of `[models]` and not of the variables of its provider.
 
-    `model` is None if the server decides; `seconds` limits a whole call. `key_setting` and the other settings are what
-    an error tells the operator to correct.
+    `model` is None if the server decides; `seconds` limits a whole call. `needs_key` is whether the name of a key is
+    configured. `key_setting` and the other settings are what an error tells the operator to correct.
     """
 
     name: str
@@ -29,6 +29,7 @@ class ModelUpstream:
     seconds: float
     key: str | None = field(default=None, repr=False)
     is_named: bool = False
+    needs_key: bool = False
     key_setting: str
     address_setting: str
     model_setting: str
@@ -40,8 +41,8 @@ class ModelUpstream:
 
     @property
     def has_missing_key(self) -> bool:
-        """Return whether the provider needs a key and none is set."""
-        return self.key is None and self.is_provider_itself
+        """Return whether it is one of `[models]` that needs a key and has none."""
+        return self.is_named and self.key is None and (self.needs_key or self.is_provider_itself)
 
     def label(self, model: str) -> str:
         """Return the name of one of its models: in usage records, and as callers select it."""
@@ -108,6 +109,7 @@ def _named_upstream(name: str, configured: UpstreamSettings, settings: Settings)
         key=key.get_secret_value() if key else None,
         seconds=settings.llm_timeout,
         is_named=True,
+        needs_key=configured.api_key_env is not None,
         key_setting=key_setting,
         address_setting=f"base_url of [models.{name}]",
         model_setting=f"model of [models.{name}]",

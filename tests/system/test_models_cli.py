@@ -76,10 +76,10 @@ async def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_
 
 
 async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
-    usual, own = (home / "newton.toml").read_text(encoding="utf-8"), home / "own.toml"
-    own.write_text(usual + 'agent_models = {default = "small"}\n', encoding="utf-8")
-    models = {"NEWTON_CONFIG": str(own), "OPENAI_MODEL": "large", "NEWTON_EMBEDDING_PROVIDER": "none"}
+    models = {"OPENAI_MODEL": "large", "NEWTON_EMBEDDING_PROVIDER": "none"}
     async with offering("large", "small") as server:
+        said = ok(await command(home, "agents", "set-model", "default", "small", OPENAI_BASE_URL=server.url, **models))
+        assert "uses the model small" in said
         with daemon(home, OPENAI_BASE_URL=server.url, **models) as made:
             there = {"NEWTON_TOKEN": made.token}
             done = await command(home, "ask", "Hi.", "--daemon", made.url, "--json", **there)

@@ -38,7 +38,7 @@ async def heard(server: Endpoint, **changed: object) -> tuple[list[str], ChatRep
     pieces: list[str] = []
     reply = None
     try:
-        async for piece in OpenAIChat(settings(server.url, **changed)).stream(ASKED, max_tokens=50):
+        async for piece in OpenAIChat(openai_upstream(settings(server.url, **changed))).stream(ASKED, max_tokens=50):
             if isinstance(piece, ChatReply):
                 reply = piece
             else:
@@ -227,7 +227,7 @@ async def test_a_hanging_endpoint_is_left_at_the_deadline(response: Respond, pie
 
 async def test_a_reader_that_is_slower_than_the_deadline_is_told_and_not_cancelled() -> None:
     async with endpoint(stalls) as server:
-        stream = OpenAIChat(settings(server.url, llm_timeout=0.3)).stream(ASKED, max_tokens=50)
+        stream = OpenAIChat(openai_upstream(settings(server.url, llm_timeout=0.3))).stream(ASKED, max_tokens=50)
         assert await anext(stream) == "Good "
         await asyncio.sleep(0.4)  # the reader's own time, which no event of ours ends
         rest = [await anext(stream)]
