@@ -14,7 +14,7 @@ from newton.providers.anthropic_events import REASONING_EXTRA, EventTranslator
 from newton.providers.anthropic_request import Block, ModelFacts, build_body
 from newton.providers.call_extras import find_call_extras
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
-from newton.providers.model_endpoint import ModelEndpoint, make_client
+from newton.providers.model_endpoint import ModelEndpoint, build_request_headers, make_client
 from newton.providers.reply_stream import StartCompletion, drop_deltas, start_structured, stream_reply
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
@@ -128,8 +128,9 @@ async def _build_body(endpoint: ModelEndpoint, accumulator: StreamAccumulator, o
 
 
 async def _send(endpoint: ModelEndpoint, body: Block) -> Events:
+    options: Any = {"headers": build_request_headers(endpoint.upstream)}
     return await endpoint.client.post(
-        "/messages", body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
+        "/messages", body=body, options=options, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import openai
 
 from newton.errors import ProviderError
-from newton.providers.model_endpoint import FAILURES
+from newton.providers.model_endpoint import FAILURES, build_request_headers
 from newton.providers.upstreams import DEFAULT_MODELS, ModelUpstream
 
 LIST_SECONDS = 5.0
@@ -44,10 +44,10 @@ async def describe_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -
 
 
 async def _fetch_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> Mapping[str, Fields]:
-    query = LIST_QUERY if upstream.provider == "anthropic" else None
+    query, headers = LIST_QUERY if upstream.provider == "anthropic" else None, build_request_headers(upstream)
     try:
         async with asyncio.timeout(LIST_SECONDS):
-            listed = [one.to_dict() async for one in client.models.list(extra_query=query)]
+            listed = [one.to_dict() async for one in client.models.list(extra_query=query, extra_headers=headers)]
             found = {NAME_PREFIX.sub("", str(one["id"])): cast("Fields", one) for one in listed}
     except (openai.APIConnectionError, TimeoutError):
         message = f"{upstream.address} cannot be reached."

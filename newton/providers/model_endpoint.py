@@ -38,6 +38,7 @@ OVERLOADED_STATUS, OVERLOADED_TYPE = 529, "overloaded_error"  # at Anthropic, be
 
 _RETRYABLE = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
 FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: the response violates the protocol
+_OPENAI_HEADERS = ("Authorization", "OpenAI-Organization", "OpenAI-Project")
 _AUTH_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError)
 _REFUSALS = (openai.BadRequestError, openai.ConflictError, openai.UnprocessableEntityError)
 _TIMEOUTS = (openai.APITimeoutError, TimeoutError)
@@ -125,20 +126,16 @@ class ModelEndpoint:
 def make_client(upstream: ModelUpstream) -> openai.AsyncOpenAI:
     """Return the client. The OpenAI library requires a key, even for a local server that needs none."""
     timeout = openai.Timeout(upstream.seconds, connect=min(CONNECT_SECONDS, upstream.seconds))
-    return openai.AsyncOpenAI(
-        api_key=upstream.key or NO_KEY,
-        base_url=upstream.address,
-        max_retries=0,
-        timeout=timeout,
-        default_headers=_anthropic_headers(upstream) if upstream.provider == "anthropic" else None,
-    )
+    key = upstream.key or NO_KEY
+    return openai.AsyncOpenAI(api_key=key, base_url=upstream.address, max_retries=0, timeout=timeout)
 
 
-def _anthropic_headers(upstream: ModelUpstream) -> dict[str, str]:
-    left_out = cast("str", openai.Omit())  # a header that the library would send
-    names = ("Authorization", "OpenAI-Organization", "OpenAI-Project")
-    own = {"x-api-key": upstream.key or NO_KEY, "anthropic-version": ANTHROPIC_VERSION}
-    return {**dict.fromkeys(names, left_out), **own}
+def build_request_headers(upstream: ModelUpstream) -> dict[str, str]:
+    """Return the headers of each request: of Anthropic's protocol its key, in place of what the library would send."""
+    if upstream.provider != "anthropic":
+        return {}
+    omitted = dict.fromkeys(_OPENAI_HEADERS, cast("str", openai.Omit()))
+    return {**omitted, "x-api-key": upstream.key or NO_KEY, "anthropic-version": ANTHROPIC_VERSION}
 
 
 def _is_untrusted_certificate(error: BaseException | None) -> bool:
