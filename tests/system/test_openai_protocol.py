@@ -350,3 +350,48 @@ async def test_an_agent_has_a_model_of_its_own(db: Database, tmp_path: Path) -> 
         await ana.chat.completions.create(model="newton", messages=[user("Hi.")])
         await line.say(user("Hi."))
         assert [body["model"] for body in line.behind.asked] == ["gpt-4o-mini", "gpt-5"]
+
+
+async def test_gemini_names_the_field_that_it_refuses(db: Database, tmp_path: Path) -> None:
+    async with lined(GeminiServer(), db, tmp_path) as line:
+        for options in ({"seed": 7}, {"frequency_penalty": 0.1}):
+            with pytest.raises(openai.BadRequestError) as refused:
+                await line.say(user("Hi."), **options)
+            assert refused.value.param in options and "Unknown name" in refused.value.message
+        assert (await line.say(user("Hi."), max_tokens=50)).choices[0].message.content == "You said: Hi."
+
+
+async def test_models_of_several_upstreams_answer_by_name(db: Database, tmp_path: Path) -> None:
+    claude, strict = AnthropicServer(), OpenAIServer()
+    async with serving_models(claude):
+        smart = {"provider": "anthropic", "base_url": claude.url, "model": claude.model, "api_key": KEY}
+        async with lined(strict, db, tmp_path, models={"smart": smart}) as line:
+            names = [one.id async for one in await line.client.models.list()]
+            assert {"newton", "default", "smart", *strict.models} <= set(names)
+            for name in ("smart", "default/smart", "smart/claude-haiku-4-5"):
+                answer = await line.say(user("Tea at four."), model=name)
+                assert answer.choices[0].message.content == "You said: Tea at four."
+            assert [body["model"] for body in claude.asked] == [claude.model] * 2 + ["claude-haiku-4-5"]
+            await line.say(user("Tea at five."))
+            assert [body["model"] for body in strict.asked] == [strict.model]
+            with pytest.raises(openai.NotFoundError, match="There are: smart, gpt-5"):
+                await line.say(user("Hi."), model="gpt-9")
+            async with line.api.http() as operator:
+                assert (await operator.put("/v1/agents/default/model", json={"model": "smart"})).status_code == 200
+                listed = await operator.get("/v1/agents")
+                assert [one["model"] for one in listed.json()["items"] if one["name"] == "default"] == ["smart"]
+                assert KEY not in listed.text
+            await line.say(user("Tea at six."))
+            assert (len(claude.asked), len(strict.asked)) == (4, 1)
+            remembered = await line.remembered()
+            assert all(f"Tea at {hour}." in remembered for hour in ("four", "five", "six"))
+
+
+async def test_a_conversation_is_remembered_across_sessions_and_models(db: Database, tmp_path: Path) -> None:
+    async with lined(AnthropicServer(), db, tmp_path) as line:
+        await line.say(user("The ferry is called Artemis."), session="monday")
+        async with line.api.http() as operator:
+            await operator.post("/v1/memories", json={"content": "The ferry is called Artemis."})
+        await line.say(user("What is the ferry called?"), session="tuesday")
+        assert "Artemis" in str(line.behind.asked[-1]["messages"])
+        assert "Artemis" not in str(line.behind.asked[-1]["system"])  # which the provider caches

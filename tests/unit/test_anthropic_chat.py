@@ -165,7 +165,13 @@ async def test_a_server_that_is_overloaded_is_asked_once_more() -> None:
         (401, "authentication_error", "invalid x-api-key", ProviderError, "Check ANTHROPIC_API_KEY"),
         (500, "api_error", "Internal server error", ProviderError, "answered 500"),
         (413, "request_too_large", "Request exceeds the maximum size", RefusedRequestError, "answered 413"),
-        (400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum", ContextWindowError, "context window"),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long: 9 tokens > 8 maximum",
+            ContextWindowError,
+            "context window",
+        ),
         (
             400,
             "invalid_request_error",
@@ -241,7 +247,12 @@ async def test_the_strict_server_takes_every_conversation() -> None:
         assert reply.text.endswith("Well?")
         body = server.asked[-1]
         assert [turn["role"] for turn in body["messages"]] == ["user", "assistant", "user", "assistant", "user"]
-        assert [block["type"] for block in body["messages"][-1]["content"]] == ["tool_result", "tool_result", "text", "text"]
+        assert [block["type"] for block in body["messages"][-1]["content"]] == [
+            "tool_result",
+            "tool_result",
+            "text",
+            "text",
+        ]
         assert (body["tools"][0]["name"], body["tool_choice"]) == ("look", {"type": "none"})
         assert body["messages"][-2]["content"][-1]["cache_control"] == {"type": "ephemeral"}
 
