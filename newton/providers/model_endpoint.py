@@ -211,10 +211,12 @@ def _server_message(error: Exception, *, key: str) -> str:
 def _error_body(error: openai.APIError) -> object:
     """Return the error that the endpoint sent. Gemini sends a list of one."""
     body = cast("object", error.body)
-    if isinstance(body, list) and body and isinstance(body[0], dict):
-        first = cast("dict[str, object]", body[0])
-        return first.get("error", first)
-    return body
+    listed = cast("list[object]", body) if isinstance(body, list) else [body]
+    first = listed[0] if listed else None
+    if not isinstance(first, dict):
+        return first
+    fields = cast("dict[str, object]", first)
+    return fields.get("error", fields)
 
 
 def _find_refused_param(error: openai.APIStatusError) -> str | None:

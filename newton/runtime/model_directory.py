@@ -13,7 +13,7 @@ from newton.providers.upstreams import ModelUpstream, list_upstreams
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.providers.anthropic_chat import AnthropicChat
+    from newton.providers.anthropic.chat import AnthropicChat
     from newton.providers.openai_chat import OpenAIChat
 
     UpstreamChat: TypeAlias = OpenAIChat | AnthropicChat
@@ -137,7 +137,7 @@ class ModelDirectory:
         if upstream.name not in self._built:
             module, name = {
                 "openai": ("newton.providers.openai_chat", "OpenAIChat"),
-                "anthropic": ("newton.providers.anthropic_chat", "AnthropicChat"),
+                "anthropic": ("newton.providers.anthropic.chat", "AnthropicChat"),
             }[upstream.provider]
             self._built[upstream.name] = getattr(import_module(module), name)(upstream)
         return self._built[upstream.name]

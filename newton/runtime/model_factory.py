@@ -23,7 +23,9 @@ def build_structured_llm(
     """Return the structured LLM, or None when no chat model is configured. `model` is the name of another than the
     default."""
     chat = models.get(model)
-    return chat and StructuredLLM(scope=scope, model=cast("StructuredModel", chat), tokens_per_day=tokens_per_day)
+    if chat is None:
+        return None
+    return StructuredLLM(scope=scope, model=cast("StructuredModel", chat), tokens_per_day=tokens_per_day)
 
 
 def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCounter) -> WebSource | None:

@@ -116,3 +116,4 @@ async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
             assert (done.returncode, "There is no model 'tiny'" in done.stderr) == (1, True)
             shown = await chat(home, "/model\n", "--daemon", made.url, **there)
             assert "with small" in shown.stderr and "There are: large, small." in shown.stdout
+        ok(await command(home, "agents", "set-model", "default", **models))

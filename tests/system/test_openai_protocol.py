@@ -15,9 +15,9 @@ import pytest
 from pydantic import BaseModel
 
 from newton.db.pool import Database
+from tests.messages_server import AnthropicServer
 from tests.model_servers import (
     KEY,
-    AnthropicServer,
     GeminiServer,
     ModelServer,
     OllamaServer,

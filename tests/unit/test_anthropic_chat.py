@@ -9,12 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from newton.errors import ContextWindowError, ModelNotFoundError, ProviderError, RateLimitError, RefusedRequestError
-from newton.providers.anthropic_chat import AnthropicChat
+from newton.providers.anthropic.chat import AnthropicChat
 from newton.providers.chat import ChatMessage, ChatReply, ReplyDelta, RequestOptions, ToolCall, ToolDefinition
 from newton.providers.upstreams import anthropic_upstream
 from newton.settings import load
 from tests.endpoint import Endpoint, Respond, Wire, endpoint
-from tests.model_servers import KEY, AnthropicServer, serving_models
+from tests.messages_server import AnthropicServer
+from tests.model_servers import KEY, serving_models
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "Hello")]
 LOOK = ToolDefinition("look", {"name": "look", "parameters": {"type": "object", "properties": {}}})
@@ -133,7 +134,7 @@ async def test_a_reply_that_breaks_off_is_told_with_what_came() -> None:
     async with endpoint(streams(START, text("Good "))) as server:
         with pytest.raises(ProviderError, match="ended its reply early"):
             async for piece in model(server.url).answer(ASKED, max_tokens=50, options=RequestOptions()):
-                received.append(piece)
+                received += [piece]
     assert received[0] == "Good "
     assert (received[1].finish, received[1].input_tokens) == ("interrupted", 11)
 

@@ -86,8 +86,9 @@ class EventTranslator:
                 return {}
 
     def _finish(self, event: Event) -> Chunk:
-        self._usage |= {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
-        reason, delta = event["delta"].get("stop_reason"), {}
+        usage: Event = event.get("usage") or {}
+        self._usage |= {name: value for name, value in usage.items() if value is not None}
+        reason, delta = event["delta"].get("stop_reason"), Chunk()
         if reason == "refusal":
             details: Event = event["delta"].get("stop_details") or {}
             delta = {"refusal": details.get("explanation") or REFUSAL_TEXT}
@@ -101,7 +102,8 @@ class EventTranslator:
             return None
         read, written = (usage.get(f"cache_{kind}_input_tokens") or 0 for kind in ("read", "creation"))
         details = {"cached_tokens": read, "cache_creation_tokens": written} if read or written else None
-        reasoning = (usage.get("output_tokens_details") or {}).get("thinking_tokens")
+        spent: Event = usage.get("output_tokens_details") or {}
+        reasoning = spent.get("thinking_tokens")
         return {
             "prompt_tokens": usage["input_tokens"] + read + written,
             "completion_tokens": usage.get("output_tokens") or 0,

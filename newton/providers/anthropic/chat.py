@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -10,8 +11,8 @@ from pydantic import BaseModel
 
 from newton.errors import ProviderError
 from newton.providers import model_catalog
-from newton.providers.anthropic_events import REASONING_EXTRA, EventTranslator
-from newton.providers.anthropic_request import Block, ModelFacts, build_body
+from newton.providers.anthropic.events import REASONING_EXTRA, EventTranslator
+from newton.providers.anthropic.request import Block, ModelFacts, build_body
 from newton.providers.call_extras import find_call_extras
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
 from newton.providers.model_endpoint import ModelEndpoint, build_request_headers, make_client
@@ -24,6 +25,7 @@ Events: TypeAlias = openai.AsyncStream[object]
 
 REASONING_RESERVE = 2_048  # tokens of a background call, for a model that cannot answer without reasoning
 _NO_OPTIONS = RequestOptions()
+_NOTHING: Mapping[str, Any] = {}
 
 _known_facts: dict[EndpointKey, ModelFacts] = {}  # of models that their servers describe, as learned by this process
 
@@ -144,21 +146,22 @@ async def _find_facts(endpoint: ModelEndpoint) -> ModelFacts:
         return ModelFacts()
     name = endpoint.model
     names = [name, *(one for one in models if one.startswith(f"{name}-"))]  # an alias, with the date of its model
-    described: Mapping[str, Any] = next((models[one] for one in names if one in models), {})
-    _known_facts[endpoint.key] = facts = _read_facts(described)
+    described = next((models[one] for one in names if one in models), _NOTHING)
+    try:
+        facts = _read_facts(described)
+    except AttributeError:  # a server that describes its models in another way
+        facts = ModelFacts()
+    _known_facts[endpoint.key] = facts
     return facts
 
 
 def _read_facts(described: Mapping[str, Any]) -> ModelFacts:
-    limit, capabilities = described.get("max_tokens"), described.get("capabilities")
-    types: object = capabilities
-    for name in ("thinking", "types"):
-        types = cast("Mapping[str, object]", types).get(name) if isinstance(types, Mapping) else None
-    if not isinstance(types, Mapping):
-        return ModelFacts(max_tokens=limit if isinstance(limit, int) else None)
-    supported = {str(kind) for kind, one in cast("Mapping[object, Any]", types).items() if (one or {}).get("supported")}
-    return ModelFacts(
-        max_tokens=limit if isinstance(limit, int) else None,
-        is_adaptive="adaptive" in supported,
-        can_disable="disabled" in supported,
-    )
+    limit = described.get("max_tokens")
+    facts = ModelFacts(max_tokens=limit if isinstance(limit, int) else None)
+    capabilities: Mapping[str, Any] = described.get("capabilities") or _NOTHING
+    thinking: Mapping[str, Any] = capabilities.get("thinking") or _NOTHING
+    types: Mapping[str, Mapping[str, object]] = thinking.get("types") or _NOTHING
+    if not types:
+        return facts
+    supported = {kind for kind, one in types.items() if one.get("supported")}
+    return replace(facts, is_adaptive="adaptive" in supported, can_disable="disabled" in supported)

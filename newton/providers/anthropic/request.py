@@ -57,6 +57,7 @@ _SCHEMA_LIMITS = frozenset(
     | {"uniqueItems", "minProperties", "maxProperties", "default", "examples"}
 )
 _KEPT_MIN_ITEMS = (0, 1)
+_NO_PARAMETERS: Block = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +217,7 @@ def _build_tools(options: RequestOptions, turns: Sequence[Block]) -> Block:
 
 def _build_tool(tool: ToolDefinition) -> Block:
     function = tool.function
-    schema = function.get("parameters") or {"type": "object", "properties": {}}
+    schema: object = function.get("parameters") or _NO_PARAMETERS
     kept = {name: function[name] for name in ("description", "strict") if function.get(name)}
     return {"name": tool.name, "input_schema": schema, **kept}
 
@@ -255,8 +256,8 @@ def _build_output(fields: Mapping[str, object], facts: ModelFacts, *, limit: int
     own = fields.get("output_config")
     config: Block = dict(cast("Block", own)) if isinstance(own, dict) else {}
     if _format_type(fields) == "json_schema":
-        described = cast("Block", fields["response_format"]).get("json_schema") or {}
-        config["format"] = {"type": "json_schema", "schema": close_schema(described.get("schema") or {})}
+        described: Block = cast("Block", fields["response_format"]).get("json_schema") or Block()
+        config["format"] = {"type": "json_schema", "schema": close_schema(described.get("schema"))}
     thinking = None
     if effort := fields.get("reasoning_effort"):
         thinking = _build_thinking(str(effort), config, facts, limit=limit)
