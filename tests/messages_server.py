@@ -12,6 +12,22 @@ from newton.agent.loop.prompt import INPUT_HEADER
 from tests.model_servers import KEY, Body, ModelServer, RefusalError, example
 
 
+def check_schema(schema: Body) -> None:
+    if isinstance(schema, list):
+        for one in schema:
+            check_schema(one)
+    if not isinstance(schema, dict):
+        return
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        said = "For 'object' type, 'additionalProperties' must be explicitly set to false"
+        raise RefusalError(f"output_config.format.schema: {said}")
+    for name in schema.keys() & {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "maxItems"}:
+        if not isinstance(schema[name], dict):
+            raise RefusalError(f"output_config.format.schema: property '{name}' is not supported")
+    for one in schema.values():
+        check_schema(one)
+
+
 class AnthropicServer(ModelServer):
     """As strict as Anthropic's Messages API. Of its models the last one takes sampling parameters."""
 
@@ -174,22 +190,7 @@ class AnthropicServer(ModelServer):
         wanted = body.get("output_config", {})
         if wanted.keys() - {"format", "effort"}:
             raise RefusalError("output_config: Extra inputs are not permitted")
-        self.check_schema(wanted.get("format", {}).get("schema"))
-
-    def check_schema(self, schema: Body) -> None:
-        if isinstance(schema, list):
-            for one in schema:
-                self.check_schema(one)
-        if not isinstance(schema, dict):
-            return
-        if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
-            said = "For 'object' type, 'additionalProperties' must be explicitly set to false"
-            raise RefusalError(f"output_config.format.schema: {said}")
-        for name in schema.keys() & {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "maxItems"}:
-            if not isinstance(schema[name], dict):
-                raise RefusalError(f"output_config.format.schema: property '{name}' is not supported")
-        for one in schema.values():
-            self.check_schema(one)
+        check_schema(wanted.get("format", {}).get("schema"))
 
     def answer(self, body: Body) -> Body:
         """The blocks of a reply."""
