@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic_core import PydanticCustomError
 
 from newton.errors import ConfigError
@@ -28,6 +37,9 @@ SHARED_VARIABLES = {
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
     "OPENAI_MODEL": "openai_model",
+    "ANTHROPIC_API_KEY": "anthropic_api_key",
+    "ANTHROPIC_BASE_URL": "anthropic_base_url",
+    "ANTHROPIC_MODEL": "anthropic_model",
     **{
         name.upper(): name
         for name in (
@@ -53,7 +65,7 @@ def _check_url(url: str) -> str:
         raise PydanticCustomError("url", "a URL must start with http:// or https://")
     if "@" in parts.netloc or parts.query:
         raise PydanticCustomError(
-            "url", "a URL must not contain credentials or a query; set OPENAI_API_KEY for a model"
+            "url", "a URL must not contain credentials or a query; the key of a model is a setting of its own"
         )
     return url
 
@@ -64,8 +76,23 @@ def _off_to_zero(value: object) -> object:
 
 
 HttpUrl = Annotated[str, AfterValidator(_check_url)]
+UpstreamName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")
+]  # the name of a model may follow a "/"
 
 DEFAULT_AGENT = "default"  # created at its first use by any command
+
+
+class UpstreamSettings(BaseModel):
+    """A named upstream model, `[models.NAME]` in newton.toml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: Literal["openai", "anthropic"] = "openai"  # the protocol of the server
+    base_url: HttpUrl | None = None  # default: that of the provider
+    model: str | None = None  # default: the only model of the server
+    api_key_env: str | None = None  # the environment variable that has the key
+    api_key: SecretStr | None = None  # the key itself; `load` reads it from that variable
 
 
 class Settings(BaseModel):
@@ -112,8 +139,24 @@ class Settings(BaseModel):
         None,
         description="Name of the chat model. If unset: gpt-4o-mini of OpenAI, or the only model of another server.",
     )
-    agent_models: dict[str, str] = Field(
-        {}, description="Chat model by agent, for agents that use another one than openai_model."
+    anthropic_api_key: SecretStr | None = Field(None, description="API key of Anthropic's Messages API.")
+    anthropic_base_url: HttpUrl | None = Field(
+        None, description="Base URL of a server with Anthropic's Messages API. If unset: Anthropic itself."
+    )
+    anthropic_model: str | None = Field(
+        None,
+        description="Name of the Claude model. If unset: claude-haiku-5-5 of Anthropic, or the only model of another"
+        " server.",
+    )
+    models: dict[UpstreamName, UpstreamSettings] = Field(
+        {},
+        description="Upstream models by name, as tables [models.NAME] in newton.toml with the fields provider (openai"
+        " or anthropic), base_url, model, and api_key_env (the environment variable that has the key) or api_key.",
+    )
+    default_model: str | None = Field(
+        None,
+        description="Model of agents that have no other: the name of an upstream, UPSTREAM/MODEL, or a model of the"
+        " first upstream. If unset: that of OpenAI's settings, else of Anthropic's, else the only one of [models].",
     )
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
@@ -158,7 +201,8 @@ class Settings(BaseModel):
         description="Compaction preset (default, long, conservative, none) or a comma-separated list of strategies.",
     )
     compaction_model: str | None = Field(
-        None, description="Model that summarizes conversations, at the same endpoint. If unset: openai_model."
+        None,
+        description="Model that summarizes conversations, named as in default_model. If unset: the model of the agent.",
     )
     context_reuse_min_cosine: float = Field(
         0.5,
@@ -278,11 +322,21 @@ def load(flags: Mapping[str, object] | None = None, env: Mapping[str, str] | Non
     environment = os.environ if env is None else env  # noqa: TID251 (only this module reads the environment)
     values = {**_from_file(environment), **_from_environment(environment), **(flags or {})}
     try:
-        return Settings.model_validate(values)
+        return _read_upstream_keys(Settings.model_validate(values), environment)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"Invalid value for the setting {name!r}: {first['msg']}.", hint=_hint_for(name)) from None
+
+
+def _read_upstream_keys(settings: Settings, env: Mapping[str, str]) -> Settings:
+    """Return the settings with the keys of the upstreams that name a variable. An unset variable leaves no key."""
+    keys = {name: env.get(one.api_key_env, "").strip() for name, one in settings.models.items() if one.api_key_env}
+    found = {name: SecretStr(key) for name, key in keys.items() if key}
+    if not found:
+        return settings
+    changed = {name: settings.models[name].model_copy(update={"api_key": key}) for name, key in found.items()}
+    return settings.model_copy(update={"models": {**settings.models, **changed}})
 
 
 def read_token(env: Mapping[str, str] | None = None) -> SecretStr | None:

@@ -74,6 +74,7 @@ create table runtime.agents (
     created_at timestamptz not null,
     parent_agent_id uuid,
     user_name text,
+    model text check (model <> ''),
     check ((parent_agent_id is null) = (user_name is null))
 );
 
@@ -82,8 +83,11 @@ comment on table runtime.agents is
 comment on column runtime.agents.user_name is
 'The user of the parent agent whose memory this is; null for an agent of its own.';
 
+comment on column runtime.agents.model is
+'The name of the default model of the agent; null for the configured one.';
+
 call runtime.isolate('runtime.agents');
-grant select, insert on runtime.agents to newton_app;
+grant select, insert, update (model) on runtime.agents to newton_app;
 create policy worker on runtime.agents for select to newton_worker using (true);
 grant select on runtime.agents to newton_worker;
 

@@ -1,4 +1,4 @@
-"""Servers of chat models on loopback, each as strict as the real one: OpenAI, Ollama and vLLM."""
+"""Servers of chat models on loopback, each as strict as the real one: OpenAI, Gemini, Ollama and vLLM."""
 
 import asyncio
 import base64
@@ -50,6 +50,7 @@ class ModelServer:
 
     reasoning_field: ClassVar[str | None] = None
     models: ClassVar[tuple[str, ...]] = ()
+    path: ClassVar[str] = "/v1/chat/completions"
 
     url: str = ""
     asked: list[Body] = field(default_factory=list[Any])
@@ -57,6 +58,27 @@ class ModelServer:
     @property
     def model(self) -> str:
         return self.models[0]
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """How Newton is told of it."""
+        return {"openai_base_url": self.url, "openai_api_key": KEY, "openai_model": self.model}
+
+    @property
+    def own_fields(self) -> set[str]:
+        """The fields of every request."""
+        return {"model", "messages", "stream", "stream_options"}
+
+    def format_of(self, body: Body) -> Body:
+        """The schema that a request asks for."""
+        return body["response_format"]["json_schema"]["schema"]
+
+    def tool_names(self, body: Body) -> list[str]:
+        return [tool["function"]["name"] for tool in body.get("tools") or ()]
+
+    def listing(self) -> Body:
+        """What it says of its models."""
+        return {"object": "list", "data": [{"id": one, "object": "model", "created": 1} for one in self.models]}
 
     def check(self, body: Body) -> None:
         """Refuses what the real one refuses."""
@@ -77,7 +99,7 @@ class ModelServer:
             message[self.reasoning_field] = "They want to hear it again."
         wanted: Body = body.get("response_format") or {}
         schema: Body = wanted.get("json_schema", {}).get("schema")
-        names = [tool["function"]["name"] for tool in body.get("tools") or ()]
+        names = self.tool_names(body)
         if schema:
             message["content"] = json.dumps({name: example(one) for name, one in schema["properties"].items()})
         elif "weather" in said and "weather" in names:
@@ -275,6 +297,48 @@ class VllmServer(ModelServer):
         return {**ModelServer.usage(self), "prompt_tokens_details": None}
 
 
+class GeminiServer(ModelServer):
+    """Like Gemini's OpenAI-compatible form: it refuses fields that it does not know, and signs its tool calls."""
+
+    models = ("gemini-3.8-flash", "gemini-embedding-001")
+    known: ClassVar[frozenset[str]] = frozenset(
+        {"model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n", "stop", "tools"}
+        | {"temperature", "top_p", "tool_choice", "response_format", "reasoning_effort", "parallel_tool_calls"}
+        | {"extra_body", "modalities"}
+    )
+
+    def listing(self) -> Body:
+        return {"object": "list", "data": [{"id": f"models/{one}", "object": "model"} for one in self.models]}
+
+    def authorize(self, request: Request) -> None:
+        if request.headers.get("authorization") != f"Bearer {KEY}":
+            raise RefusalError("API key not valid. Please pass a valid API key.")
+
+    def refuse(self, error: RefusalError) -> Response:
+        shape = {"code": error.status, "message": error.message, "status": "INVALID_ARGUMENT"}
+        return JSONResponse([{"error": shape}], error.status)  # a list of one
+
+    def check(self, body: Body) -> None:
+        if body["model"] not in self.models:
+            raise RefusalError(f"models/{body['model']} is not found for API version v1main.", status=404)
+        unknown = [f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.' for name in body]
+        if refused := [said for name, said in zip(body, unknown, strict=True) if name not in self.known]:
+            raise RefusalError("\n".join(refused))
+        said_last = max(n for n, one in enumerate(body["messages"]) if one["role"] == "user")
+        for message in body["messages"][said_last:]:
+            for call in (message.get("tool_calls") or ())[:1]:
+                if call.get("extra_content", {}).get("google", {}).get("thought_signature") != f"sig-{call['id']}":
+                    raise RefusalError("Function call is missing a thought_signature in functionCall parts.")
+
+    def answer(self, body: Body) -> Body:
+        if body["messages"][-1]["role"] == "tool":
+            return {"role": "assistant", "content": "It rains."}
+        message = super().answer(body)
+        for call in message.get("tool_calls") or ():
+            call["extra_content"] = {"google": {"thought_signature": f"sig-{call['id']}"}}
+        return message
+
+
 def example(schema: Mapping[str, Any]) -> object:
     """A value that fits a schema."""
     return {"string": "tea", "integer": 4, "number": 0.5, "boolean": True}[schema["type"]]
@@ -285,7 +349,7 @@ async def serving_models(server: ModelServer) -> AsyncGenerator[ModelServer]:
     """Serves it on a port that the system chooses."""
     app = FastAPI()
 
-    @app.post("/v1/chat/completions")
+    @app.post(server.path)
     async def complete(request: Request) -> Response:
         response = await server.respond(request)
         response.headers["Connection"] = "close"  # no connection outlives its test
@@ -294,7 +358,7 @@ async def serving_models(server: ModelServer) -> AsyncGenerator[ModelServer]:
     @app.get("/v1/models")
     async def models(response: Response) -> Body:
         response.headers["Connection"] = "close"
-        return {"object": "list", "data": [{"id": one, "object": "model", "created": 1} for one in server.models]}
+        return server.listing()
 
     door = socket.create_server(("127.0.0.1", 0))
     server.url = f"http://127.0.0.1:{door.getsockname()[1]}/v1"

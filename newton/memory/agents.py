@@ -42,6 +42,19 @@ async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID
     return agent_id
 
 
+async def read_model(db: Database, agent_id: UUID) -> str | None:
+    """Return the name of the agent's default model; None if it has none of its own."""
+    async with db.transaction(agent_id) as tx:
+        row = await SQL["read_model"].fetch_one(tx, agent_id=agent_id)
+    return row["model"] if row else None
+
+
+async def set_model(db: Database, agent_id: UUID, model: str | None) -> None:
+    """Set or remove the name of the agent's default model."""
+    async with db.transaction(agent_id) as tx:
+        await SQL["set_model"].execute(tx, agent_id=agent_id, model=model)
+
+
 async def insert_user_agent(tx: Tx, name: str, *, parent_id: UUID, user: str, now: datetime) -> bool:
     """Create the agent that is the memory of one user of another agent; return False if it exists."""
     row = {"name": name, "now": now, "parent_agent_id": parent_id, "user_name": redact_secrets(user)}

@@ -14,6 +14,16 @@ select 1
 from runtime.agents
 where agent_id = $1;
 
+-- name: read_model(agent_id)
+select model
+from runtime.agents
+where agent_id = $1;
+
+-- name: set_model(agent_id, model)
+update runtime.agents
+set model = $2
+where agent_id = $1;
+
 -- name: list_names()
 -- Run as newton_worker: the application role sees one agent only. The memories of users are not listed.
 select name

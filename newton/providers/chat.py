@@ -169,3 +169,7 @@ class ModelSelector(Protocol):
     async def list_models(self) -> Sequence[str]:
         """Return the names of the models that the server offers. Raises ProviderError."""
         ...
+
+    async def resolve_name(self) -> str:
+        """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
+        ...

@@ -48,6 +48,6 @@ class CircuitBreaker:
 
 
 @functools.cache
-def get_breaker(address: str, model: str) -> CircuitBreaker:
-    """Return the breaker of an endpoint and model, shared by all agents of the process."""
+def get_breaker(endpoint: tuple[str, str, str]) -> CircuitBreaker:
+    """Return the breaker of an endpoint (upstream, address, model), shared by all agents of the process."""
     return CircuitBreaker()

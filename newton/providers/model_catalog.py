@@ -1,78 +1,93 @@
-"""The models that an OpenAI-compatible server offers."""
+"""The models that a server offers."""
 
 import asyncio
-from typing import NamedTuple
+import re
+from collections.abc import Mapping
+from typing import NamedTuple, cast
 
 import openai
 
 from newton.errors import ProviderError
-from newton.providers.model_endpoint import DEFAULT_BASE_URL, FAILURES
+from newton.providers.model_endpoint import FAILURES, build_request_headers
+from newton.providers.upstreams import DEFAULT_MODELS, ModelUpstream
 
-DEFAULT_MODEL = "gpt-4o-mini"  # of OpenAI itself
 LIST_SECONDS = 5.0
 CACHE_SECONDS = 60.0
 MAX_LISTED = 10  # names in an error
 EMBEDDING_MARK = "embed"  # in the names of models that cannot chat
+LIST_QUERY = {"limit": 1_000}  # of a server that lists in pages
+NAME_PREFIX = re.compile(r"^models/(?=gemini-)")  # of the names that Gemini lists
+
+Fields = Mapping[str, object]
 
 
 class _Listing(NamedTuple):
-    names: tuple[str, ...]
+    models: Mapping[str, Fields]
     expires_at: float
 
 
-_listings: dict[str, _Listing] = {}
+_listings: dict[ModelUpstream, _Listing] = {}
 
 
-def address_of(client: openai.AsyncOpenAI) -> str:
-    return str(client.base_url).rstrip("/")
-
-
-async def list_models(client: openai.AsyncOpenAI) -> tuple[str, ...]:
+async def list_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> tuple[str, ...]:
     """Return the names of the chat models of a server, at most a minute old. Raises ProviderError."""
-    address, now = address_of(client), asyncio.get_running_loop().time()
-    cached = _listings.get(address)
+    return tuple(await describe_models(upstream, client))
+
+
+async def describe_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> Mapping[str, Fields]:
+    """Return what a server says of its chat models, by name, at most a minute old. Raises ProviderError."""
+    now = asyncio.get_running_loop().time()
+    cached = _listings.get(upstream)
     if cached is None or cached.expires_at < now:
-        cached = _listings[address] = _Listing(await _fetch_names(client), now + CACHE_SECONDS)
-    return cached.names
+        cached = _listings[upstream] = _Listing(await _fetch_models(upstream, client), now + CACHE_SECONDS)
+    return cached.models
 
 
-async def _fetch_names(client: openai.AsyncOpenAI) -> tuple[str, ...]:
+async def _fetch_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> Mapping[str, Fields]:
+    query, headers = LIST_QUERY if upstream.provider == "anthropic" else None, build_request_headers(upstream)
     try:
         async with asyncio.timeout(LIST_SECONDS):
-            listed = [str(one.id) async for one in client.models.list()]
+            listed = [one.to_dict() async for one in client.models.list(extra_query=query, extra_headers=headers)]
+            found = {NAME_PREFIX.sub("", str(one["id"])): cast("Fields", one) for one in listed}
     except (openai.APIConnectionError, TimeoutError):
-        message = f"{address_of(client)} cannot be reached."
-        raise ProviderError(message, hint="Check OPENAI_BASE_URL and that it runs.") from None
-    except (*FAILURES, TypeError, AttributeError):
-        message = f"{address_of(client)} does not list its models."
-        raise ProviderError(message, hint="Check OPENAI_BASE_URL, and set OPENAI_MODEL.") from None
-    return tuple(name for name in listed if EMBEDDING_MARK not in name.lower())
+        message = f"{upstream.address} cannot be reached."
+        raise ProviderError(message, hint=f"Check {upstream.address_setting} and that it runs.") from None
+    except (*FAILURES, TypeError, AttributeError, KeyError):
+        message = f"{upstream.address} does not list its models."
+        hint = f"Check {upstream.address_setting} and {upstream.key_setting}, and set {upstream.model_setting}."
+        raise ProviderError(message, hint=hint) from None
+    return {name: one for name, one in found.items() if _can_chat(name, one)}
 
 
-async def find_only_model(client: openai.AsyncOpenAI) -> str:
-    """Return the name of the model to use when none is configured: OpenAI's default, or the only one of a server.
+def _can_chat(name: str, fields: Fields) -> bool:
+    return EMBEDDING_MARK not in name.lower() and fields.get("lifecycle") != "retired"
+
+
+async def find_only_model(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> str:
+    """Return the name of the model to use when none is configured: the provider's default, or the only one of a server.
 
     Raises ProviderError when the server offers another number of models than one.
     """
-    if (known := known_only_model(client)) is not None:
+    if (known := known_only_model(upstream)) is not None:
         return known
-    names, address = await list_models(client), address_of(client)
+    names, address = await list_models(upstream, client), upstream.address
     if len(names) == 1:
         return names[0]
     if not names:
         raise ProviderError(f"{address} offers no chat model.", hint="Load a model there, such as `ollama pull NAME`.")
-    what = f"OPENAI_MODEL is not set, and {address} offers several models: {_format_names(names)}."
-    raise ProviderError(what, hint="Set OPENAI_MODEL to one of them.")
+    setting = upstream.model_setting
+    what = f"{setting} is not set, and {address} offers several models: {format_names(names)}."
+    raise ProviderError(what, hint=f"Set {setting} to one of them.")
 
 
-def known_only_model(client: openai.AsyncOpenAI) -> str | None:
+def known_only_model(upstream: ModelUpstream) -> str | None:
     """Return what `find_only_model` would, if it is known without a request."""
-    address = address_of(client)
-    if address == DEFAULT_BASE_URL:
-        return DEFAULT_MODEL
-    listing = _listings.get(address)
-    return listing.names[0] if listing and len(listing.names) == 1 else None
+    if upstream.is_provider_itself:
+        return DEFAULT_MODELS[upstream.provider]
+    listing = _listings.get(upstream)
+    return next(iter(listing.models)) if listing and len(listing.models) == 1 else None
 
 
-def _format_names(names: tuple[str, ...]) -> str:
+def format_names(names: tuple[str, ...]) -> str:
+    """Return a list of names for an error, at most ten."""
     return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")

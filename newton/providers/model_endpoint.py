@@ -1,10 +1,14 @@
-"""An OpenAI-compatible endpoint: its client, retries, circuit breaker, and the errors it reports."""
+"""An endpoint of a model: its HTTP client, retries, circuit breaker, and the errors it reports.
+
+The library `openai` is the HTTP client for every protocol: it is there already, and brings timeouts, event streams and
+errors by status.
+"""
 
 import asyncio
 import re
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import TypeVar, cast
 
@@ -19,46 +23,53 @@ from newton.errors import (
 )
 from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
 from newton.providers.structured_output import EndpointKey
+from newton.providers.upstreams import ModelUpstream, openai_upstream
 from newton.settings import Settings
 
 T = TypeVar("T")
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
 NO_KEY = "none"  # for a server that needs no key
 DEFAULT_RETRY_SECONDS = 0.5  # delay of a retry when the endpoint sends no Retry-After
 MAX_MESSAGE_CHARS, MAX_REFUSAL_CHARS = 200, 600  # of an endpoint's message; a refusal names the field and its values
 REFUSED_REQUEST_STATUSES = frozenset({400, 409, 413, 415, 422})  # the request is at fault, not the endpoint
+ANTHROPIC_VERSION = "2023-06-01"  # of the Messages API
+OVERLOADED_STATUS, OVERLOADED_TYPE = 529, "overloaded_error"  # at Anthropic, before and within a reply
 
 _RETRYABLE = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
 FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: the response violates the protocol
+_OPENAI_HEADERS = ("Authorization", "OpenAI-Organization", "OpenAI-Project")
 _AUTH_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError)
 _REFUSALS = (openai.BadRequestError, openai.ConflictError, openai.UnprocessableEntityError)
 _TIMEOUTS = (openai.APITimeoutError, TimeoutError)
-_OVERFLOW_PATTERN = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
+_OVERFLOW_PATTERN = re.compile(
+    r"context (?:length|limit|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE
+)
+# The field at fault, in the messages of servers that name it only there: Gemini's and Anthropic's.
+_FIELD_PATTERN = re.compile(r'Unknown name "(\w+)"|^`?([a-z_]+)(?:\.[\w.]+)*`?(?:: | is | may )')
+_OPENAI_FIELDS = {"stop_sequences": "stop", "output_config": "response_format", "thinking": "reasoning_effort"}
 _KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """One model at one address. `setting` is the name of the model's setting; `seconds` limits a whole call."""
+    """One model of an upstream. What is learnt of it and its circuit breaker are its own."""
 
     client: openai.AsyncOpenAI
     model: str
-    setting: str
-    seconds: float
+    upstream: ModelUpstream
 
     @property
     def address(self) -> str:
-        return str(self.client.base_url).rstrip("/")
+        return self.upstream.address
 
     @property
     def key(self) -> EndpointKey:
-        return self.address, self.model
+        return EndpointKey(self.upstream.name, self.address, self.model)
 
     @property
     def breaker(self) -> CircuitBreaker:
-        return get_breaker(*self.key)
+        return get_breaker(self.key)
 
     def deadline(self) -> float:
         """Return the deadline in event loop time. Raises ProviderError while the circuit breaker is open."""
@@ -68,7 +79,7 @@ class ModelEndpoint:
                 f"{self.address} has failed several times; calls are paused for some seconds.",
                 hint="Newton retries automatically. Check that the endpoint runs.",
             )
-        return now + self.seconds
+        return now + self.upstream.seconds
 
     def record_result(self, error: Exception | None) -> None:
         """Tell the circuit breaker of this endpoint whether an attempt failed; `error` is None for a success."""
@@ -97,25 +108,34 @@ class ModelEndpoint:
             hint = "Set NEWTON_WINDOW_TOKENS to the size of that window."
             return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
         status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
-        fields = {"address": self.address, "model": self.model, "setting": self.setting, "status": status}
+        upstream = self.upstream
+        fields = {"address": self.address, "model": self.model, "setting": upstream.model_setting, "status": status}
+        fields |= {"key_setting": upstream.key_setting, "address_setting": upstream.address_setting}
         if _is_untrusted_certificate(error):
             what = f"The TLS certificate of {self.address} is not trusted."
             hint = "Set SSL_CERT_FILE to a PEM file with the certificate of the authority that issued it."
             return ProviderError(what, hint=hint)
         for kinds, what, hint in _EXPLANATIONS:
-            if isinstance(error, kinds):
+            if isinstance(error, kinds) or (kinds is openai.RateLimitError and _is_overloaded(error)):
                 message = _server_message(error, key=self.client.api_key)
                 message += "." if message and message[-1] not in ".!?…" else ""
                 return _make_error(error, what.format(**fields) + message, hint=hint.format(**fields))
-        return ProviderError(f"{self.address} sent an invalid reply.", hint="Check OPENAI_BASE_URL.")
+        return ProviderError(f"{self.address} sent an invalid reply.", hint=f"Check {upstream.address_setting}.")
 
 
-def make_client(settings: Settings) -> openai.AsyncOpenAI:
+def make_client(upstream: ModelUpstream) -> openai.AsyncOpenAI:
     """Return the client. The OpenAI library requires a key, even for a local server that needs none."""
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
-    timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
-    base_url = settings.openai_base_url or DEFAULT_BASE_URL
-    return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout)
+    timeout = openai.Timeout(upstream.seconds, connect=min(CONNECT_SECONDS, upstream.seconds))
+    key = upstream.key or NO_KEY
+    return openai.AsyncOpenAI(api_key=key, base_url=upstream.address, max_retries=0, timeout=timeout)
+
+
+def build_request_headers(upstream: ModelUpstream) -> dict[str, str]:
+    """Return the headers of each request: of Anthropic's protocol its key, in place of what the library would send."""
+    if upstream.provider != "anthropic":
+        return {}
+    omitted = dict.fromkeys(_OPENAI_HEADERS, cast("str", openai.Omit()))
+    return {**omitted, "x-api-key": upstream.key or NO_KEY, "anthropic-version": ANTHROPIC_VERSION}
 
 
 def _is_untrusted_certificate(error: BaseException | None) -> bool:
@@ -174,7 +194,7 @@ def _server_message(error: Exception, *, key: str) -> str:
     """
     if not isinstance(error, openai.APIStatusError) or isinstance(error, (*_AUTH_ERRORS, openai.NotFoundError)):
         return ""
-    body = cast("object", error.body)
+    body = _error_body(error)
     message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
     if not isinstance(message, str) or message.lstrip().startswith("<"):
         return ""
@@ -188,6 +208,34 @@ def _server_message(error: Exception, *, key: str) -> str:
     return f" It says: {safe}" if safe else ""
 
 
+def _error_body(error: openai.APIError) -> object:
+    """Return the error that the endpoint sent. Gemini sends a list of one."""
+    body = cast("object", error.body)
+    listed = cast("list[object]", body) if isinstance(body, list) else [body]
+    first = listed[0] if listed else None
+    if not isinstance(first, dict):
+        return first
+    fields = cast("dict[str, object]", first)
+    return fields.get("error", fields)
+
+
+def _find_refused_param(error: openai.APIStatusError) -> str | None:
+    """Return the field of the request that a refusal names, by its name in OpenAI's format."""
+    body = _error_body(error)
+    message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else None
+    if isinstance(error.param, str) or not isinstance(message, str):
+        return error.param if isinstance(error.param, str) else None
+    named = _FIELD_PATTERN.search(message)
+    field = named and (named[1] or named[2])
+    return field and _OPENAI_FIELDS.get(field, field)
+
+
+def _is_overloaded(error: Exception) -> bool:
+    if isinstance(error, openai.APIStatusError) and error.status_code == OVERLOADED_STATUS:
+        return True
+    return isinstance(error, openai.APIError) and error.type == OVERLOADED_TYPE
+
+
 def _redact(match: re.Match[str]) -> str:
     """Return a placeholder for a word that may be an API key. A long word without a digit is returned unchanged."""
     return "[key]" if match[1] is None or any(map(str.isdigit, match[1])) else match[0]
@@ -195,28 +243,29 @@ def _redact(match: re.Match[str]) -> str:
 
 def make_endpoint(settings: Settings, model: str, setting: str) -> ModelEndpoint:
     """Return the endpoint of a model that is configured by the setting of that name."""
-    return ModelEndpoint(client=make_client(settings), model=model, setting=setting, seconds=settings.llm_timeout)
+    upstream = replace(openai_upstream(settings), model_setting=setting)
+    return ModelEndpoint(client=make_client(upstream), model=model, upstream=upstream)
 
 
 def _make_error(error: Exception, what: str, *, hint: str) -> ProviderError:
     """Return the error of the class that says whether the request, the model or the endpoint is at fault."""
     if isinstance(error, openai.NotFoundError):
         return ModelNotFoundError(what, hint=hint)
-    if isinstance(error, openai.RateLimitError):
+    if isinstance(error, openai.RateLimitError) or _is_overloaded(error):
         return RateLimitError(what, hint=hint)
     if isinstance(error, openai.APIStatusError) and error.status_code in REFUSED_REQUEST_STATUSES:
-        param, code = (value if isinstance(value, str) else None for value in (error.param, error.code))
-        return RefusedRequestError(what, hint=hint, param=param, server_code=code)
+        code = error.code if isinstance(error.code, str) else None
+        return RefusedRequestError(what, hint=hint, param=_find_refused_param(error), server_code=code)
     return ProviderError(what, hint=hint)
 
 
 # The first match applies.
 _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
-    (_AUTH_ERRORS, "{address} rejected the API key.", "Check OPENAI_API_KEY."),
+    (_AUTH_ERRORS, "{address} rejected the API key.", "Check {key_setting}."),
     (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that it offers."),
     (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account."),
     (_TIMEOUTS, "{address} did not answer in time.", "Try again, or raise NEWTON_LLM_TIMEOUT."),
-    (openai.APIConnectionError, "{address} cannot be reached.", "Check OPENAI_BASE_URL and that it runs."),
+    (openai.APIConnectionError, "{address} cannot be reached.", "Check {address_setting} and that it runs."),
     (_REFUSALS, "{address} answered {status}.", "Change the request, or see the log of that server."),
     (openai.APIStatusError, "{address} answered {status}.", "See the log of that server."),
     (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of that server."),

@@ -35,6 +35,7 @@ class _ToolCallDelta(LenientModel):
     index: int | None = None
     id: str | None = None
     function: _FunctionDelta | None = None
+    extra_content: dict[str, Any] | None = None  # of Gemini: the signature of the reasoning that led to the call
 
 
 class _Audio(LenientModel):
@@ -100,6 +101,7 @@ class _PartialCall:
     id: str
     name: str = ""
     arguments: str = ""
+    extras: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(slots=True)
@@ -126,9 +128,21 @@ class StreamAccumulator:
         calls: dict[str, ToolCall] = {}
         for call in self._partial_calls.values():
             if call.name:
-                call_id = call.id if call.id and call.id not in calls else f"call_{new_id().hex}"
-                calls[call_id] = ToolCall(call_id, call.name, call.arguments.strip() or "{}")
+                call.id = call.id if call.id and call.id not in calls else f"call_{new_id().hex}"
+                calls[call.id] = ToolCall(call.id, call.name, call.arguments.strip() or "{}")
         return tuple(calls.values())
+
+    @property
+    def call_extras(self) -> dict[str, Mapping[str, object]]:
+        """Return what the server attached to its tool calls, by the id of the call."""
+        found = {
+            call.id: self._partial_calls[n].extras for n, call in zip(self._named_indices, self.calls, strict=True)
+        }
+        return {call_id: extras for call_id, extras in found.items() if extras}
+
+    @property
+    def _named_indices(self) -> list[int]:
+        return [index for index, call in self._partial_calls.items() if call.name]
 
     @property
     def is_empty(self) -> bool:
@@ -207,6 +221,7 @@ class StreamAccumulator:
         """Add a part of a call, or a whole call from servers that do not number calls."""
         index = len(self._partial_calls) if part.index is None else part.index
         call = self._partial_calls.setdefault(index, _PartialCall(part.id or ""))
+        call.extras |= part.extra_content or {}
         if part.function:
             call.name = call.name or part.function.name or ""
             call.arguments += part.function.arguments or ""

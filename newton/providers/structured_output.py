@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,8 +14,16 @@ if TYPE_CHECKING:
     from openai.types.chat.completion_create_params import ResponseFormat
 
 FormatMode = Literal["schema", "object", "words"]
-EndpointKey = tuple[str, str]  # (address, model)
 F = TypeVar("F", bound=BaseModel)
+
+
+class EndpointKey(NamedTuple):
+    """What tells endpoints apart: two upstreams are two endpoints, even at one address."""
+
+    upstream: str
+    address: str
+    model: str
+
 
 FORMAT_MODES: tuple[FormatMode, ...] = get_args(FormatMode)
 # Response statuses for an unsupported mode. 404 and 500 may also mean an outage.

@@ -5,24 +5,20 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from newton.clock import monotonic_ms
 from newton.content.ui_tasks import UiTask, load_ui_tasks
 from newton.errors import DatabaseError
 from newton.ids import derive_agent_id
 from newton.memory import agents
-from newton.providers.chat import ModelSelector
 from newton.runtime.bootstrap import open_for_agent
-from newton.runtime.model_factory import build_chat_model
 from newton.runtime.user_memory import create_user_memory
 from newton.runtime.wiring import AgentServices
 
-if TYPE_CHECKING:
-    from newton.providers.chat import ChatModel
-
 MAX_LOADED = 256  # maximum number of cached agents
+MODEL_AGE_MS = 1_000.0  # for which the default model of an agent is not read again
 READY_SECONDS = 2  # timeout of the readiness check
 
 
@@ -33,12 +29,8 @@ class AgentRegistry:
         self.default = newton
         self._agents: OrderedDict[UUID, AgentServices] = OrderedDict()
         self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
+        self._read_at: dict[UUID, float] = {}
         self._ready_check: asyncio.Task[bool] | None = None
-
-    @cached_property
-    def chat_model(self) -> "ChatModel | None":
-        """Return the chat model of the default agent; None when none is configured."""
-        return build_chat_model(self.default.settings)
 
     @cached_property
     def ui_tasks(self) -> Sequence[UiTask]:
@@ -49,23 +41,38 @@ class AgentRegistry:
         own = self.default.settings.home / "ui_tasks"
         return load_ui_tasks(own if own.is_dir() else None)
 
-    def chat_model_of(self, newton: AgentServices) -> "ChatModel | None":
-        """Return the chat model of an agent; None when none is configured. All agents share one connection."""
-        settings, model = newton.settings, self.chat_model
-        if isinstance(model, ModelSelector):
-            return model.with_model(settings.agent_models.get(settings.agent))
-        return model
-
     async def get(self, name: str) -> AgentServices:
         """Return the services of the named agent. Raises NotFoundError when there is none."""
         agent_id = derive_agent_id(name)
         if agent_id == self.default.scope.agent_id:
-            return self.default
+            return await self._refresh_model(self.default)
         if agent_id in self._agents:
             self._agents.move_to_end(agent_id)
-            return self._agents[agent_id]
+            return await self._refresh_model(self._agents[agent_id])
         async with self._lock(agent_id):
             return self._agents.get(agent_id) or self._cache(await open_for_agent(self.default, name))
+
+    async def set_model(self, newton: AgentServices, model: str | None) -> AgentServices:
+        """Set or remove the default model of an agent. Raises ModelNotFoundError for an unknown name."""
+        if model is not None:
+            await newton.models.select(newton.chat_model, model)
+        await agents.set_model(newton.scope.db, newton.scope.agent_id, model)
+        return self._replace(replace(newton, default_model=model))
+
+    async def _refresh_model(self, newton: AgentServices) -> AgentServices:
+        """Return the services with the default model that is stored; another process may have set it."""
+        now, agent_id = monotonic_ms(), newton.scope.agent_id
+        if now - self._read_at.get(agent_id, -MODEL_AGE_MS) < MODEL_AGE_MS:
+            return newton
+        self._read_at[agent_id] = now
+        model = await agents.read_model(newton.scope.db, agent_id)
+        return newton if model == newton.default_model else self._replace(replace(newton, default_model=model))
+
+    def _replace(self, newton: AgentServices) -> AgentServices:
+        if newton.scope.agent_id != self.default.scope.agent_id:
+            return self._cache(newton)
+        self.default = newton
+        return newton
 
     async def create(self, name: str) -> AgentServices:
         """Create the named agent unless it exists, and return its services."""
@@ -75,17 +82,13 @@ class AgentRegistry:
     async def get_for_user(self, parent: AgentServices, user: str) -> AgentServices:
         """Return the services of the memory of a user of an agent; create it on first use.
 
-        Its chat model is the one of the agent.
+        Its chat model is the one of the agent, unless it has its own.
         """
         name = agents.name_user_agent(parent.settings.agent, user)
         if derive_agent_id(name) not in self._agents:
             await create_user_memory(parent, user)
-        newton, models = await self.get(name), parent.settings.agent_models
-        if model := models.get(parent.settings.agent):
-            return replace(
-                newton, settings=newton.settings.model_copy(update={"agent_models": {**models, name: model}})
-            )
-        return newton
+        newton = await self.get(name)
+        return replace(newton, default_model=newton.default_model or parent.default_model)
 
     async def reload(self, newton: AgentServices) -> AgentServices:
         """Replace the services of an agent, for example after a change of its embedding model."""

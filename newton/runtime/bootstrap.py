@@ -31,6 +31,7 @@ from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
 from newton.providers.embedding_providers import embedder_for
+from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
 from newton.runtime.settings_mapping import build_artifact_policy, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
@@ -71,6 +72,7 @@ async def open_newton(
         (configured, count_tokens), db = model_task.result(), database_task.result()
         agent_id = await _find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
+        models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
         scope = AgentScope(
             agent_id=agent_id,
             db=db,
@@ -81,12 +83,16 @@ async def open_newton(
         )
         newton = AgentServices(
             settings=settings,
+            models=models,
+            default_model=default_model,
             scope=scope,
             configured_embedder=configured,
             frames=frame_set.frames,
             profiles=frame_set.profiles,
             skills=skills,
-            context_builder=await _build_contexts(scope, settings, frame_set),
+            context_builder=await _build_contexts(
+                scope, settings, frame_set, _build_tiebreak(settings, scope, models, default_model)
+            ),
         )
         if not skip_procedure_sync:
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
@@ -100,7 +106,9 @@ def _load_frame_set(settings: Settings) -> FrameSet:
     return load_frame_set(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
 
 
-async def _build_contexts(scope: AgentScope, settings: Settings, frame_set: FrameSet) -> ContextBuilder:
+async def _build_contexts(
+    scope: AgentScope, settings: Settings, frame_set: FrameSet, tiebreak: FrameTiebreak | None
+) -> ContextBuilder:
     return ContextBuilder(
         db=scope.db,
         clock=scope.clock,
@@ -111,7 +119,7 @@ async def _build_contexts(scope: AgentScope, settings: Settings, frame_set: Fram
         classifier=await load_or_train(frame_set.frames, scope.embedder, cache=settings.home / "cache"),
         header_tokens=count_header_tokens(scope.count_tokens),
         source_timeout_seconds=settings.source_timeout_seconds,
-        tiebreak=_build_tiebreak(settings, scope),
+        tiebreak=tiebreak,
         coverage_thresholds=CoverageThresholds(
             min_cosine=settings.context_reuse_min_cosine,
             min_word_overlap=settings.context_reuse_min_word_overlap,
@@ -127,19 +135,25 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
     agent_id = await _find_agent(newton.scope.db, name)
     embedder = await _load_embedder(newton.scope.db, agent_id, settings, newton.configured_embedder)
     scope = replace(newton.scope, agent_id=agent_id, embedder=embedder)
-    contexts = replace(newton.context_builder, tiebreak=_build_tiebreak(settings, scope))
+    models, default_model = newton.models, await agents.read_model(newton.scope.db, agent_id)
+    tiebreak = _build_tiebreak(settings, scope, models, default_model)
+    contexts = replace(newton.context_builder, tiebreak=tiebreak)
     if embedder is not newton.scope.embedder:
         classifier = await load_or_train(newton.frames, embedder, cache=settings.home / "cache")
         contexts = replace(contexts, embedder=embedder, classifier=classifier)
-    other = replace(newton, settings=settings, scope=scope, context_builder=contexts)
+    other = replace(newton, settings=settings, scope=scope, context_builder=contexts, default_model=default_model)
     await other.procedures(DISK_ORIGIN).sync_from_disk(other.skills)
     return other
 
 
-def _build_tiebreak(settings: Settings, scope: AgentScope) -> FrameTiebreak | None:
+def _build_tiebreak(
+    settings: Settings, scope: AgentScope, models: ModelDirectory, model: str | None
+) -> FrameTiebreak | None:
     """Return the model call that selects between uncertain frames, or None when it is disabled or has no model."""
-    llm = build_structured_llm(settings, scope)
-    return llm.pick_frame if llm and settings.frame_tiebreak else None
+    if not settings.frame_tiebreak:
+        return None
+    llm = build_structured_llm(models, scope, model=model, tokens_per_day=settings.llm_tokens_per_day)
+    return llm and llm.pick_frame
 
 
 async def _find_or_create_agent(

@@ -28,6 +28,7 @@ from newton.errors import NewtonError
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime import settings_mapping as options
+from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm
 from newton.runtime.scope_services import ScopeServices
 from newton.runtime.transfer.export_file import AgentArchive
@@ -35,6 +36,7 @@ from newton.runtime.transfer.importer import NdjsonImporter
 from newton.settings import Settings
 
 if TYPE_CHECKING:
+    from newton.agent.llm.structured import StructuredLLM
     from newton.agent.maintenance.profile_fitting import ProfileFitter
     from newton.agent.services.guardrails import GuardrailService
     from newton.agent.services.ingest import IngestService
@@ -49,9 +51,14 @@ def _ignore(event: CompactionEvent) -> None: ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentServices(ScopeServices):
-    """All services of one agent. `origin` names the interface of the caller."""
+    """All services of one agent. `origin` names the interface of the caller.
+
+    `models` are those of the process; `default_model` is the name of the agent's own default, if it has one.
+    """
 
     settings: Settings
+    models: ModelDirectory
+    default_model: str | None = None
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
@@ -103,11 +110,21 @@ class AgentServices(ScopeServices):
             scope=self.scope.at(origin, "agent"),
             bundle_retention_days=self.settings.bundle_retention_days,
             similarity_thresholds=options.build_similarity_thresholds(self.settings),
-            llm=build_structured_llm(self.settings, self.scope),
+            llm=self.structured_llm(),
             working_set_idle_days=self.settings.working_set_idle_days,
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
         )
+
+    @property
+    def chat_model(self) -> "ChatModel | None":
+        """Return the chat model of the agent; None when none is configured."""
+        return self.models.get(self.default_model)
+
+    def structured_llm(self, model: str | None = None) -> "StructuredLLM | None":
+        """Return the structured calls of the agent; None when no model is configured. `model` names another one."""
+        name, limit = model or self.default_model, self.settings.llm_tokens_per_day
+        return build_structured_llm(self.models, self.scope, model=name, tokens_per_day=limit)
 
     async def process_written(self, origin: str) -> None:
         """Embed and index what was just stored, if the local model does it, so that the next read finds it by meaning.
@@ -138,7 +155,7 @@ class AgentServices(ScopeServices):
         return CompactionService(
             scope=self.scope,
             preset=parse_preset(self.settings.compaction),
-            model=build_structured_llm(self.settings, self.scope, model=self.settings.compaction_model),
+            model=self.structured_llm(self.settings.compaction_model),
             window=self.settings.window_tokens,
             on_event=on_event,
         )

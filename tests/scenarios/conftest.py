@@ -38,6 +38,7 @@ from newton.runtime.api.app import create_app
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
+from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.support import NOON, agent_scope, teller
@@ -140,9 +141,11 @@ def mind(db: Database, agent: UUID) -> Mind:
     return Mind(db, agent, ManualClock(NOON), HashEmbedder())
 
 
-def newton(mind: Mind, embedder: Embedder) -> AgentServices:
+def newton(mind: Mind, embedder: Embedder, model: ChatModel | None = None) -> AgentServices:
+    settings = load({"agent": "ana"}, env={})
     return AgentServices(
-        settings=load({"agent": "ana"}, env={}),
+        settings=settings,
+        models=ModelDirectory(settings, model),
         configured_embedder=embedder,
         frames=load_frames(),
         profiles=load_profiles(),
@@ -170,8 +173,7 @@ async def here(mind: Mind, model: ChatModel | None) -> AsyncGenerator[ChatBacken
 
 @asynccontextmanager
 async def behind(mind: Mind, model: ChatModel | None) -> AsyncGenerator[ChatBackend]:
-    minds = AgentRegistry(newton(mind, HashEmbedder()))
-    minds.chat_model = model
+    minds = AgentRegistry(newton(mind, HashEmbedder(), model))
     with capture_logs():  # what a person sees is looked at
         async with (
             serving(create_app(minds, operator_token=OPERATOR)) as url,

@@ -122,7 +122,10 @@ async def test_without_a_model_it_quotes_and_the_quote_is_not_learnt_again(mind:
     text, answer = await take(mind.turns(None), TurnInput(session_id=session_id, text="What is the ferry called?"))
     assert text == "From memory:\n- The ferry is called Artemis."
     assert answer.quoted
-    assert answer.caveat == "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL). This answer only quotes memory."
+    assert (
+        answer.caveat
+        == "No model is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL). This answer only quotes memory."
+    )
     async with mind.db.transaction(mind.agent_id) as tx:
         learnt = await tx.fetch("select summary from memory.memories where kind = 'exchange'")
     assert [row["summary"] for row in learnt] == ["[2026-11-21] User: What is the ferry called?"]

@@ -11,6 +11,7 @@ import pytest
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.metrics.metrics import QualityMetric
 from newton.providers.minilm import MiniLM
+from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.scenarios.conftest import Mind
@@ -21,8 +22,10 @@ from tests.support import NOON
 def whole(mind: Mind, tmp_path: Path, *, context_tokens: int = 8_000) -> AgentServices:
     mind.clock.advance(MORNING - NOON)
     contexts = mind.contexts
+    settings = load({"data_dir": tmp_path, "context_tokens": context_tokens})
     return AgentServices(
-        settings=load({"data_dir": tmp_path, "context_tokens": context_tokens}),
+        settings=settings,
+        models=ModelDirectory(settings),
         configured_embedder=mind.embedder,
         frames=contexts.frames,
         profiles=contexts.profiles,

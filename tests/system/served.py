@@ -22,6 +22,7 @@ from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.mcp.streamable_http import mount_mcp
+from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.db.world import contexts
@@ -90,8 +91,10 @@ async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator
     made = contexts(db)
     owner = await agents.get_or_create_agent(db, "default", now=SystemClock().now())
     embedder = HashEmbedder()
+    chosen = load({"data_dir": home, **settings})
     newton = AgentServices(
-        settings=load({"data_dir": home, **settings}),
+        settings=chosen,
+        models=ModelDirectory(chosen),
         configured_embedder=embedder,
         frames=made.frames,
         profiles=made.profiles,

@@ -21,8 +21,13 @@ REDIS = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons":
 
 
 # a name is free in each agent
-BEGINS = {("POST", "/v1/sessions/{session}/messages"): 201, ("POST", "/v1/sessions/{session}/turns"): 200}
+BEGINS = {
+    ("POST", "/v1/sessions/{session}/messages"): 201,
+    ("POST", "/v1/sessions/{session}/turns"): 200,
+    ("PUT", "/v1/agents/{name}/model"): 403,
+}
 BODIES = {
+    "/v1/agents/{name}/model": {"model": None},
     "/v1/decisions/{decision_id}/thoughts": {"text": "x"},
     "/v1/procedures/{name}/outcomes": {"result": "success"},
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
@@ -219,7 +224,7 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     assert set(named) >= set(BEGINS) and len(named) >= 18
     async with api.http(await api.token("ben")) as ben:
         for way, path in sorted(named, key=BEGINS.__contains__):
-            where, body = path.format_map(made), BODIES.get(path) if way == "POST" else None
+            where, body = path.format_map(made), BODIES.get(path) if way in ("POST", "PUT") else None
             answer = await ben.request(way, where, params={"confirm": "forget", "item": "1"}, json=body)
             assert answer.status_code == BEGINS.get((way, path), 404), (way, where, answer.text)
         found = (await ben.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"]

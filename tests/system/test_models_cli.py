@@ -75,11 +75,37 @@ async def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_
     assert "Model: small.\nThere are: large, small." in done.stdout
 
 
-async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
+async def test_upstreams_of_the_settings_file_are_chosen_and_keys_are_not_shown(home: Path) -> None:
     usual, own = (home / "newton.toml").read_text(encoding="utf-8"), home / "own.toml"
-    own.write_text(usual + 'agent_models = {default = "small"}\n', encoding="utf-8")
-    models = {"NEWTON_CONFIG": str(own), "OPENAI_MODEL": "large", "NEWTON_EMBEDDING_PROVIDER": "none"}
+    async with offering("large") as first, offering("small") as second:
+        tables = "\n".join(
+            f'[models.{name}]\nbase_url = "{server.url}"\napi_key_env = "{name.upper()}_KEY"\n'
+            for name, server in (("first", first), ("second", second))
+        )
+        own.write_text(f'{usual}\ndefault_model = "first"\n{tables}', encoding="utf-8")
+        settings = {"NEWTON_CONFIG": str(own), "FIRST_KEY": "sk-first-secret", "SECOND_KEY": "sk-second-secret"}
+        told = [await command(home, "ask", "Hi.", *words, **settings) for words in ((), ("--model", "second"))]
+        assert ["I am large." in ok(told[0]), "I am small." in ok(told[1])] == [True, True]
+        told.append(await command(home, "agents", "set-model", "default", "second", **settings))
+        told.append(await command(home, "ask", "Hi.", **settings))
+        assert "I am small." in ok(told[-1])
+        told.append(await command(home, "agents", "list", "--json", **settings))
+        assert {one["name"]: one["model"] for one in json.loads(ok(told[-1]))}["default"] == "second"
+        told.append(await command(home, "agents", "set-model", "default", "third", **settings))
+        assert "There are: first, second" in told[-1].stderr
+        told.append(await command(home, "agents", "set-model", "default", **settings))
+        assert "uses the configured model" in ok(told[-1])
+        told.append(await command(home, "doctor", "--json", **settings))
+        shown = await chat(home, "/model second\nHi.\n/model\n", **settings)
+    assert "Model: second/small." in shown.stdout and "There are: first, second" in shown.stdout
+    assert "secret" not in "".join(one.stdout + one.stderr for one in (*told, shown)).replace("SecretStr", "")
+
+
+async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
+    models = {"OPENAI_MODEL": "large", "NEWTON_EMBEDDING_PROVIDER": "none"}
     async with offering("large", "small") as server:
+        said = ok(await command(home, "agents", "set-model", "default", "small", OPENAI_BASE_URL=server.url, **models))
+        assert "uses the model small" in said
         with daemon(home, OPENAI_BASE_URL=server.url, **models) as made:
             there = {"NEWTON_TOKEN": made.token}
             done = await command(home, "ask", "Hi.", "--daemon", made.url, "--json", **there)
@@ -90,3 +116,4 @@ async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
             assert (done.returncode, "There is no model 'tiny'" in done.stderr) == (1, True)
             shown = await chat(home, "/model\n", "--daemon", made.url, **there)
             assert "with small" in shown.stderr and "There are: large, small." in shown.stdout
+        ok(await command(home, "agents", "set-model", "default", **models))

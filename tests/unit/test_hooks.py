@@ -233,8 +233,8 @@ def test_a_token_goes_to_no_other_place(tmp_path: Path, env: dict[str, str], pro
 
 
 def test_flags_are_parsed_without_the_command_line_library() -> None:
-    assert parse_flags(["--agent", "work", "--tokens=300", "--per-project"]) == HookOptions("work", True, 300)
-    for wrong in (["--agent"], ["--tokens", "many"], ["--bogus", "x"], ["stray"]):
+    assert parse_flags(["--agent", "work", "--max-tokens=300", "--per-project"]) == HookOptions("work", True, 300)
+    for wrong in (["--agent"], ["--max-tokens", "many"], ["--bogus", "x"], ["stray"]):
         with pytest.raises(InvalidInputError):
             parse_flags(wrong)
     assert [is_hook_call(words) for words in ([], ["--agent", "x"], ['{"type": 1}'])] == [True] * 3

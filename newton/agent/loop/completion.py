@@ -28,7 +28,7 @@ from newton.providers.token_calibration import TokenCalibration, fit_calibration
 
 RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
 UNLIMITED_REPLY_RESERVE = 1_000  # tokens reserved for a reply without a limit
-NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
+NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,7 +177,7 @@ class TurnRunner:
     def _to_failure(self, reason: str) -> ProviderError:
         """Return the error of a turn in which no model was called, or answered nothing."""
         if self.model is None:
-            return ProviderError(reason, hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
+            return ProviderError(reason, hint="Set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL.")
         if reason == EMPTY_REPLY_MESSAGE:
             return ProviderError(reason, hint="Ask again.")
         return TokenQuotaError(reason, hint=QUOTA_HINT)

@@ -19,7 +19,6 @@ from newton.dialogue.branches import SessionCheckpoint
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
-from newton.providers.chat import ModelSelector
 from newton.runtime.chat_backend.protocol import PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
@@ -32,7 +31,6 @@ from newton.runtime.chat_backend.view_models import (
     to_proposal_view,
     to_turn_view,
 )
-from newton.runtime.model_factory import select_model
 from newton.runtime.tools.mcp_tools import run_tool
 from newton.runtime.wiring import AgentServices
 
@@ -54,13 +52,12 @@ class LocalAgent:
         return self.turn_runner.model.name if self.turn_runner.model else None
 
     async def select_model(self, name: str) -> str:
-        selected = await select_model(self.turn_runner.model, name)
+        selected = await self.newton.models.select(self.turn_runner.model, name)
         self.turn_runner = replace(self.turn_runner, model=selected)
         return selected.name
 
     async def list_models(self) -> Sequence[str]:
-        model = self.turn_runner.model
-        return await model.list_models() if isinstance(model, ModelSelector) else ()
+        return await self.newton.models.list_names(self.turn_runner.model)
 
     async def run_turn(
         self,

@@ -22,7 +22,7 @@ from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
 from newton.runtime.chat_backend.protocol import PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
-from newton.runtime.model_factory import ensure_offered
+from newton.runtime.model_directory import ensure_offered
 
 T = TypeVar("T")
 

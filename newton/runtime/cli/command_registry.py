@@ -130,6 +130,7 @@ SESSION_COMMANDS = {
 AGENT_COMMANDS = {
     "list": ("operations.agents:list_agents", "List the agents of this database."),
     "create": ("operations.agents:create_agent", "Create an agent for `--agent NAME` and API clients."),
+    "set-model": ("operations.agents:set_agent_model", "Set the default model of an agent."),
 }
 TOKEN_COMMANDS = {
     "create": ("operations.tokens:create_token", "Create a token and print it once."),
@@ -203,7 +204,7 @@ COMMAND_GROUPS = (
     ("sessions", "Sessions: log, view, compaction, branches.", SESSION_COMMANDS),
     ("tasks", "The task stack of a session.", TASK_COMMANDS),
     ("jobs", "Scheduled jobs run by `newton serve`: schedule, last result, reason.", JOB_COMMANDS),
-    ("agents", "List and create agents.", AGENT_COMMANDS),
+    ("agents", "List and create agents, and set their models.", AGENT_COMMANDS),
     ("tokens", "Tokens of the daemon's API.", TOKEN_COMMANDS),
     ("hook", "Hooks of coding agents: Claude Code and Codex.", HOOK_COMMANDS),
     ("bench", "Measure Newton.", BENCH_COMMANDS),

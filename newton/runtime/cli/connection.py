@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from newton.client import Client
 from newton.client.connection import LOOPBACK_HOSTS
 from newton.errors import ConfigError, InputError, ProviderError, UnauthorizedError
+from newton.providers.chat import ModelSelector
 from newton.runtime.access import operator_token
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.local import LocalAgent
@@ -18,7 +19,6 @@ from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.conversations.sessions import print_progress
 from newton.runtime.cli.formatting import print_new_agent
-from newton.runtime.model_factory import build_chat_model
 from newton.settings import Settings, read_token
 
 MAX_ATTEMPTS = 3
@@ -48,8 +48,8 @@ async def open_chat_backend(
         if token_file is not None:
             raise InputError("--token-file requires --daemon.", hint="Give the URL of the daemon with --daemon.")
         async with open_newton(settings, on_new_agent=print_new_agent) as newton:
-            model = build_chat_model(settings)
-            if model:
+            model = newton.chat_model
+            if isinstance(model, ModelSelector):
                 with suppress(ProviderError):  # the turn tells why the model is unknown
                     await model.resolve_name()
             yield LocalAgent(newton=newton, turn_runner=newton.turn_runner(model, on_event=print_progress))

@@ -22,7 +22,7 @@ class DeliveryOptions(NamedTuple):
 
     agent: str
     may_create_agent: bool
-    tokens: int
+    max_tokens: int
     data_dir: Path
 
 
@@ -80,7 +80,7 @@ class HookDelivery:
 
     def find_context(self, text: str, session: str, **fields: Any) -> JsonObject | None:
         """Return the context for a text; None if it cannot be built."""
-        body = {"input": text, "session": session, "tokens": self.options.tokens, **fields}
+        body = {"input": text, "session": session, "max_tokens": self.options.max_tokens, **fields}
         return self._try_post("/v1/context", body)
 
     def check_censors(self, text: str) -> JsonObject | None:

@@ -32,7 +32,7 @@ DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
 START_PROFILE, START_FRAME = "coding", "task"  # the profile has the last events of other sessions
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 MAX_RESULT_CHARS = 2_000  # of a subagent
-VALUE_FLAGS = {"--agent": "agent", "--tokens": "tokens", "--data-dir": "data_dir", "--program": "program"}
+VALUE_FLAGS = {"--agent": "agent", "--max-tokens": "max_tokens", "--data-dir": "data_dir", "--program": "program"}
 MIN_CONTEXT_WORDS = 2  # of a prompt for which memories are searched
 
 
@@ -41,7 +41,7 @@ class HookOptions(NamedTuple):
 
     agent: str = DEFAULT_AGENT
     per_project: bool = False
-    tokens: int = DEFAULT_TOKENS
+    max_tokens: int = DEFAULT_TOKENS
     data_dir: str | None = None
     program: str | None = None
 
@@ -58,7 +58,7 @@ def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[st
         return "", [] if is_known else [f"the event {hook.event[:60]!r} is not known; ignored"]
     data_dir = find_data_dir(options.data_dir, env)
     agent = hook.project_key if options.per_project else options.agent
-    delivery = _open_delivery(DeliveryOptions(agent, options.per_project, options.tokens, data_dir), env)
+    delivery = _open_delivery(DeliveryOptions(agent, options.per_project, options.max_tokens, data_dir), env)
     output = handle(hook, delivery)
     if delivery.connection:
         delivery.hand_over_waiting()
@@ -223,9 +223,9 @@ def parse_flags(flags: Sequence[str]) -> HookOptions:
             raise InvalidInputError(f"the flag {flag!r} is not known or has no value; see `newton hook run --help`")
         if not has_value:
             value, *rest = rest
-        if field == "tokens" and not value.isdecimal():
-            raise InvalidInputError(f"--tokens {value!r} is not a whole number")
-        options = options._replace(**{field: int(value) if field == "tokens" else value})
+        if field == "max_tokens" and not value.isdecimal():
+            raise InvalidInputError(f"--max-tokens {value!r} is not a whole number")
+        options = options._replace(**{field: int(value) if field == "max_tokens" else value})
     return options
 
 

@@ -18,13 +18,14 @@ LEASE_SECONDS = 10.0  # after this time without renewal, another worker takes ov
 class AgentQueue(NamedTuple):
     """An agent of this database. `live` counts its pending and running job runs, `dead` those that failed for good.
 
-    If it is the memory of a user, `parent` is the agent of that `user`.
+    If it is the memory of a user, `parent` is the agent of that `user`. `model` is the name of its default model.
     """
 
     name: str
     created_at: datetime
     parent: str | None
     user: str | None
+    model: str | None
     live: int
     dead: int
     last_at: datetime | None

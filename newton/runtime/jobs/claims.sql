@@ -99,6 +99,7 @@ select
     a.created_at,
     parent.name as parent,
     a.user_name as user,
+    a.model,
     count(*) filter (where j.state in ('queued', 'running'))::integer as live,
     count(*) filter (where j.state = 'dead')::integer as dead,
     max(j.finished_at) as last_at

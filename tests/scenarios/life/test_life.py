@@ -18,6 +18,7 @@ from newton.providers import token_counter
 from newton.providers.minilm import MiniLM
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
+from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.endpoint import endpoint
@@ -47,8 +48,10 @@ async def open_registry(
     classifier = await load_or_train(made.frames, embedder, cache=home)
     made = replace(made, classifier=classifier)
     scope = agent_scope(agent_id=owner, db=db, clock=clock, count_tokens=token_counter.count, embedder=embedder)
+    chosen = load({"data_dir": home, "bundle_retention_days": 0, **settings})
     newton = AgentServices(
-        settings=load({"data_dir": home, "bundle_retention_days": 0, **settings}),
+        settings=chosen,
+        models=ModelDirectory(chosen),
         configured_embedder=embedder,
         frames=made.frames,
         profiles=made.profiles,

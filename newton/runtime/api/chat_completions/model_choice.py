@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 from newton.errors import ProviderError
 from newton.memory import agents as agent_store
-from newton.providers.chat import ChatModel, ModelSelector
+from newton.providers.chat import ChatModel
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AuthenticatedCaller
 from newton.runtime.api.chat_completions.request_models import OWN_MODEL
-from newton.runtime.model_factory import select_model
 from newton.runtime.wiring import AgentServices
 
 SERVER_OWNER = "model-server"  # the owner of models that are not Newton's
@@ -27,29 +26,29 @@ async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRe
     Only the operator's token can name another agent. Raises ModelNotFoundError for an unknown name.
     """
     newton, model_name = await choose_agent(name, caller, registry)
-    default = registry.chat_model_of(newton)
-    return ModelChoice(newton, default if model_name is None else await select_model(default, model_name))
+    default = newton.chat_model
+    return ModelChoice(newton, default if model_name is None else await newton.models.select(default, model_name))
 
 
 async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry) -> dict[str, str]:
     """Return the names that a request may use, each with its owner.
 
-    They are `newton`, the agents of the token, and the models of the model's server.
+    They are `newton`, the agents of the token, the upstreams, and the models of their servers.
     """
     own = caller.token_agent
     agents = await agent_store.list_names(own.scope.db) if caller.is_operator else [own.settings.agent]
-    served = await _list_served(registry.chat_model_of(own))
+    served = await _list_served(own)
     return dict.fromkeys(served, SERVER_OWNER) | dict.fromkeys([OWN_MODEL, *agents], OWN_MODEL)
 
 
-async def _list_served(model: ChatModel | None) -> list[str]:
+async def _list_served(newton: AgentServices) -> list[str]:
+    model = newton.chat_model
     if model is None:
         return []
     try:
-        names = await model.list_models() if isinstance(model, ModelSelector) else ()
+        return await newton.models.list_names(model) or [model.name]
     except ProviderError:
-        names = ()
-    return list(names) or [model.name]
+        return [model.name]
 
 
 async def choose_agent(

@@ -23,6 +23,19 @@ class CreateAgentRequest(RequestModel):
     name: Name = Field(examples=["work"])
 
 
+class AgentModelRequest(RequestModel):
+    """The default model of an agent; null for the configured one."""
+
+    model: Name | None = Field(examples=["fast"])
+
+
+class AgentModelInfo(ResponseModel):
+    """The default model of an agent; null for the configured one."""
+
+    name: str = Field(examples=["work"])
+    model: str | None
+
+
 class AgentInfo(ResponseModel):
     """An agent."""
 
@@ -33,13 +46,15 @@ class AgentInfo(ResponseModel):
 class AgentQueueInfo(ResponseModel):
     """An agent with the numbers of its queued and failed job runs.
 
-    If it is the memory of a user, `parent` is the agent of that `user`; else both are null.
+    If it is the memory of a user, `parent` is the agent of that `user`; else both are null. `model` is its default
+    model; null for the configured one.
     """
 
     name: str
     created_at: datetime
     parent: str | None
     user: str | None
+    model: str | None
     queued_runs: int
     dead_runs: int
 
@@ -69,9 +84,17 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
     return AgentInfo(agent_id=newton.scope.agent_id, name=newton.settings.agent)
 
 
-@router.get("/token")
-async def get_token_info(request: Request, caller: ReadAccess) -> TokenInfo:
-    """Return the agent and the scope of the token, and the chat model."""
+@router.put("/agents/{name}/model")
+async def set_agent_model(name: str, body: AgentModelRequest, request: Request, caller: AdminAccess) -> AgentModelInfo:
+    """Set the default model of an agent. Needs the operator's token."""
+    caller.require_operator("Only the operator sets the model of an agent.")
     agents: AgentRegistry = request.app.state.agents
-    model = agents.chat_model_of(caller.token_agent)
+    newton = await agents.set_model(await agents.get(hygiene.clean_ref(name, what="agent")), body.model)
+    return AgentModelInfo(name=newton.settings.agent, model=newton.default_model)
+
+
+@router.get("/token")
+async def get_token_info(caller: ReadAccess) -> TokenInfo:
+    """Return the agent and the scope of the token, and the chat model."""
+    model = caller.token_agent.chat_model
     return TokenInfo(agent=caller.token_agent.settings.agent, scope=caller.scope, model=model.name if model else None)

@@ -14,7 +14,6 @@ from newton.content.frames import get_frame
 from newton.dialogue.compaction.progress_events import CompactionEvent, to_payload
 from newton.errors import NewtonError
 from newton.memory.hygiene import clean_ref, clean_text
-from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, describe_event_stream
@@ -22,7 +21,6 @@ from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import PrivateMessage
 from newton.runtime.chat_backend.view_models import TurnView
-from newton.runtime.model_factory import select_model
 
 router = APIRouter(prefix="/v1", tags=["sessions"])
 
@@ -47,7 +45,7 @@ class TurnRequest(RequestModel):
 
     input: str = Field(examples=["What is the ferry called?"])
     frame: Name | None = Field(None, description="The frame. Default: the best match for the message.")
-    model: Name | None = Field(None, description="A model that the model's server offers. Default: the agent's.")
+    model: Name | None = Field(None, description="An upstream, or a model that a server offers. Default: the agent's.")
     include_context: bool = Field(default=False, description="Include the full context in the result.")
     private: list[PrivateMessageInput] | None = Field(
         None,
@@ -63,9 +61,8 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     name, text = clean_ref(session, what="session"), clean_text(body.input, what="message")
     if body.frame:
         get_frame(caller.newton.frames, body.frame)
-    agents: AgentRegistry = request.app.state.agents
-    default = agents.chat_model_of(caller.newton)
-    model = await select_model(default, body.model) if body.model else default
+    default = caller.newton.chat_model
+    model = await caller.newton.models.select(default, body.model) if body.model else default
     turn = TurnStream[str | TurnView | CompactionEvent]()
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
     agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)

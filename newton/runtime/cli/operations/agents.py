@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
@@ -22,11 +23,18 @@ async def list_agents(*, json: JsonOption = False) -> None:
         dead = f" · {formatting.pluralize(one.dead, 'dead run')}" if one.dead else ""
         owner = f" · memory of the user {one.user} of {one.parent}" if one.user else ""
         runs = formatting.pluralize(one.live, "queued run")
-        say(f"{one.name}  since {one.created_at:%Y-%m-%d}{owner} · {runs}{dead}")
+        model = f" · model {one.model}" if one.model else ""
+        say(f"{one.name}  since {one.created_at:%Y-%m-%d}{owner}{model} · {runs}{dead}")
     if json:
         runs = [{"queued_runs": one.live, "dead_runs": one.dead} for one in agents]
         names = [
-            {"name": one.name, "created_at": one.created_at.isoformat(), "parent": one.parent, "user": one.user}
+            {
+                "name": one.name,
+                "created_at": one.created_at.isoformat(),
+                "parent": one.parent,
+                "user": one.user,
+                "model": one.model,
+            }
             for one in agents
         ]
         formatting.print_json([name | counts for name, counts in zip(names, runs, strict=True)])
@@ -50,3 +58,27 @@ async def create_agent(
         say(f"The agent {name} exists already; nothing changed.")
     else:
         say(f"Created the agent {name}. `newton tokens create NAME --agent {name}` creates a token for it.")
+
+
+async def set_agent_model(
+    name: Annotated[str, Parameter(help="Name of the agent.")],
+    model: Annotated[
+        str | None,
+        Parameter(help="Name of an upstream, UPSTREAM/MODEL or a model of the server; omit it for the configured one."),
+    ] = None,
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Set the default model of an agent. A running daemon uses it from its next request on.
+
+    Example: newton agents set-model work fast
+    """
+    async with open_newton(load_settings()) as newton:
+        registry = AgentRegistry(newton)
+        await registry.set_model(await registry.get(name), model)
+    if json:
+        formatting.print_json({"name": name, "model": model})
+    elif model:
+        say(f"The agent {name} uses the model {model}.")
+    else:
+        say(f"The agent {name} uses the configured model.")

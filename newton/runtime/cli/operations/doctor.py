@@ -20,12 +20,13 @@ from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import outbox, store
 from newton.providers.chat import ChatMessage
+from newton.providers.upstreams import list_upstreams
 from newton.runtime import daemon_address
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.model_factory import build_chat_model
+from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
@@ -69,7 +70,7 @@ async def run_doctor(
 def _list_used_settings(settings: Settings) -> dict[str, object]:
     """Return the settings without those of a model that is not used."""
     unused = [] if settings.embedding_provider == "openai" else ["embedding_model", "embedding_dimensions"]
-    unused += [] if build_chat_model(settings) else ["openai_model"]
+    unused += [] if list_upstreams(settings) else ["openai_model"]
     return {name: value for name, value in dict(settings).items() if name not in unused}
 
 
@@ -210,9 +211,9 @@ async def _check_daemon(home: Path) -> HealthFinding:
 
 async def _check_chat_model(settings: Settings) -> HealthFinding:
     try:
-        model = build_chat_model(settings)
+        model = ModelDirectory(settings).get()
         if model is None:
-            hint = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server."
+            hint = "Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL for your own server."
             return HealthFinding("note", "no chat model: answers quote memory", hint)
         started = monotonic_ms()
         async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=None):

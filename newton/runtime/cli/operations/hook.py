@@ -26,7 +26,7 @@ HookAgentOption = Annotated[str, Parameter("--agent", help="Agent to use. Agents
 PerProjectOption = Annotated[
     bool, Parameter(negative=(), help="Use an agent of its own for each project; it is created when needed.")
 ]
-HookTokensOption = Annotated[int, Parameter("--tokens", help="Maximum tokens of a context.")]
+HookTokensOption = Annotated[int, Parameter("--max-tokens", help="Maximum tokens of a context.")]
 ConfirmedOption = Annotated[bool, Parameter("--yes", negative=(), help="Write the change without asking.")]
 
 
@@ -35,7 +35,7 @@ def run_hook(
     program: Annotated[str | None, Parameter(help="claude-code or codex; if omitted, the input decides.")] = None,
     agent: HookAgentOption = DEFAULT_AGENT,
     per_project: PerProjectOption = False,
-    tokens: HookTokensOption = DEFAULT_TOKENS,
+    max_tokens: HookTokensOption = DEFAULT_TOKENS,
     data_dir: Annotated[
         str | None, Parameter(help=f"Data folder of the daemon; default: NEWTON_DATA_DIR, or {DEFAULT_DATA_DIR}.")
     ] = None,
@@ -47,7 +47,7 @@ def run_hook(
 
     Example: newton hook run --agent work < event.json
     """
-    values = {"--program": program, "--agent": agent, "--tokens": str(tokens), "--data-dir": data_dir}
+    values = {"--program": program, "--agent": agent, "--max-tokens": str(max_tokens), "--data-dir": data_dir}
     flags = [f"{name}={value}" for name, value in values.items() if value is not None]
     return hook_runner.main([*flags, *(["--per-project"] if per_project else [])])
 
@@ -59,7 +59,7 @@ def install_hooks(
     user: UserOption = False,
     agent: HookAgentOption = DEFAULT_AGENT,
     per_project: PerProjectOption = False,
-    tokens: HookTokensOption = DEFAULT_TOKENS,
+    max_tokens: HookTokensOption = DEFAULT_TOKENS,
     yes: ConfirmedOption = False,
 ) -> None:
     """Add the hooks to the settings of a coding agent. The change is shown first, and the old file is kept.
@@ -70,7 +70,7 @@ def install_hooks(
         raise InputError("--agent and --per-project exclude each other.", hint="Give one of them.")
     settings = load_settings(agent)
     flags = ["--per-project"] if per_project else ["--agent", settings.agent]
-    flags += ["--tokens", str(tokens)] if tokens != DEFAULT_TOKENS else []
+    flags += ["--max-tokens", str(max_tokens)] if max_tokens != DEFAULT_TOKENS else []
     is_default_home = settings.home == Path(DEFAULT_DATA_DIR).expanduser()
     flags += [] if is_default_home else ["--data-dir", str(settings.home.absolute())]
     path = _find_settings_file(program, project=project, user=user)

@@ -321,7 +321,7 @@ async def chat(
         name = session or str(new_id())
         read_line = _create_reader(settings, lambda: conversation.private_messages is not None)
         conversation = ChatConversation(backend=backend, read_line=read_line, name=name, frame=frame)
-        hint = "the daemon has none" if daemon else "set OPENAI_API_KEY"
+        hint = "the daemon has none" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY"
         partner = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"
         formatting.print_notice(f"Newton, agent {backend.agent}, {partner}. /help for help.")
         return await _run_until_interrupt(conversation)

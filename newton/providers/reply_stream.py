@@ -1,0 +1,136 @@
+"""Stream a reply of an endpoint, whatever its protocol; each call has one deadline and at most one retry."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+import openai
+from openai.types.chat import ChatCompletion
+from pydantic import BaseModel
+
+from newton.errors import ProviderError
+from newton.providers import structured_output
+from newton.providers.call_extras import keep_call_extras
+from newton.providers.chat import ChatReply, ReplyDelta, ReplyPiece, RequestOptions
+from newton.providers.model_endpoint import FAILURES, ModelEndpoint, is_window_overflow
+from newton.providers.stream_accumulator import StreamAccumulator
+from newton.telemetry import detached_span
+
+C = TypeVar("C")
+
+Completion: TypeAlias = openai.AsyncStream[object] | ChatCompletion
+StartCompletion: TypeAlias = Callable[[ModelEndpoint, StreamAccumulator, float], Coroutine[None, None, C]]
+ToChunk: TypeAlias = Callable[[object], object]  # from an event of the server to a chunk of OpenAI's format
+
+
+def _keep(event: object) -> object:
+    return event
+
+
+async def stream_reply(
+    endpoint: ModelEndpoint,
+    accumulator: StreamAccumulator,
+    start: StartCompletion[Completion],
+    to_chunk: ToChunk = _keep,
+) -> AsyncGenerator[ReplyPiece | ChatReply]:
+    """Yield as `ToolModel.answer`. The setting `llm_timeout` limits the whole reply."""
+    deadline, failure = endpoint.deadline(), None
+    with detached_span("chat", model=endpoint.model) as span:
+        try:
+            async with aclosing(_iter_events(start(endpoint, accumulator, deadline), deadline)) as events:
+                async for event in events:
+                    for piece in accumulator.add_chunk(to_chunk(event)):
+                        yield piece
+        except FAILURES as error:
+            failure = error
+        reply = accumulator.to_reply(model=endpoint.upstream.label(endpoint.model))
+        keep_call_extras(endpoint.key, accumulator.call_extras)
+        is_broken = accumulator.is_empty or reply.finish == "interrupted"
+        is_outage = is_broken and reply.finish != "length"
+        endpoint.record_result(failure or (ValueError() if is_outage else None))
+        if not accumulator.is_empty or not reply.estimated:
+            span.set_attributes(finish=reply.finish)
+            span.set_attributes(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
+            yield reply
+        if is_broken:
+            raise endpoint.to_provider_error(failure) if failure else _incomplete_reply_error(reply, endpoint)
+
+
+async def start_structured(
+    endpoint: ModelEndpoint,
+    accumulator: StreamAccumulator,
+    deadline: float,
+    *,
+    schema: type[BaseModel],
+    start: Callable[[ModelEndpoint, StreamAccumulator, RequestOptions], Awaitable[C]],
+) -> C:
+    """Start a request for structured output, with a looser format after each rejected one.
+
+    If the endpoint rejects all formats, raise the first error. The next call tries only one: this may be an outage.
+    """
+    key, messages = endpoint.key, accumulator.messages
+    refusal: openai.APIStatusError | None = None
+    for mode in structured_output.modes_to_try(key):
+        accumulator.messages = structured_output.add_schema_to_prompt(messages, schema, mode)
+        response_format = structured_output.build_response_format(schema, mode)
+        options = RequestOptions(extra_body={"response_format": response_format} if response_format else {})
+        send = partial(start, endpoint, accumulator, options)
+        try:
+            completion = await endpoint.call(send, deadline=deadline, allow_retry=refusal is None)
+        except openai.APIStatusError as error:
+            if not is_refused_mode(error):
+                raise
+            refusal = refusal or error
+        else:
+            structured_output.record_success(key, mode)
+            return completion
+    assert refusal, "no response format to try"
+    structured_output.record_outage(key)
+    raise refusal
+
+
+def is_refused_mode(error: openai.APIStatusError) -> bool:
+    """Return whether an error may mean that the endpoint lacks what the request asks for."""
+    return error.status_code in structured_output.REFUSAL_STATUSES and not is_window_overflow(error)
+
+
+async def drop_deltas(pieces: AsyncGenerator[ReplyPiece | ChatReply]) -> AsyncGenerator[str | ChatReply]:
+    """Yield the text and the reply only."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if not isinstance(piece, ReplyDelta):
+                yield piece
+
+
+async def _iter_events(start: Awaitable[Completion], deadline: float) -> AsyncGenerator[object]:
+    """Yield the events of a stream as JSON values, or a whole response as one.
+
+    Each wait has a timeout of its own, so that the deadline never cancels the consumer.
+    """
+    completion = await start
+    if isinstance(completion, ChatCompletion):
+        yield _to_json(completion)
+        return
+    async with completion as stream:
+        while True:
+            async with asyncio.timeout_at(deadline):
+                event = await anext(stream, None)
+            if event is None:
+                return
+            yield _to_json(event)
+
+
+def _to_json(response: object) -> object:
+    """Return a response as JSON. One that violates the protocol may be any value."""
+    return response.to_dict(warnings=False) if isinstance(response, openai.BaseModel) else response
+
+
+def _incomplete_reply_error(reply: ChatReply, endpoint: ModelEndpoint) -> ProviderError:
+    """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
+    if reply.text:
+        return ProviderError(f"{endpoint.address} ended its reply early.", hint="Ask again.")
+    setting = endpoint.upstream.model_setting
+    hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else f"Ask again, or set {setting}."
+    return ProviderError(f"The model {endpoint.model} sent an empty reply.", hint=hint)

@@ -1,0 +1,190 @@
+"""The chat models of the configured upstreams, by the names that callers select them with."""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
+
+from pydantic import BaseModel
+
+from newton.agent.loop.completion import NO_MODEL_MESSAGE
+from newton.errors import ModelNotFoundError, ProviderError
+from newton.providers.chat import ChatMessage, ChatModel, ChatReply
+from newton.providers.upstreams import ModelUpstream, list_upstreams
+from newton.settings import Settings
+
+if TYPE_CHECKING:
+    from newton.providers.anthropic.chat import AnthropicChat
+    from newton.providers.openai_chat import OpenAIChat
+
+    UpstreamChat: TypeAlias = OpenAIChat | AnthropicChat
+
+MAX_LISTED_MODELS = 10  # in the error for an unknown model
+
+
+class UnusableModel:
+    """A ChatModel that only tells what the operator must set."""
+
+    def __init__(self, name: str, what: str, hint: str) -> None:
+        self.name, self._what, self._hint = name, what, hint
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncGenerator[str | ChatReply]:
+        """See `ChatModel.stream`."""
+        raise ProviderError(self._what, hint=self._hint)
+        yield  # an asynchronous generator
+
+
+class ModelDirectory:
+    """The models of a process. Each upstream has one connection pool, made on first use.
+
+    `default` takes the place of the configured default model.
+    """
+
+    def __init__(self, settings: Settings, default: ChatModel | None = None) -> None:
+        self._upstreams, self._default = list_upstreams(settings), default
+        self._default_name = settings.default_model
+        self._built: dict[str, UpstreamChat] = {}
+
+    def get(self, name: str | None = None) -> ChatModel | None:
+        """Return the named model without asking a server; for None the default, which is None if no model is set.
+
+        A name is that of an upstream, UPSTREAM/MODEL, or a model of the main upstream.
+        """
+        if name is None and self._default is not None:
+            return self._default
+        name = name or self._default_name
+        if not self._upstreams:
+            return None
+        if name is None:
+            main = self._find_main_upstream()
+            return self._get_upstream_model(main) if main else self._undecided_model()
+        first, _, rest = name.partition("/")
+        if name in self._upstreams or (rest and first in self._upstreams):
+            return self._get_upstream_model(self._upstreams[first], rest or None)
+        return self._get_upstream_model(self._find_main_upstream() or next(iter(self._upstreams.values())), name)
+
+    async def select(self, default: ChatModel | None, name: str) -> ChatModel:
+        """Return the model of a name as in `get`, or as the server of the default model or of a provider lists it.
+
+        Raises ModelNotFoundError with the names that there are. A server that lists none is asked for any name.
+        """
+        if default is not None and name == default.name:
+            return default
+        servers = self._list_servers(default)
+        offers = [(server, await _list_offers(server)) for server in servers]
+        found = next((server for server, names in offers if names and name in names), None)
+        if found is None and self._is_of_upstream(name):
+            return await self._select_at_upstream(name)
+        found = found or next((server for server, names in offers if names and is_offered(name, names)), None)
+        if found is None and offers and offers[0][1] is None:
+            found = offers[0][0]
+        if found:
+            return found.with_model(name.removeprefix(f"{found.upstream.name}/") if found.upstream.is_named else name)
+        raise self._unknown_model_error(name, default, [one for _, names in offers for one in names or ()])
+
+    async def list_names(self, default: ChatModel | None) -> list[str]:
+        """List the names of the upstreams of `[models]`, and the models that the servers of providers offer.
+
+        Raises ProviderError if there is only one server and it does not list its models.
+        """
+        servers = self._list_servers(default)
+        if len(servers) == 1 and not self._named:
+            return [*await servers[0].list_models()]
+        offers = [await _list_offers(server) or () for server in servers]
+        return list(dict.fromkeys([*self._named, *(name for names in offers for name in names)]))
+
+    @property
+    def _named(self) -> list[str]:
+        return [one.name for one in self._upstreams.values() if one.is_named]
+
+    def _find_main_upstream(self) -> ModelUpstream | None:
+        """Return the upstream of the default model; None if several are configured and none is the default."""
+        default = self._default_name and self._upstreams.get(self._default_name.partition("/")[0])
+        providers = [one for one in self._upstreams.values() if not one.is_named]
+        if default or providers:
+            return default or providers[0]
+        return next(iter(self._upstreams.values())) if len(self._upstreams) == 1 else None
+
+    def _list_servers(self, default: ChatModel | None) -> "list[UpstreamChat]":
+        """Return the models whose servers are asked for a name: the default, and those of both providers."""
+        own: ModelUpstream | None = getattr(default, "upstream", None)
+        main = own or self._find_main_upstream()
+        providers = [one for one in self._upstreams.values() if not one.is_named]
+        asked = dict.fromkeys(filter(None, [main, *providers]))
+        return [self._build(one) for one in asked if not one.has_missing_key]
+
+    def _is_of_upstream(self, name: str) -> bool:
+        return name.partition("/")[0] in self._upstreams
+
+    async def _select_at_upstream(self, name: str) -> ChatModel:
+        first, _, rest = name.partition("/")
+        model = self._get_upstream_model(self._upstreams[first], rest or None)
+        if rest and not isinstance(model, UnusableModel):
+            names = await _list_offers(self._build(self._upstreams[first]))
+            if names is not None:
+                ensure_offered(rest, [one.removeprefix(f"{first}/") for one in names])
+        return model
+
+    def _get_upstream_model(self, upstream: ModelUpstream, model: str | None = None) -> ChatModel:
+        if upstream.has_missing_key:
+            what = f"The upstream {upstream.name} has no key."
+            return UnusableModel(upstream.label(model or upstream.model or "?"), what, f"Set {upstream.key_setting}.")
+        built = self._build(upstream)
+        return built.with_model(model) if model else built
+
+    def _build(self, upstream: ModelUpstream) -> "UpstreamChat":
+        if upstream.name not in self._built:
+            module, name = {
+                "openai": ("newton.providers.openai_chat", "OpenAIChat"),
+                "anthropic": ("newton.providers.anthropic.chat", "AnthropicChat"),
+            }[upstream.provider]
+            self._built[upstream.name] = getattr(import_module(module), name)(upstream)
+        return self._built[upstream.name]
+
+    def _undecided_model(self) -> UnusableModel:
+        what = f"There are several models and no default: {', '.join(self._upstreams)}."
+        return UnusableModel("no model", what, "Set default_model in newton.toml to one of them, or give --model.")
+
+    def _unknown_model_error(self, name: str, default: ChatModel | None, offered: Sequence[str]) -> ModelNotFoundError:
+        if default is None:
+            hint = f"{NO_MODEL_MESSAGE} Use the model `newton`."
+            return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
+        names = list(dict.fromkeys([*self._named, *offered])) or [default.name]
+        hint = f"There are: {_join_names(names)}." if len(names) > 1 or offered else f"There is: {default.name}."
+        return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
+
+
+async def _list_offers(server: "UpstreamChat") -> list[str] | None:
+    """Return the names by which the models of a server are selected; None if it does not list them."""
+    try:
+        return [server.upstream.label(name) for name in await server.list_models()]
+    except ProviderError:
+        return None
+
+
+def ensure_offered(name: str, names: Sequence[str]) -> None:
+    """Raise ModelNotFoundError with the names that there are, unless the named model is among them.
+
+    A name that begins with an upstream is left to that upstream.
+    """
+    if name.partition("/")[0] not in names and not is_offered(name, names):
+        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {_join_names(names)}.")
+
+
+def is_offered(name: str, names: Iterable[str]) -> bool:
+    """Return whether a model is among the names, with or without its tag."""
+    return _without_tag(name) in map(_without_tag, names)
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:MAX_LISTED_MODELS]) + (", …" if len(names) > MAX_LISTED_MODELS else "")
+
+
+def _without_tag(name: str) -> str:
+    """Return a model's name without the tag that some servers add or imply.
+
+    >>> _without_tag("llama3.2:latest")
+    'llama3.2'
+    """
+    return name.partition(":")[0]
