@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from newton.client import Client
 from newton.client.connection import LOOPBACK_HOSTS
+from newton.environment import read_token
 from newton.errors import ConfigError, InputError, ProviderError, UnauthorizedError
 from newton.runtime.access import operator_token
 from newton.runtime.bootstrap import open_newton
@@ -19,7 +20,7 @@ from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.conversations.sessions import print_progress
 from newton.runtime.cli.formatting import print_new_agent
 from newton.runtime.model_factory import build_chat_model
-from newton.settings import Settings, read_token
+from newton.settings import Settings
 
 MAX_ATTEMPTS = 3
 TOKEN_HINT = (
@@ -81,7 +82,7 @@ def _find_token(settings: Settings, url: str, file: Path | None) -> str:
     if file is not None:
         return _check_token(_read_token_file(file), str(file))
     if (token := read_token()) is not None:
-        return _check_token(token.get_secret_value(), "NEWTON_TOKEN")
+        return _check_token(token, "NEWTON_TOKEN")
     if urlsplit(url).hostname in LOOPBACK_HOSTS and (settings.home / operator_token.TOKEN_FILE).exists():
         return operator_token.load_or_create_token(settings.home)
     raise ConfigError("No token for the daemon is given.", hint=TOKEN_HINT)
