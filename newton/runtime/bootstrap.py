@@ -69,7 +69,7 @@ async def open_newton(
             database = open_database(settings, schema=data_folder("schema"), keep_alive=long_running)
             database_task = tasks.create_task(stack.enter_async_context(database))
         (configured, count_tokens), db = model_task.result(), database_task.result()
-        agent_id = await _find_or_create_agent(db, settings.agent, clock, on_new_agent)
+        agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         scope = AgentScope(
             agent_id=agent_id,
@@ -142,9 +142,13 @@ def _build_tiebreak(settings: Settings, scope: AgentScope) -> FrameTiebreak | No
     return llm.pick_frame if llm and settings.frame_tiebreak else None
 
 
-async def _find_or_create_agent(
+async def find_or_create_agent(
     db: Database, name: str, clock: Clock, on_new_agent: Callable[[str], None] | None
 ) -> UUID:
+    """Return the id of the agent. Create an unknown one if `on_new_agent` is given, or if it is the default one.
+
+    Otherwise raises NotFoundError.
+    """
     if await agents.exists(db, name):
         return derive_agent_id(name)
     if on_new_agent is None and name != DEFAULT_AGENT:

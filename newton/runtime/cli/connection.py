@@ -13,10 +13,11 @@ from newton.client.connection import LOOPBACK_HOSTS
 from newton.environment import read_token
 from newton.errors import ConfigError, InputError, ProviderError, UnauthorizedError
 from newton.runtime.access import operator_token
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
+from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_context import require_own_process
 from newton.runtime.cli.conversations.sessions import print_progress
 from newton.runtime.cli.formatting import print_new_agent
 from newton.runtime.model_factory import build_chat_model
@@ -48,13 +49,14 @@ async def open_chat_backend(
     if daemon is None:
         if token_file is not None:
             raise InputError("--token-file requires --daemon.", hint="Give the URL of the daemon with --daemon.")
-        async with open_newton(settings, on_new_agent=print_new_agent) as newton:
+        async with open_agent(settings, on_new_agent=print_new_agent) as newton:
             model = build_chat_model(settings)
             if model:
                 with suppress(ProviderError):  # the turn tells why the model is unknown
                     await model.resolve_name()
             yield LocalAgent(newton=newton, turn_runner=newton.turn_runner(model, on_event=print_progress))
         return
+    require_own_process()
     url = _check_daemon_url(daemon)
     token = _find_token(settings, url, token_file)
     is_operator = token.startswith(operator_token.PREFIX) and "agent" in settings.model_fields_set

@@ -16,8 +16,9 @@ from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.lookup import short_id
 from newton.memory.transitions import TransitionRecord
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_context import require_own_process
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
@@ -48,7 +49,7 @@ async def add_thought(
 
     Example: newton think 3f9c2a71 "What if the cache is cold?"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").add_thought(decision, text)
     say("Added.")
 
@@ -62,7 +63,7 @@ async def mark_done(
 
     Example: newton done 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").mark_done(decision)
     say("Marked as done. Record the outcome with `newton review`.")
 
@@ -81,7 +82,7 @@ async def list_outcomes(
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         found = await newton.decisions("cli").list_outcomes(
             category=_check_name(category, "category"), outcome=outcome, limit=limit
         )
@@ -113,7 +114,9 @@ async def review_decision(
     """
     if (outcome is None) != verify:
         raise InputError("The outcome is missing or given twice.", hint="Give an outcome, or --verify.")
-    async with open_newton(load_settings(agent)) as newton:
+    if verify:
+        require_own_process()  # a verifier is started in the caller's folder
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")
         if outcome:
             await service.review(decision, outcome, lesson=lesson, reviewed_at=at)
@@ -145,7 +148,7 @@ async def list_decisions(
     filters = DecisionFilter(
         due=due, open=open, category=category, stakes=stakes, outcome=outcome, tag=tag, limit=limit
     )
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")
         if categories:
             for one in await service.list_categories():
@@ -163,7 +166,7 @@ async def show_decision(decision: DecisionArgument, *, agent: AgentOption = None
 
     Example: newton decisions show 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         detail = await newton.decisions("cli").get(decision)
         _, history, _ = await newton.curation("cli").get(str(detail.memory.memory_id))
     if json:
@@ -189,7 +192,7 @@ async def amend_decision(
     """
     tags = tuple(tag) if tag is not None else None
     amendment = DecisionAmendment(text=text, tags=tags, category=category, look_again_at=review_due)
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").amend(decision, amendment)
     say("Amended.")
 
@@ -209,7 +212,7 @@ async def link_decisions(
     """
     if supersedes + depends_on + contradicts > 1:
         raise InputError("A link has one type.", hint="Give one flag; run the command again for another link.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")
         if supersedes:
             await service.supersede(decision, other)
@@ -227,7 +230,7 @@ async def erase_decision(
     Example: newton decisions erase 3f9c2a71 --reason "it names a person"
     """
     require_yes("Permanently erase the text of this decision?", yes=yes)
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         erased = await newton.decisions("cli").erase(decision, reason=reason)
     say("Erased." if erased else "Already erased; nothing changed.")
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.agent_opening import open_agent
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs.claims import list_agent_queues
@@ -16,7 +16,7 @@ async def list_agents(*, json: JsonOption = False) -> None:
 
     Example: newton agents list --json
     """
-    async with open_newton(load_settings()) as newton:
+    async with open_agent(load_settings()) as newton:
         agents = await list_agent_queues(newton.scope.db)
     for one in () if json else agents:
         dead = f" · {formatting.pluralize(one.dead, 'dead run')}" if one.dead else ""
@@ -42,7 +42,7 @@ async def create_agent(
     Example: newton agents create work
     """
     created: list[str] = []
-    async with open_newton(load_settings(name), on_new_agent=created.append) as newton:
+    async with open_agent(load_settings(name), on_new_agent=created.append) as newton:
         agent_id = newton.scope.agent_id
     if json:
         formatting.print_json({"name": name, "agent_id": str(agent_id), "is_new": bool(created)})
