@@ -12,7 +12,7 @@ import os
 import socket
 import struct
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,13 @@ class CommandSocket:
         folder = home / FOLDER
         try:
             _create_private_folder(folder)
-            lock = _acquire_lock(folder / LOCK_FILE)
-            try:
-                return cls(_bind(folder), lock, folder / SOCKET_FILE)
-            except BaseException:
-                os.close(lock)
-                raise
+            with ExitStack() as undo:
+                lock = _acquire_lock(folder / LOCK_FILE)
+                undo.callback(os.close, lock)
+                listener = undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                _listen(listener, folder)
+                undo.pop_all()
+            return cls(listener, lock, folder / SOCKET_FILE)
         except OSError as error:
             raise SocketUnavailableError(f"{folder} cannot be used: {error.strerror or error}") from None
 
@@ -67,14 +68,12 @@ def connect(home: Path) -> socket.socket | None:
     if not hasattr(socket, "SO_PEERCRED") or not (folder / SOCKET_FILE).exists():
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with suppress(OSError):  # a dead daemon's socket, or one of another user
         with short_path(folder) as path:
             connection.connect(path)
         # what is sent contains the caller's keys: another user could have put a socket into a shared folder
         if is_own_peer(connection):
             return connection
-    except OSError:  # a dead daemon's socket, or one of another user
-        pass
     connection.close()
     return None
 
@@ -124,17 +123,11 @@ def _acquire_lock(path: Path) -> int:
     raise SocketUnavailableError("another daemon of this data folder runs them")
 
 
-def _bind(folder: Path) -> socket.socket:
+def _listen(listener: socket.socket, folder: Path) -> None:
     """Bind and listen. The lock is held, so a socket that is there belongs to no daemon."""
     (folder / SOCKET_FILE).unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with short_path(folder) as path:
-            listener.bind(path)
-        (folder / SOCKET_FILE).chmod(0o600)  # before `listen`, until when nobody can connect
-        listener.listen(BACKLOG)
-        listener.settimeout(0)  # not blocking
-    except BaseException:
-        listener.close()
-        raise
-    return listener
+    with short_path(folder) as path:
+        listener.bind(path)
+    (folder / SOCKET_FILE).chmod(0o600)  # before `listen`, until when nobody can connect
+    listener.listen(BACKLOG)
+    listener.settimeout(0)  # not blocking
