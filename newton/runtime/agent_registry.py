@@ -11,8 +11,9 @@ from weakref import WeakValueDictionary
 
 from newton.content.ui_tasks import UiTask, load_ui_tasks
 from newton.errors import DatabaseError
+from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
-from newton.memory import agents
+from newton.memory import agents, reembedding
 from newton.providers.chat import ModelSelector
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.model_factory import build_chat_model
@@ -85,6 +86,22 @@ class AgentRegistry:
             return replace(
                 newton, settings=newton.settings.model_copy(update={"agent_models": {**models, name: model}})
             )
+        return newton
+
+    async def get_current(self, name: str) -> AgentServices:
+        """Return the services of the named agent as a process that starts now would load them.
+
+        Another process may have switched the embedding model or erased the agent with its procedures. Raises
+        NotFoundError when there is no agent of the name.
+        """
+        newton = await self.get(name)
+        embedder, configured = newton.scope.embedder, newton.configured_embedder
+        if embedder is not None and configured is not None:
+            async with newton.scope.transaction() as tx:
+                active = await reembedding.read_active_model(tx, agent_id=newton.scope.agent_id)
+            if embedder.identity != (active or configured.identity):
+                return await self.reload(newton)
+        await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
         return newton
 
     async def reload(self, newton: AgentServices) -> AgentServices:

@@ -73,14 +73,9 @@ class DaemonHost:
         if differing := self.state.list_differences(settings, self.sources):
             names = ", ".join(differing)
             raise RunInProcessError(f"Not run by the daemon, which was started with another value of: {names}.")
-        created: list[str] = []
         scope = self.agents.default.scope
-        await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent and created.append)
-        newton = await self.agents.get(settings.agent)
-        if on_new_agent and created:
-            newton = await self.agents.reload(newton)  # one of this name may have been erased
-            on_new_agent(settings.agent)
-        yield newton
+        await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent)
+        yield await self.agents.get_current(settings.agent)
 
 
 @dataclass(slots=True, kw_only=True)
