@@ -94,7 +94,7 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("tasks", "push", "Ship", "--session", "s"),
     ("tasks", "--session", "s"),
     ("procedures", "--json"),
-    ("jobs",),
+    ("jobs", "dead", "--json"),
     ("growth",),
     ("why", "00000000"),
     ("forget", "00000000"),

@@ -24,7 +24,7 @@ from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.providers.chat import to_openai_message
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 

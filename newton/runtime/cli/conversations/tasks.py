@@ -12,7 +12,7 @@ from newton.errors import InputError, NotFoundError
 from newton.memory.representations import one_line
 from newton.runtime.chat_backend.protocol import TaskCommands
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.wiring import AgentServices

@@ -14,7 +14,7 @@ from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 

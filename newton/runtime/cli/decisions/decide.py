@@ -16,7 +16,7 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import current_terminal, require_own_process
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings, parse_time
 from newton.runtime.cli.printing import say, visible

@@ -17,7 +17,7 @@ from newton.memory import hygiene
 from newton.memory.lookup import short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import require_own_process
 from newton.runtime.cli.options import (
     AgentOption,

@@ -10,7 +10,7 @@ from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.reports import calibration_text, html_page

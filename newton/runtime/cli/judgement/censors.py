@@ -8,7 +8,7 @@ from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, Ce
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 

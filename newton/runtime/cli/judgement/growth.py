@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from newton.agent.growth.rules import assess
 from newton.errors import InputError
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.reports import growth as growth_report

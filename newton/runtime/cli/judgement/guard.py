@@ -11,7 +11,7 @@ from newton.brain.guardrail_store import GuardrailStatus
 from newton.clock import SystemClock
 from newton.content.guardrails import Severity
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.decisions.decide import REASON_HELP, parse_reason
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from newton.cognition.metrics.metrics import MetricGroup, QualityMetric, QualityReport
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.reports.metrics import find_advice, metrics_to_json

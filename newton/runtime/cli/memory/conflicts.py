@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from newton.heart.facts.conflicts import Settlement
 from newton.runtime.chat_backend.local import to_conflict_view
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 

@@ -12,7 +12,7 @@ from newton.errors import InputError
 from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,

@@ -8,7 +8,7 @@ from newton.errors import InputError
 from newton.heart.entities.entity_store import MAX_DEPTH
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from newton.agent.services.erasure import ErasurePlan
 from newton.errors import InputError
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.formatting import pluralize, print_json
 from newton.runtime.cli.options import AgentOption, JsonOption, ReasonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import say

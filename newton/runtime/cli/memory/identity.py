@@ -12,7 +12,7 @@ from newton.heart.identity.identity_store import IdentityVersion, TenetRecord, f
 from newton.heart.identity.tenets import IdentityPart, Tenet, diff_tenets
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,

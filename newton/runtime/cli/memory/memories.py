@@ -12,7 +12,7 @@ from newton.memory.lookup import short_id
 from newton.memory.memory import RECALLABLE_KINDS, past_reason
 from newton.memory.search_types import RetrievedMemory
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import (
     AgentOption,
     EndTime,

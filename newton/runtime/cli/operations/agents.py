@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs.claims import list_agent_queues

@@ -10,7 +10,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue

@@ -11,7 +11,7 @@ from newton.memory import hygiene
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import AgentToken, TokenDraft, TokenScope, UserPolicy
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 

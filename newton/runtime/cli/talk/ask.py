@@ -14,7 +14,7 @@ from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.options import (
     AgentOption,

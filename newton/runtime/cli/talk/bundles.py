@@ -12,7 +12,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.runtime.chat_backend.view_models import to_explanation_view
 from newton.runtime.cli import formatting
-from newton.runtime.cli.agent_opening import open_agent
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
