@@ -15,6 +15,7 @@ NewtonError
 ├── CensorError             a censor forbids the text
 ├── GuardrailError          a guardrail forbids the decision
 ├── DatabaseError           the database cannot be reached or started
+├── DaemonStoppedError      the daemon stopped during a command that it ran
 ├── SchemaVersionError      the database schema has another version
 └── ProviderError           an external model failed
     ├── RefusedRequestError the model's server refuses the request
@@ -94,6 +95,10 @@ class GuardrailError(NewtonError):
 
 class DatabaseError(NewtonError):
     code = "database_unavailable"
+
+
+class DaemonStoppedError(NewtonError):
+    code = "daemon_stopped"
 
 
 class SchemaVersionError(NewtonError):

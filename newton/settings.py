@@ -1,11 +1,9 @@
-"""The settings. No other module reads the environment."""
+"""The settings: read from newton.toml, the environment and flags, and validated."""
 
 import difflib
-import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -20,42 +18,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from newton.environment import DEFAULT_DATA_DIR, ENV_PREFIX, SettingSources, read_sources
 from newton.errors import ConfigError
-
-ENV_PREFIX = "NEWTON_"
-# Environment variables that are not settings: the path of the settings file, and a client's token for a daemon and,
-# for hooks, its URL.
-CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN", "NEWTON_URL"
-
-# Keep ONNX Runtime from storing a machine id in the user's cache folder and looking up a host of its vendor, and
-# tiktoken from copying its tables, which are bundled with Newton, to a shared temporary folder.
-LIBRARY_VARIABLES = {"ORT_DISABLE_TELEMETRY": "1", "TIKTOKEN_CACHE_DIR": ""}
-
-# Variables shared with other tools, and the settings they set. NEWTON_* variables take precedence.
-SHARED_VARIABLES = {
-    "DATABASE_URL": "database_url",
-    "OPENAI_API_KEY": "openai_api_key",
-    "OPENAI_BASE_URL": "openai_base_url",
-    "OPENAI_MODEL": "openai_model",
-    "ANTHROPIC_API_KEY": "anthropic_api_key",
-    "ANTHROPIC_BASE_URL": "anthropic_base_url",
-    "ANTHROPIC_MODEL": "anthropic_model",
-    **{
-        name.upper(): name
-        for name in (
-            "embeddings_device",
-            "rag_chunk_size",
-            "rag_chunk_overlap",
-            "rag_top_k_max",
-            "rag_similarity_threshold",
-            "rag_re_rank_top_n",
-            "rag_final_top_k",
-            "rag_per_turn_memory_budget_tokens",
-            "convo_summary_every_n_messages",
-            "convo_summary_max_tokens",
-        )
-    },
-}
 
 
 def _check_url(url: str) -> str:
@@ -105,7 +69,7 @@ class Settings(BaseModel):
         None, description="URL of a PostgreSQL database with pgvector. If unset, Newton runs an embedded server."
     )
     data_dir: Path = Field(
-        Path("~/.local/share/newton"), description="Folder of the embedded server, the input history and caches."
+        Path(DEFAULT_DATA_DIR), description="Folder of the embedded server, the input history and caches."
     )
     frames_dir: Path | None = Field(
         None, description="Folder of custom frames; they override bundled frames of the same name."
@@ -314,70 +278,45 @@ class Settings(BaseModel):
         return self.data_dir.expanduser()
 
 
-def load(flags: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None) -> Settings:
+def load(
+    flags: Mapping[str, object] | None = None,
+    env: Mapping[str, str] | None = None,
+    *,
+    sources: SettingSources | None = None,
+) -> Settings:
     """Load settings from newton.toml, the environment and flags; later sources take precedence.
 
-    Raises ConfigError for an invalid value or an unknown name, and then suggests the most similar known name.
+    `sources` are those of another process. Raises ConfigError for an invalid value or an unknown name, and then
+    suggests the most similar known name.
     """
-    environment = os.environ if env is None else env  # noqa: TID251 (only this module reads the environment)
-    values = {**_from_file(environment), **_from_environment(environment), **(flags or {})}
+    sources = sources or read_sources(env)
+    _check_names(sources)
     try:
-        return _read_upstream_keys(Settings.model_validate(values), environment)
+        settings = Settings.model_validate({**sources.values, **(flags or {})})
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"Invalid value for the setting {name!r}: {first['msg']}.", hint=_hint_for(name)) from None
+    return _set_upstream_keys(settings, sources.upstream_keys)
 
 
-def _read_upstream_keys(settings: Settings, env: Mapping[str, str]) -> Settings:
+def _set_upstream_keys(settings: Settings, keys: Mapping[str, str]) -> Settings:
     """Return the settings with the keys of the upstreams that name a variable. An unset variable leaves no key."""
-    keys = {name: env.get(one.api_key_env, "").strip() for name, one in settings.models.items() if one.api_key_env}
-    found = {name: SecretStr(key) for name, key in keys.items() if key}
-    if not found:
-        return settings
-    changed = {name: settings.models[name].model_copy(update={"api_key": key}) for name, key in found.items()}
-    return settings.model_copy(update={"models": {**settings.models, **changed}})
+    found = {
+        name: one.model_copy(update={"api_key": SecretStr(keys[one.api_key_env])})
+        for name, one in settings.models.items()
+        if one.api_key_env is not None and one.api_key_env in keys
+    }
+    return settings.model_copy(update={"models": {**settings.models, **found}}) if found else settings
 
 
-def read_token(env: Mapping[str, str] | None = None) -> SecretStr | None:
-    """Return the daemon token from the environment."""
-    token = (os.environ if env is None else env).get(TOKEN_VARIABLE, "").strip()  # noqa: TID251 (as above)
-    return SecretStr(token) if token else None
-
-
-def quieten_libraries() -> None:
-    """Turn off telemetry and caches of libraries."""
-    os.environ.update(LIBRARY_VARIABLES)  # noqa: TID251 (as above)
-
-
-def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    shared = {SHARED_VARIABLES[name]: value for name, value in env.items() if name in SHARED_VARIABLES and value}
-    variables = {ENV_PREFIX + name.upper() for name in SETTING_NAMES}
-    own: dict[str, Any] = {}
-    for name, value in env.items():
-        if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE):
-            setting = name.removeprefix(ENV_PREFIX).lower()
-            _check_setting_name(setting, shown_as=name, known=variables)
-            own[setting] = value
-    return {**shared, **own}
-
-
-def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
-    configured = env.get(CONFIG_VARIABLE)
-    path = Path(configured or "newton.toml")
-    if not path.is_file():
-        if configured:
-            raise ConfigError(
-                f"NEWTON_CONFIG is {configured}, which is not a file.", hint="Unset NEWTON_CONFIG or create the file."
-            )
-        return {}
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Correct the line or delete the file.") from None
-    for name in values:
-        _check_setting_name(name, shown_as=f"{name} in {path}", known=SETTING_NAMES)
-    return values
+def _check_names(sources: SettingSources) -> None:
+    for name in sources.file_values:
+        _check_setting_name(name, shown_as=f"{name} in {sources.file}", known=SETTING_NAMES)
+    known = {ENV_PREFIX + name.upper() for name in SETTING_NAMES}
+    for name in sources.variables:
+        if name.startswith(ENV_PREFIX):
+            _check_setting_name(name.removeprefix(ENV_PREFIX).lower(), shown_as=name, known=known)
 
 
 def _check_setting_name(name: str, *, shown_as: str, known: set[str]) -> None:

@@ -1,6 +1,6 @@
 """ONNX Runtime. Import it only from here: this module disables its telemetry first."""
 
-from newton.settings import quieten_libraries
+from newton.environment import quieten_libraries
 
 quieten_libraries()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import tiktoken
 
-from newton.settings import quieten_libraries
+from newton.environment import quieten_libraries
 
 ENCODING = "cl100k_base"
 

@@ -11,8 +11,9 @@ from weakref import WeakValueDictionary
 from newton.clock import monotonic_ms
 from newton.content.ui_tasks import UiTask, load_ui_tasks
 from newton.errors import DatabaseError
+from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
-from newton.memory import agents
+from newton.memory import agents, reembedding
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.user_memory import create_user_memory
 from newton.runtime.wiring import AgentServices
@@ -89,6 +90,22 @@ class AgentRegistry:
             await create_user_memory(parent, user)
         newton = await self.get(name)
         return replace(newton, default_model=newton.default_model or parent.default_model)
+
+    async def get_current(self, name: str) -> AgentServices:
+        """Return the services of the named agent as a process that starts now would load them.
+
+        Another process may have switched the embedding model or erased the agent with its procedures. Raises
+        NotFoundError when there is no agent of the name.
+        """
+        newton = await self.get(name)
+        embedder, configured = newton.scope.embedder, newton.configured_embedder
+        if embedder is not None and configured is not None:
+            async with newton.scope.transaction() as tx:
+                active = await reembedding.read_active_model(tx, agent_id=newton.scope.agent_id)
+            if embedder.identity != (active or configured.identity):
+                return await self.reload(newton)
+        await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
+        return newton
 
     async def reload(self, newton: AgentServices) -> AgentServices:
         """Replace the services of an agent, for example after a change of its embedding model."""

@@ -70,7 +70,7 @@ async def open_newton(
             database = open_database(settings, schema=data_folder("schema"), keep_alive=long_running)
             database_task = tasks.create_task(stack.enter_async_context(database))
         (configured, count_tokens), db = model_task.result(), database_task.result()
-        agent_id = await _find_or_create_agent(db, settings.agent, clock, on_new_agent)
+        agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
         scope = AgentScope(
@@ -156,9 +156,13 @@ def _build_tiebreak(
     return llm and llm.pick_frame
 
 
-async def _find_or_create_agent(
+async def find_or_create_agent(
     db: Database, name: str, clock: Clock, on_new_agent: Callable[[str], None] | None
 ) -> UUID:
+    """Return the id of the agent. Create an unknown one if `on_new_agent` is given, or if it is the default one.
+
+    Otherwise raises NotFoundError.
+    """
     if await agents.exists(db, name):
         return derive_agent_id(name)
     if on_new_agent is None and name != DEFAULT_AGENT:

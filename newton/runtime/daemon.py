@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
+from typing import Protocol
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -23,6 +24,7 @@ from newton.runtime.access import operator_token
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.bootstrap import open_newton
+from newton.runtime.command_socket import SocketUnavailableError
 from newton.runtime.jobs.schedule import SCHEDULES, build_runner
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
@@ -118,6 +120,18 @@ class _TimeoutProtocol(H11Protocol):
             self._stall_timer = None
 
 
+class LocalCommandServer(Protocol):
+    """Runs the commands of local callers."""
+
+    async def start(self) -> None:
+        """Listen. Raises SocketUnavailableError."""
+        ...
+
+    async def stop(self, *, drain_seconds: float) -> None:
+        """Wait for running commands, and cancel those that take longer. Without a start, do nothing."""
+        ...
+
+
 class UvicornServer(uvicorn.Server):
     """A uvicorn server that leaves signals to the daemon."""
 
@@ -132,6 +146,7 @@ async def serve(
     *,
     on_message: Callable[[str], None] = lambda text: None,
     export_spans: bool = False,
+    build_command_server: Callable[[AgentRegistry], LocalCommandServer],
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain and exit within ten seconds. `on_message` receives progress reports."""
     listen.validate()
@@ -150,6 +165,7 @@ async def serve(
         await stack.enter_async_context(mount_mcp(app))
         stack.enter_context(daemon_address.publish_address(settings.home, url))
         server = UvicornServer(build_uvicorn_config(app, listen))
+        commands = await _start_command_server(build_command_server(agents), on_message)
         async with task_group() as tasks:
             listener = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
             server_task = tasks.create_task(server.serve(sockets=[bound]))
@@ -161,9 +177,17 @@ async def serve(
             listener.cancel()
             app.state.broadcaster.close()
             server.should_exit = True
-            await server_task
+            await asyncio.gather(server_task, commands.stop(drain_seconds=DRAIN_SECONDS))
             if app.state.running_turns:  # they store the reply so far
                 await asyncio.wait(app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS)
+
+
+async def _start_command_server(commands: LocalCommandServer, on_message: Callable[[str], None]) -> LocalCommandServer:
+    try:
+        await commands.start()
+    except SocketUnavailableError as error:
+        on_message(f"The commands of this data folder run in their own processes: {error}.")
+    return commands
 
 
 def _request_stop(stop: asyncio.Event) -> None:

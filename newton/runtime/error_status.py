@@ -31,6 +31,7 @@ ERROR_STATUSES: dict[str, ErrorStatus] = {
     "overloaded": ErrorStatus(429, EXIT_FAILED, "Too many requests", retryable=True),
     "timeout": ErrorStatus(503, EXIT_FAILED, "Timeout", retryable=True),
     "database_unavailable": ErrorStatus(503, EXIT_FAILED, "Database unavailable", retryable=True),
+    "daemon_stopped": ErrorStatus(503, EXIT_FAILED, "The daemon stopped", retryable=True),
     "schema_mismatch": ErrorStatus(500, EXIT_REFUSED, "Database schema of another version"),
     "provider_error": ErrorStatus(502, EXIT_FAILED, "Model provider error", retryable=True),
     "request_refused": ErrorStatus(400, EXIT_FAILED, "Refused by the model's server"),

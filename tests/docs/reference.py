@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from newton import errors
 from newton.agent.events import EVENT_TYPES
+from newton.environment import SHARED_VARIABLES
 from newton.runtime.api.app import build_openapi, create_app
-from newton.runtime.cli import build_app
+from newton.runtime.cli.app import build_app
 from newton.runtime.error_status import get_error_status
 from newton.runtime.interface_matrix import AbsenceReason, load_verbs
-from newton.settings import SHARED_VARIABLES, Settings
+from newton.settings import Settings
 
 if TYPE_CHECKING:
     from newton.runtime.agent_registry import AgentRegistry

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from newton.db.embedded_server import EmbeddedServer, delete_data
-from newton.runtime.cli import run_command_line
+from newton.runtime.cli.app import run_command_line
 from tests.system.typed import Done, create_agents, typed
 
 ROOT = Path(__file__).parents[2]
@@ -358,7 +358,7 @@ def test_a_command_of_the_memory_loads_no_client_of_a_model(home: Path) -> None:
 
 
 def test_help_is_quick_and_loads_nothing_heavy(home: Path) -> None:
-    loaded = load_modules(home, "from newton.runtime.cli import run_command_line; run_command_line(['--help'])")
+    loaded = load_modules(home, "from newton.runtime.cli.app import run_command_line; run_command_line(['--help'])")
     assert not loaded & {"openai", "onnxruntime", "asyncpg", "tiktoken", "numpy", "prompt_toolkit", "yaml"}
     assert len(loaded) < 450, "some 320 are enough"
     assert "remember" in ok(run(home, "--help"))

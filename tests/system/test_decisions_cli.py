@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from newton.runtime.cli import expand_default_command
+from newton.runtime.cli.app import expand_default_command
 from tests.system.typed import ok
 from tests.system.typed import typed as run
 

@@ -169,7 +169,7 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
         assert [one.id async for one in await client.models.list()] == ["scripted", "newton", "default"]
         with pytest.raises(openai.BadRequestError) as unfit:
             await client.chat.completions.create(model="newton", messages=[assistant("Hi.")])
-        assert "needs no reply" in unfit.value.message
+        assert "no message to reply to" in unfit.value.message
         assert unfit.value.param == "messages"
         with pytest.raises(openai.BadRequestError) as misread:
             await client.chat.completions.create(model="newton", messages=[{"role": "bard", "content": "Hi."}])  # pyright: ignore[reportArgumentType]  # the point of the test

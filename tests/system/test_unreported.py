@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.settings import LIBRARY_VARIABLES
+from newton.environment import LIBRARY_VARIABLES
 from tests.system.daemons import daemon
 
 ROOT = Path(__file__).parents[2]

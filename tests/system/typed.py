@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.runtime.cli import run_command_line
+from newton.runtime.cli.app import run_command_line
 
 
 @dataclass(frozen=True, slots=True)

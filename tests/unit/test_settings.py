@@ -7,9 +7,10 @@ from pydantic import SecretStr
 
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.session_summary import SummarySizes
+from newton.environment import ENV_PREFIX, SHARED_VARIABLES
 from newton.errors import ConfigError
 from newton.runtime.settings_mapping import build_artifact_policy, build_summary_sizes, check_settings
-from newton.settings import ENV_PREFIX, SHARED_VARIABLES, Settings, load
+from newton.settings import Settings, load
 
 
 @pytest.fixture(autouse=True)

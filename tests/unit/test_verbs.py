@@ -7,7 +7,7 @@ from cyclopts import App
 
 from newton.agent.loop.tools import TOOLS as MODEL_TOOLS
 from newton.client import Client
-from newton.runtime.cli import build_app
+from newton.runtime.cli.app import build_app
 from newton.runtime.cli.command_registry import COMMAND_GROUPS, SYNONYMS, TOP_LEVEL_COMMANDS
 from newton.runtime.cli.talk.chat import BUILTIN_COMMANDS
 from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS

@@ -157,6 +157,17 @@ BENCH_COMMANDS = {
     "soak": ("newton.bench.soak:run_benchmark", "Run the jobs of a day in minutes."),
 }
 
+# Arguments that print help. No command runs.
+HELP_FLAGS = frozenset(("--help", "-h", "--version"))
+
+# Commands and groups that always run in the caller's process: they read or write its files, talk with its terminal,
+# start, stop or check the daemon, or use no data of an agent.
+IN_PROCESS_COMMANDS = frozenset(
+    (
+        *("chat", "serve", "mcp", "doctor", "backup", "restore", "reembed", "bench"),
+        *("import", "export", "ingest", "frames", "profiles", "verbs"),
+    )
+)
 
 # The command of a group that runs if none is given.
 DEFAULT_COMMANDS = {

@@ -10,16 +10,18 @@ from cyclopts import Parameter
 
 from newton.client import Client
 from newton.client.connection import LOOPBACK_HOSTS
+from newton.environment import read_token
 from newton.errors import ConfigError, InputError, ProviderError, UnauthorizedError
 from newton.providers.chat import ModelSelector
 from newton.runtime.access import operator_token
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
+from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import require_own_process
 from newton.runtime.cli.conversations.sessions import print_progress
 from newton.runtime.cli.formatting import print_new_agent
-from newton.settings import Settings, read_token
+from newton.settings import Settings
 
 MAX_ATTEMPTS = 3
 TOKEN_HINT = (
@@ -47,13 +49,14 @@ async def open_chat_backend(
     if daemon is None:
         if token_file is not None:
             raise InputError("--token-file requires --daemon.", hint="Give the URL of the daemon with --daemon.")
-        async with open_newton(settings, on_new_agent=print_new_agent) as newton:
+        async with open_agent(settings, on_new_agent=print_new_agent) as newton:
             model = newton.chat_model
             if isinstance(model, ModelSelector):
                 with suppress(ProviderError):  # the turn tells why the model is unknown
                     await model.resolve_name()
             yield LocalAgent(newton=newton, turn_runner=newton.turn_runner(model, on_event=print_progress))
         return
+    require_own_process()
     url = _check_daemon_url(daemon)
     token = _find_token(settings, url, token_file)
     is_operator = token.startswith(operator_token.PREFIX) and "agent" in settings.model_fields_set
@@ -81,7 +84,7 @@ def _find_token(settings: Settings, url: str, file: Path | None) -> str:
     if file is not None:
         return _check_token(_read_token_file(file), str(file))
     if (token := read_token()) is not None:
-        return _check_token(token.get_secret_value(), "NEWTON_TOKEN")
+        return _check_token(token, "NEWTON_TOKEN")
     if urlsplit(url).hostname in LOOPBACK_HOSTS and (settings.home / operator_token.TOKEN_FILE).exists():
         return operator_token.load_or_create_token(settings.home)
     raise ConfigError("No token for the daemon is given.", hint=TOKEN_HINT)

@@ -1,27 +1,17 @@
-"""Report errors of commands: one line with the problem and one with the remedy, or both as JSON."""
+"""Convert errors in parsing the command line to errors with a remedy."""
 
 import re
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
-from newton.errors import InputError, NewtonError
+from newton.errors import InputError
 from newton.runtime.cli.command_registry import SYNONYMS
-from newton.runtime.cli.printing import say, to_json
 
 _HINT_START = re.compile(r" (?=(?:Choose from|Did you mean)\b)")
 _COMMAND_LIST = re.compile(r" Available commands: .*")  # omitted: --help lists the commands
 _UNKNOWN_COMMAND = re.compile(r'Unknown command "(.*)"\.')
 _NOT_A_NUMBER = re.compile(r'unable to convert "(.*)" into (int|float)\.')
 _NUMBER_NAMES = {"int": "a whole number", "float": "a number"}
-
-
-def print_error(error: NewtonError, exit_status: int, *, as_json: bool) -> None:
-    """Print an error on standard error."""
-    if as_json:
-        body = {"error": {"code": error.code, "detail": error.what, "hint": error.hint}, "status": exit_status}
-        say(to_json(body), to_stderr=True)
-    else:
-        say(f"newton: {error.what}\n  {error.hint}", to_stderr=True)
 
 
 def to_input_error(error: CycloptsError) -> InputError:

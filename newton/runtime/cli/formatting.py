@@ -1,6 +1,5 @@
 """Format results as plain text for terminals and pipes."""
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -28,6 +27,7 @@ from newton.runtime.chat_backend.view_models import (
     ProposalView,
     TurnView,
 )
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.printing import say, to_json
 from newton.settings import DEFAULT_AGENT
 
@@ -106,7 +106,7 @@ def transition_to_json(step: PlannedTransition) -> dict[str, object]:
 
 def print_notice(text: str) -> None:
     """Print a notice on standard error."""
-    sys.stdout.flush()  # keeps the order if both streams go to one file
+    current_terminal().flush()  # keeps the order if both streams go to one file
     say(text, to_stderr=True)
 
 
@@ -124,7 +124,7 @@ def print_status(text: str) -> None:
 
 def is_interactive() -> bool:
     """Return whether standard error is a terminal."""
-    return sys.stderr.isatty()
+    return current_terminal().shows_progress()
 
 
 def write_page(path: Path, content: str) -> None:

@@ -1,6 +1,5 @@
 """Options and argument parsers shared by several commands."""
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -12,6 +11,7 @@ from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind
 from newton.memory.time_expressions import find_time_ranges
+from newton.runtime.cli.command_context import current_context, current_terminal
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
 
@@ -32,9 +32,10 @@ YesOption = Annotated[bool, Parameter("--yes", negative=(), help="Do not ask for
 
 
 def load_settings(agent: str | None = None, **flags: object) -> Settings:
-    """Load the settings. Command-line flags that are not None take precedence."""
+    """Load the settings of the caller. Command-line flags that are not None take precedence."""
     flags["agent"] = agent
-    settings = load({name: value for name, value in flags.items() if value is not None})
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = load(given, sources=current_context().sources)
     hygiene.clean_ref(settings.agent, what="agent")
     return settings
 
@@ -90,7 +91,7 @@ def require_yes(question: str, *, yes: bool) -> None:
     """Unless `yes`, ask the user to confirm an irreversible action. Raises InputError if the user does not confirm."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not current_terminal().asks():
         raise InputError("This cannot be undone and needs confirmation.", hint="To confirm, give --yes.")
-    if input(visible(f"{question} [y/N] ")).strip().lower() not in {"y", "yes"}:
+    if current_terminal().ask(visible(f"{question} [y/N] ")).strip().lower() not in {"y", "yes"}:
         raise InputError("Cancelled; nothing was deleted.", hint="Answer with y, or give --yes.")

@@ -2,7 +2,9 @@
 
 import json
 import re
-import sys
+
+from newton.errors import NewtonError
+from newton.runtime.cli.command_context import current_terminal
 
 # Control and direction characters, which could write to the clipboard or disguise text, and surrogates, which cannot be
 # encoded.
@@ -32,7 +34,19 @@ def to_json(value: object) -> str:
 
 def say(text: str = "", *, start: str = "", end: str = "\n", to_stderr: bool = False, flush: bool = False) -> None:
     """Print escaped text. `start` and `end` are printed unescaped."""
-    print(start, visible(text), sep="", end=end, file=sys.stderr if to_stderr else sys.stdout, flush=flush)
+    terminal = current_terminal()
+    terminal.write(f"{start}{visible(text)}{end}", to_stderr=to_stderr)
+    if flush:
+        terminal.flush(to_stderr=to_stderr)
+
+
+def print_error(error: NewtonError, exit_status: int, *, as_json: bool) -> None:
+    """Print an error on standard error: a line with the problem and one with the remedy, or both as JSON."""
+    if as_json:
+        body = {"error": {"code": error.code, "detail": error.what, "hint": error.hint}, "status": exit_status}
+        say(to_json(body), to_stderr=True)
+    else:
+        say(f"newton: {error.what}\n  {error.hint}", to_stderr=True)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -23,8 +23,8 @@ from newton.memory.hygiene import clean_ref
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.providers.chat import to_openai_message
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -49,7 +49,7 @@ async def list_sessions(*, agent: AgentOption = None, json: JsonOption = False) 
 
     Example: newton sessions
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         sessions = await newton.sessions("cli").list_sessions()
     if json:
         formatting.print_json(list(map(_session_to_json, sessions)))
@@ -62,7 +62,7 @@ async def show_log(session: SessionArgument, *, agent: AgentOption = None, json:
 
     Example: newton sessions log planning
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         messages = await newton.sessions("cli").read_log(clean_ref(session, what="session"))
     if json:
         formatting.print_json(list(map(_message_to_json, messages)))
@@ -81,7 +81,7 @@ async def show_view(
 
     Example: newton sessions view planning --max-tokens 8000
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         preview = await newton.sessions("cli").preview(clean_ref(session, what="session"), max_tokens=max_tokens)
     if not json:
         say("\n".join(_format_view(preview)))
@@ -108,7 +108,7 @@ async def compact_session(
 
     Example: newton sessions compact planning --max-tokens 8000
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.sessions("cli", print_progress)
         before, after = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
     if saved := before.tokens - after.tokens:
@@ -122,7 +122,7 @@ async def list_compactions(session: SessionArgument, *, agent: AgentOption = Non
 
     Example: newton sessions compactions planning
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         entries = await newton.sessions("cli").list_entries(clean_ref(session, what="session"))
     if json:
         formatting.print_json(list(map(_entry_to_json, entries)))
@@ -140,7 +140,7 @@ async def expand_compaction(
 
     Example: newton sessions expand planning 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         restored = await newton.sessions("cli").restore(clean_ref(session, what="session"), compaction)
     if restored:
         say(f"{formatting.pluralize(restored, 'entry', 'entries')} expanded. The messages are shown again.")
@@ -161,7 +161,7 @@ async def checkpoint_session(
     Example: newton sessions checkpoint planning before-redis
     """
     ref = clean_ref(session, what="session")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.sessions("cli")
         if name:
             checkpoints = [await service.create_checkpoint(ref, clean_ref(name, what="checkpoint"))]
@@ -183,7 +183,7 @@ async def branch_session(
 
     Example: newton sessions branch planning planning-with-redis --at before-redis
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         refs = clean_ref(session, what="session"), clean_ref(branch, what="session")
         await newton.sessions("cli").create_branch(*refs, at=at)
     say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
@@ -201,7 +201,7 @@ async def inject_messages(
 
     Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         refs = clean_ref(session, what="session"), clean_ref(other, what="session")
         injected = await newton.sessions("cli").inject(*refs, first=first, last=last)
     many = formatting.pluralize(injected.last - injected.first + 1, "message")
@@ -222,7 +222,7 @@ async def eject_messages(
     Example: newton sessions eject planning 3f9c2a71
     """
     ref = clean_ref(session, what="session")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.sessions("cli")
         if injection is not None:
             removed = await service.eject(ref, injection)
@@ -241,7 +241,7 @@ async def show_compaction_stats(
 
     Example: newton sessions stats
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         stats = await newton.sessions("cli").get_compaction_stats(session and clean_ref(session, what="session"))
     if json:
         formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in stats])

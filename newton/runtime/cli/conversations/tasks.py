@@ -10,9 +10,9 @@ from newton.dialogue import sessions
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
 from newton.errors import InputError, NotFoundError
 from newton.memory.representations import one_line
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.protocol import TaskCommands
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.wiring import AgentServices
@@ -31,7 +31,7 @@ async def list_tasks(*, session: SessionOption = None, agent: AgentOption = None
 
     Example: newton tasks --session planning
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tree = await (await _open_tasks(newton, session)).tree()
     if json:
         formatting.print_json([task_to_json(task, is_current=task == tree.current) for task in tree.tasks])
@@ -44,7 +44,7 @@ async def show_path(*, session: SessionOption = None, agent: AgentOption = None,
 
     Example: newton tasks path
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         path = (await (await _open_tasks(newton, session)).tree()).path
     if json:
         formatting.print_json([task_to_json(task, is_current=task == path[-1]) for task in path])
@@ -63,7 +63,7 @@ async def push_task(
 
     Example: newton tasks push "Find out why the build is slow" --session planning
     """
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         tasks = await _open_tasks(newton, session, create=new)
         task = await tasks.push(goal)
         name = await tasks.get_session_ref()
@@ -81,7 +81,7 @@ async def pop_task(
 
     Example: newton tasks pop "The cache was off; it takes 40 s now"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tasks = await _open_tasks(newton, session)
         task = await tasks.pop(result)
         path = (await tasks.tree()).path
@@ -98,7 +98,7 @@ async def block_task(
 
     Example: newton tasks block "Mira has the key and is away until Monday"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tasks = await _open_tasks(newton, session)
         task = await tasks.block(reason)
         path = (await tasks.tree()).path
@@ -119,7 +119,7 @@ async def resume_task(
 
     Example: newton tasks resume 4
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tasks = await _open_tasks(newton, session)
         await tasks.resume(task)
         path = (await tasks.tree()).path
@@ -137,7 +137,7 @@ async def fail_task(
 
     Example: newton tasks fail "the cache is cold each morning" --replacement-goal "Add an index"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tasks = await _open_tasks(newton, session)
         failed, _ = await tasks.fail(reason, instead=replacement_goal)
         path = (await tasks.tree()).path

@@ -13,8 +13,8 @@ from newton.cognition.working_set.working_set_store import ProfileStats
 from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 
@@ -41,7 +41,7 @@ async def show_working_memory(
     if why and stats:
         raise InputError("--why and --stats exclude each other.", hint="Give one of them.")
     settings, session = load_settings(agent), check_session_name(session)
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         memory = await newton.working_memory(session)
         if stats:
             _print_stats(await memory.get_stats(), json=json)

@@ -1,6 +1,5 @@
 """`newton decide`: preview and record a decision."""
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -16,8 +15,9 @@ from newton.content.frames import get_frame
 from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import current_terminal, require_own_process
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings, parse_time
 from newton.runtime.cli.printing import say, visible
 
@@ -63,10 +63,14 @@ async def record_decision(
     """
     settings = load_settings(agent)
     description = (description or "").strip()
-    if (not description or confidence is None) and not sys.stdin.isatty():
-        missing = "confidence" if description else "description"
-        raise InputError(f"The {missing} is missing.", hint='newton decide "WHAT" --confidence 0.8 --reason KIND:TEXT')
-    async with open_newton(settings, on_new_agent=formatting.print_new_agent) as newton:
+    if not description or confidence is None:
+        if not current_terminal().asks():
+            missing = "confidence" if description else "description"
+            raise InputError(
+                f"The {missing} is missing.", hint='newton decide "WHAT" --confidence 0.8 --reason KIND:TEXT'
+            )
+        require_own_process()
+    async with open_agent(settings, on_new_agent=formatting.print_new_agent) as newton:
         defaults = get_frame(newton.frames, frame) if frame else None
         draft = DecisionDraft(
             description=description or _ask("What is decided? "),
@@ -203,7 +207,7 @@ async def _prompt_for_fields(service: DecisionService, draft: DecisionDraft) -> 
 
 def _ask(question: str, default: str | None = None) -> str:
     """Return the user's answer, or `default` if the answer is empty; without a default, ask again."""
-    while not (answer := input(visible(question)).strip()) and default is None:
+    while not (answer := current_terminal().ask(visible(question)).strip()) and default is None:
         pass
     return answer or default or ""
 

@@ -17,8 +17,9 @@ from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.lookup import short_id
 from newton.memory.transitions import TransitionRecord
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import require_own_process
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
@@ -49,7 +50,7 @@ async def add_thought(
 
     Example: newton think 3f9c2a71 "What if the cache is cold?"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").add_thought(decision, text)
     say("Added.")
 
@@ -63,7 +64,7 @@ async def mark_done(
 
     Example: newton done 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").mark_done(decision)
     say("Marked as done. Record the outcome with `newton review`.")
 
@@ -82,7 +83,7 @@ async def list_outcomes(
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         found = await newton.decisions("cli").list_outcomes(
             category=_check_name(category, "category"), outcome=outcome, limit=limit
         )
@@ -114,7 +115,9 @@ async def review_decision(
     """
     if (outcome is None) != verify:
         raise InputError("The outcome is missing or given twice.", hint="Give an outcome, or --verify.")
-    async with open_newton(load_settings(agent)) as newton:
+    if verify:
+        require_own_process()  # a verifier is started in the caller's folder
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")
         if outcome:
             await service.review(decision, outcome, lesson=lesson, reviewed_at=at)
@@ -146,7 +149,7 @@ async def list_decisions(
     filters = DecisionFilter(
         due=due, open=open, category=category, stakes=stakes, outcome=outcome, tag=tag, limit=limit
     )
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")
         if categories:
             for one in await service.list_categories():
@@ -164,7 +167,7 @@ async def show_decision(decision: DecisionArgument, *, agent: AgentOption = None
 
     Example: newton decisions show 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         detail = await newton.decisions("cli").get(decision)
         _, history, _ = await newton.curation("cli").get(str(detail.memory.memory_id))
     if json:
@@ -190,7 +193,7 @@ async def amend_decision(
     """
     tags = tuple(tag) if tag is not None else None
     amendment = DecisionAmendment(text=text, tags=tags, category=category, look_again_at=review_due)
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").amend(decision, amendment)
     say("Amended.")
 
@@ -210,7 +213,7 @@ async def link_decisions(
     """
     if supersedes + depends_on + contradicts > 1:
         raise InputError("A link has one type.", hint="Give one flag; run the command again for another link.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")
         if supersedes:
             await service.supersede(decision, other)
@@ -228,7 +231,7 @@ async def erase_decision(
     Example: newton decisions erase 3f9c2a71 --reason "it names a person"
     """
     require_yes("Permanently erase the text of this decision?", yes=yes)
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         erased = await newton.decisions("cli").erase(decision, reason=reason)
     say("Erased." if erased else "Already erased; nothing changed.")
 

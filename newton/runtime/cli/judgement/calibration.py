@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.reports import calibration_text, html_page
@@ -35,7 +35,7 @@ async def show_calibration(
     Example: newton calibration --since 2026-01-01 --html calibration.html
     """
     settings = load_settings(agent)
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         reviewed = await newton.decisions("cli").list_reviewed_decisions()
     report = build_calibration(filter_decisions(reviewed, category=category, since=since))
     if html is not None:

@@ -7,8 +7,8 @@ from cyclopts import Parameter
 from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, CensorStage, CensorSummary, MatchMode
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -20,7 +20,7 @@ async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -
 
     Example: newton censors list
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         censors = await newton.censors("cli").list_censors()
     if json:
         formatting.print_json([_censor_to_json(censor) for censor in censors])
@@ -60,7 +60,7 @@ async def add_censor(
         domain=domain,
         threshold=threshold,
     )
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.censors("cli").add(rule)
         await newton.maintenance("cli").process_pending()
     say("Added." if is_new else "Already active; nothing changed.")
@@ -78,7 +78,7 @@ async def check_text(
 
     Example: newton censors check "push to main without review"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         check = await newton.action_gate("cli").check(clean_text(text), stage, dry_run=dry_run)
     if json:
         matches = [
@@ -102,7 +102,7 @@ async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = 
 
     Example: newton censors false-positive 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.censors("cli").report_false_positive(censor)
     say("Recorded.")
 
@@ -117,7 +117,7 @@ async def relax_censor(
 
     Example: newton censors relax 3f9c2a71 --reason "the logs are archived now"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         is_relaxed = await newton.censors("cli").relax(censor, clean_text(reason, what="reason"))
     say("Relaxed: it warns from now on." if is_relaxed else "The censor does not block; nothing changed.")
 
@@ -127,7 +127,7 @@ async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -
 
     Example: newton censors approve 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         was_pending = await newton.censors("cli").approve(censor)
     say("Approved." if was_pending else "The censor needs no approval; nothing changed.")
 
@@ -137,7 +137,7 @@ async def retire_censor(censor: CensorArgument, *, agent: AgentOption = None) ->
 
     Example: newton censors retire 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.censors("cli").retire(censor)
     say("Retired.")
 

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 
 from newton.agent.growth.rules import assess
 from newton.errors import InputError
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.reports import growth as growth_report
@@ -36,7 +36,7 @@ async def report_growth(
     if weeks is not None and since is not None:
         raise InputError("--weeks and --since exclude each other.", hint="Give one of them.")
     settings = load_settings(agent)
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         service = newton.growth()
         if since is None:
             report = await service.report_weeks(1 if weeks is None else weeks)

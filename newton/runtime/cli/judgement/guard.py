@@ -10,8 +10,8 @@ from newton.brain.guardrail_engine import GuardrailResult, GuardrailRule
 from newton.brain.guardrail_store import GuardrailStatus
 from newton.clock import SystemClock
 from newton.content.guardrails import Severity
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.decisions.decide import REASON_HELP, parse_reason
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -31,7 +31,7 @@ async def list_guardrails(*, agent: AgentOption = None, json: JsonOption = False
 
     Example: newton guard list
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         guardrails = await newton.guardrails("cli").list_guardrails()
     if json:
         formatting.print_json([_guardrail_to_json(guardrail) for guardrail in guardrails])
@@ -65,7 +65,7 @@ async def add_guardrail(
     rule = GuardrailRule(
         name=name, expression=expression, severity=severity, message=message, description=description, source="own"
     )
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         result = await newton.guardrails("cli").add(rule)
     say(ADD_MESSAGES[result])
 
@@ -104,7 +104,7 @@ async def check_guardrails(
         expected=expected,
         reviewed_by=reviewed_by,
     )
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         _, results = await newton.decisions("cli").check_guardrails(validate_draft(draft))
     blocked = any(result.blocks for result in results)
     if json:
@@ -119,7 +119,7 @@ async def retire_guardrail(name: GuardrailName, *, agent: AgentOption = None) ->
 
     Example: newton guard retire one-kind-of-reason
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.guardrails("cli").retire(name)
     say("Retired.")
 
@@ -129,7 +129,7 @@ async def restore_guardrail(name: GuardrailName, *, agent: AgentOption = None) -
 
     Example: newton guard restore one-kind-of-reason
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         changed = await newton.guardrails("cli").restore(name)
     say("Restored." if changed else "Already active; nothing changed.")
 

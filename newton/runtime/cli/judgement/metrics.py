@@ -6,8 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.cognition.metrics.metrics import MetricGroup, QualityMetric, QualityReport
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.reports.metrics import find_advice, metrics_to_json
@@ -25,7 +25,7 @@ async def show_metrics(
 
     Example: newton metrics --days 30
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         report = await newton.metrics().report(days)
     if json:
         formatting.print_json(metrics_to_json(report))

@@ -5,8 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.errors import InputError
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -16,7 +16,7 @@ async def list_attributes(*, agent: AgentOption = None, json: JsonOption = False
 
     Example: newton attributes list
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         attributes = await newton.curation("cli").list_attributes()
     if json:
         formatting.print_json(attributes)
@@ -42,6 +42,6 @@ async def set_cardinality(
     """
     if single == multi:
         raise InputError("The cardinality is missing or ambiguous.", hint="Give --single or --multi.")
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         await newton.curation("cli").set_cardinality(name, single_valued=single)
     say(f"{name} is {'single' if single else 'multi'}-valued. Stored facts did not change.")

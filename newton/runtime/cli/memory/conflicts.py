@@ -5,9 +5,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.heart.facts.conflicts import Settlement
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.local import to_conflict_view
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -17,7 +17,7 @@ async def list_conflicts(*, agent: AgentOption = None, json: JsonOption = False)
 
     Example: newton conflicts
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         pairs = list(map(to_conflict_view, await newton.conflicts("cli").list_conflicts()))
     if json:
         formatting.print_json([pair.model_dump(mode="json") for pair in pairs])
@@ -38,6 +38,6 @@ async def settle_conflict(
 
     Example: newton conflicts settle 3f9c2a71 newer
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         pairs = await newton.conflicts("cli").settle(memory, keep)
     say(formatting.format_settlement(len(pairs), keep))

@@ -11,8 +11,8 @@ from newton.brain.outcomes import Verdict
 from newton.errors import InputError
 from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
@@ -32,7 +32,7 @@ async def show_memory(memory: MemoryArgument, *, agent: AgentOption = None, json
 
     Example: newton show 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         record, _, fact = await newton.curation("cli").get(memory)
     if json:
         formatting.print_json(_record_to_json(record) | {"fact": fact})
@@ -45,7 +45,7 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
 
     Example: newton history 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         record, changes, _ = await newton.curation("cli").get(memory)
     if json:
         formatting.print_json([_change_to_json(change) for change in changes])
@@ -69,7 +69,7 @@ async def confirm_fact(
 
     Example: newton confirm 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         curation, started_at = newton.curation("cli"), newton.scope.now()
         counted = await curation.confirm(memory)
         if core:
@@ -92,7 +92,7 @@ async def supersede_fact(
 
     Example: newton supersede 3f9c2a71 "Ana lives in Bergen"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         new = await newton.curation("cli").supersede(memory, content, at=at)
         await newton.maintenance("cli").process_pending()
     say(f"Superseded by {short_id(new)}.")
@@ -103,7 +103,7 @@ async def retract_fact(memory: MemoryArgument, *, agent: AgentOption = None) -> 
 
     Example: newton retract 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         curation, started_at = newton.curation("cli"), newton.scope.now()
         await curation.retract(memory)
         changes = await curation.list_changes(started_at)
@@ -120,7 +120,7 @@ async def set_outcome(
 
     Example: newton outcome 3f9c2a71 success
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         memory_id = await newton.curation("cli").set_outcome(memory, outcome)
     say(f"The outcome of {short_id(memory_id)} is {outcome}.")
 
@@ -141,7 +141,7 @@ async def forget_memories(
     if not memories:
         raise InputError("No memory id is given.", hint="`newton recall` prints ids.")
     require_yes(f"Permanently delete {formatting.pluralize(len(memories), 'memory', 'memories')}?", yes=yes)
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         deleted = await newton.curation("cli").forget(memories, include_derived=include_derived, reason=reason)
     say(f"Forgotten: {', '.join(map(short_id, deleted))}.")
 

@@ -7,8 +7,8 @@ from cyclopts import Parameter
 from newton.errors import InputError
 from newton.heart.entities.entity_store import MAX_DEPTH
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -31,7 +31,7 @@ async def show_entities(
         raise InputError(
             "The depth or the limit is out of range.", hint=f"Give a depth from 1 to {MAX_DEPTH} and a limit from 1."
         )
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.entities("cli")
         if name is None:
             entities = await service.list_entities(limit=limit)

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from newton.agent.services.erasure import ErasurePlan
 from newton.errors import InputError
-from newton.runtime.bootstrap import open_newton
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.formatting import pluralize, print_json
 from newton.runtime.cli.options import AgentOption, JsonOption, ReasonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
@@ -43,7 +43,7 @@ async def erase_subject_or_agent(
         )
     if everything:
         require_yes(f"Permanently erase the agent {agent} with all its data?", yes=yes)
-    async with open_newton(load_settings(agent), skip_procedure_sync=True) as newton:
+    async with open_agent(load_settings(agent), skip_procedure_sync=True) as newton:
         erasure = newton.erasure("cli")
         if subject is None:
             await erasure.erase_agent()

@@ -11,8 +11,8 @@ from newton.errors import InputError
 from newton.heart.identity.identity_store import IdentityVersion, TenetRecord, find_conflicts
 from newton.heart.identity.tenets import IdentityPart, Tenet, diff_tenets
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
@@ -43,7 +43,7 @@ async def show_identity(
     total = settings.context_tokens if max_tokens is None else max_tokens
     if total < 1:
         raise InputError(f"A context of {total} tokens is impossible.", hint="Give 1 or more.")
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         service = newton.identity("cli")
         identity, proposals = await service.get(), await service.list_proposals()
         room = total - newton.context_builder.header_tokens["identity"]
@@ -71,7 +71,7 @@ async def add_line(
 
     Example: newton identity add boundary "Never give legal advice"
     """
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.identity("cli").add(section, text, reason=reason, allow_conflict=allow_conflict)
     say("Added." if is_new else "Already there; nothing changed.")
 
@@ -86,7 +86,7 @@ async def propose_line(
 
     Example: newton identity propose instruction "Answer in metric units"
     """
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.identity("cli").propose(section, text, trust="user")
     say("Proposed. `newton identity proposals` lists the proposals." if is_new else "Already there; nothing changed.")
 
@@ -103,7 +103,7 @@ async def change_line(
 
     Example: newton identity change 3f9c2a71 "Never give legal or tax advice"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         changed = await newton.identity("cli").change(line, text, part=section, reason=reason)
     say("Changed." if changed else "The line has this text already; nothing changed.")
 
@@ -113,7 +113,7 @@ async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None,
 
     Example: newton identity remove 3f9c2a71 --reason "we moved to imperial units"
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tenet = await newton.identity("cli").remove(line, reason=reason)
     say(f"Removed: {tenet.text}")
 
@@ -123,7 +123,7 @@ async def show_versions(*, agent: AgentOption = None, json: JsonOption = False) 
 
     Example: newton identity history
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         versions, records = await newton.identity("cli").history()
     lines_by_id = {record.tenet_id: record for record in records}
     steps = list(zip([(), *(version.standing for version in versions)], versions, strict=False))
@@ -146,7 +146,7 @@ async def roll_back(
 
     Example: newton identity rollback 3
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         changed = await newton.identity("cli").roll_back(version, reason=reason)
     say(f"Restored version {version}." if changed else f"The identity equals version {version}; nothing changed.")
 
@@ -156,7 +156,7 @@ async def list_proposals(*, agent: AgentOption = None, json: JsonOption = False)
 
     Example: newton identity proposals
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         service = newton.identity("cli")
         proposals, identity = await service.list_proposals(), await service.get()
     conflicts = [find_conflicts(identity, proposal.words or "") for proposal in proposals]
@@ -175,7 +175,7 @@ async def accept_proposal(proposal: LineArgument, *, agent: AgentOption = None) 
 
     Example: newton identity accept 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tenet, replaced = await newton.identity("cli").accept(proposal)
     say(f"Added: {tenet.text}{formatting.format_conflicts(replaced)}")
 
@@ -185,7 +185,7 @@ async def reject_proposal(proposal: LineArgument, *, agent: AgentOption = None) 
 
     Example: newton identity reject 3f9c2a71
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         tenet = await newton.identity("cli").reject(proposal)
     say(f"Rejected: {tenet.text}")
 
@@ -198,7 +198,7 @@ async def erase_line(
     Example: newton identity erase 3f9c2a71 --reason "it names a person"
     """
     require_yes("Permanently erase the text of this line?", yes=yes)
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.identity("cli").erase(line, reason=reason)
     say("Erased. Messages that contain the text remain; `newton forget` deletes them.")
 

@@ -11,8 +11,8 @@ from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.memory.memory import RECALLABLE_KINDS, past_reason
 from newton.memory.search_types import RetrievedMemory
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import (
     AgentOption,
     EndTime,
@@ -47,7 +47,7 @@ async def remember(
     """
     if fact and episode is not None:
         raise InputError("--fact and --episode exclude each other.", hint="Give one of them.")
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         intake = newton.fact_intake("cli")
         if episode is not None:
             report = await intake.store_episode(content, title=episode, occurred_at=at)
@@ -104,7 +104,7 @@ async def recall(
 
     Example: newton recall "database decision" --kind fact --limit 5
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         result = await newton.memories("cli").recall(
             query, kinds=kind or RECALLABLE_KINDS, limit=limit, include_quarantined=include_quarantined, as_of=as_of
         )

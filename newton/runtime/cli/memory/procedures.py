@@ -6,8 +6,8 @@ from cyclopts import Parameter
 
 from newton.heart.procedures import ProcedureVersion
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -27,7 +27,7 @@ async def list_procedures(
 
     Example: newton procedures list
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         procedures = await newton.procedures("cli").list_procedures()
     if not versions:
         procedures = list({procedure.name: procedure for procedure in procedures}.values())
@@ -43,7 +43,7 @@ async def show_procedure(name: ProcedureName, *, agent: AgentOption = None) -> N
 
     Example: newton procedures show debugging
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         procedure = await newton.procedures("cli").get(name)
     say(_format_procedure(procedure))
     say("\n".join(f"  goal   {goal}" for goal in procedure.goals))
@@ -62,7 +62,7 @@ async def record_use(
 
     Example: newton procedures record-use debugging --result success
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.procedures("cli").record_use(name, result)
     say("Recorded.")
 
@@ -74,7 +74,7 @@ async def record_outcome(
 
     Example: newton procedures record-outcome debugging failure
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         await newton.procedures("cli").record_outcome(name, result)
     say("Recorded.")
 

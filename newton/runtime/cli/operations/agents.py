@@ -5,8 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs.claims import list_agent_queues
@@ -17,7 +17,7 @@ async def list_agents(*, json: JsonOption = False) -> None:
 
     Example: newton agents list --json
     """
-    async with open_newton(load_settings()) as newton:
+    async with open_agent(load_settings()) as newton:
         agents = await list_agent_queues(newton.scope.db)
     for one in () if json else agents:
         dead = f" · {formatting.pluralize(one.dead, 'dead run')}" if one.dead else ""
@@ -50,7 +50,7 @@ async def create_agent(
     Example: newton agents create work
     """
     created: list[str] = []
-    async with open_newton(load_settings(name), on_new_agent=created.append) as newton:
+    async with open_agent(load_settings(name), on_new_agent=created.append) as newton:
         agent_id = newton.scope.agent_id
     if json:
         formatting.print_json({"name": name, "agent_id": str(agent_id), "is_new": bool(created)})
@@ -73,7 +73,7 @@ async def set_agent_model(
 
     Example: newton agents set-model work fast
     """
-    async with open_newton(load_settings()) as newton:
+    async with open_agent(load_settings()) as newton:
         registry = AgentRegistry(newton)
         await registry.set_model(await registry.get(name), model)
     if json:

@@ -1,8 +1,10 @@
 """`newton doctor`: check the installation and print remedies."""
 
+import asyncio
 import platform
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +18,7 @@ from newton.clock import monotonic_ms
 from newton.db import health
 from newton.db.health import ServerInfo
 from newton.db.pool import Tx
+from newton.environment import read_sources
 from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import outbox, store
@@ -24,8 +27,10 @@ from newton.providers.upstreams import list_upstreams
 from newton.runtime import daemon_address
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.daemon_client import encode_sources, open_connection
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.command_socket import Message
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
@@ -79,8 +84,7 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
     try:
         async with open_newton(settings) as newton:
             yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
-            async with newton.scope.transaction() as tx:
-                server = await health.read_server_info(tx)
+            server = await _read_server_info(newton)
             yield _check_database(server, newton.settings)
             yield _check_encoding(server)
             yield _check_isolation(server)
@@ -92,7 +96,24 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
     except NewtonError as error:
         yield HealthFinding("wrong", error.what, error.hint)
     yield await _check_daemon(settings.home)
+    async for finding in _check_command_server(settings):
+        yield finding
     yield await _check_chat_model(settings)
+
+
+async def check_running_services(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
+    """Check the database and the embedder that a daemon uses."""
+    try:
+        yield _check_database(await _read_server_info(newton), newton.settings)
+        yield await _check_embedder(newton)
+        yield await _check_backlog(newton)
+    except NewtonError as error:
+        yield HealthFinding("wrong", error.what, error.hint)
+
+
+async def _read_server_info(newton: AgentServices) -> ServerInfo:
+    async with newton.scope.transaction() as tx:
+        return await health.read_server_info(tx)
 
 
 def _check_database(server: ServerInfo, settings: Settings) -> HealthFinding:
@@ -207,6 +228,44 @@ async def _check_daemon(home: Path) -> HealthFinding:
     if address.version != __version__:
         return HealthFinding("note", f"{name} is ready, but this is Newton {__version__}", "Restart the daemon.")
     return HealthFinding("ok", f"{name} is ready")
+
+
+async def _check_command_server(settings: Settings) -> AsyncGenerator[HealthFinding]:
+    """Check whether the daemon runs commands, with what settings, and its services."""
+    state = await asyncio.to_thread(_read_daemon_state, settings.home)
+    if state is None:
+        if daemon_address.read_address(settings.home) is not None:
+            yield HealthFinding(
+                "note",
+                "the daemon runs no commands; each runs in its own process",
+                "It says why at its start. Restart it if it is of another version.",
+            )
+        return
+    started = datetime.fromisoformat(state["started_at"])
+    name = f"the daemon (process {state['process']}, since {started:%Y-%m-%d %H:%M})"
+    if state["differing"]:
+        yield HealthFinding(
+            "note",
+            f"{name} was started with another value of: {', '.join(state['differing'])}",
+            "Commands run in their own process with the settings below. Restart the daemon with the same settings.",
+        )
+    else:
+        yield HealthFinding("ok", f"{name} runs commands with the settings below")
+    for finding in (HealthFinding(**fields) for fields in state["findings"]):
+        yield replace(finding, detail=f"of the daemon: {finding.detail}")
+
+
+def _read_daemon_state(home: Path) -> Message | None:
+    daemon = open_connection(home)
+    if daemon is None:
+        return None
+    try:
+        daemon.send({"status": encode_sources(read_sources())})
+        return daemon.read()
+    except (TypeError, OSError):
+        return None
+    finally:
+        daemon.close()
 
 
 async def _check_chat_model(settings: Settings) -> HealthFinding:

@@ -9,8 +9,8 @@ from newton.agent.maintenance.service import LifecycleReport
 from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
@@ -29,7 +29,7 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
 
     Example: newton jobs --agent ana
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         statuses = await list_job_statuses(newton)
     if json:
         formatting.print_json(list(map(_status_to_json, statuses)))
@@ -89,7 +89,7 @@ async def run_job(
     settings = load_settings(agent)
     if job != "lifecycle":
         get_job(job)
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         if job == "lifecycle":
             report = await newton.maintenance("job lifecycle").run_lifecycle(dry_run=dry_run)
             _print_lifecycle_report(report, dry_run=dry_run, json=json)
@@ -133,7 +133,7 @@ async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False)
 
     Example: newton jobs dead --agent ana
     """
-    async with open_newton(load_settings(agent)) as newton, newton.scope.transaction() as tx:
+    async with open_agent(load_settings(agent)) as newton, newton.scope.transaction() as tx:
         runs = await queue.list_dead(tx, agent_id=newton.scope.agent_id)
     if json:
         formatting.print_json([{"name": one.name, "slot": one.slot.isoformat(), "error": one.error} for one in runs])
@@ -158,7 +158,7 @@ async def retry_dead_runs(
     Example: newton jobs retry verify
     """
     name = get_job(job).name if job else None
-    async with open_newton(load_settings(agent)) as newton, newton.scope.transaction() as tx:
+    async with open_agent(load_settings(agent)) as newton, newton.scope.transaction() as tx:
         names = await queue.retry_dead(tx, name, agent_id=newton.scope.agent_id)
     if json:
         formatting.print_json(names)

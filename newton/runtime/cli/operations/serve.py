@@ -6,8 +6,11 @@ from typing import Annotated
 import uvloop
 from cyclopts import Parameter
 
+from newton.clock import SystemClock
 from newton.errors import NewtonError
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_server import CommandServer
+from newton.runtime.cli.daemon_state import DaemonState
 from newton.runtime.cli.options import AgentOption, load_settings
 from newton.runtime.daemon import ListenOptions, serve
 from newton.runtime.error_status import EXIT_OK, get_error_status
@@ -51,7 +54,17 @@ def serve_http(
     on_message = log_message if log_format == "json" else formatting.print_notice
     try:
         # uvloop needs a fifth less CPU time per request than the standard event loop
-        uvloop.run(serve(load_settings(agent), listen, on_message=on_message, export_spans=traces))
+        settings = load_settings(agent)
+        state = DaemonState.capture(settings, now=SystemClock().now())
+        uvloop.run(
+            serve(
+                settings,
+                listen,
+                on_message=on_message,
+                export_spans=traces,
+                build_command_server=lambda agents: CommandServer(agents=agents, state=state),
+            )
+        )
     except NewtonError as error:
         if log_format == "plain":
             raise

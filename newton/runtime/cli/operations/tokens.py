@@ -10,8 +10,8 @@ from newton.errors import InputError
 from newton.memory import hygiene
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import AgentToken, TokenDraft, TokenScope, UserPolicy
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -49,7 +49,7 @@ async def create_token(
         raise InputError("--per-user and --shared-users exclude each other.", hint="Give one of them.")
     users: UserPolicy | None = "per_user" if per_user else "shared" if shared_users else None
     settings, name = load_settings(agent), hygiene.clean_name(name, what="name")
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         now = newton.scope.now()
         expires_at = None if days is None else now + timedelta(days=days)
         async with newton.scope.transaction() as tx:
@@ -77,7 +77,7 @@ async def list_tokens(*, agent: AgentOption = None, json: JsonOption = False) ->
 
     Example: newton tokens list
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         now = newton.scope.now()
         async with newton.scope.transaction() as tx:
             listed = await tokens.list_tokens(tx, agent_id=newton.scope.agent_id)
@@ -103,7 +103,7 @@ async def revoke_token(
 
     Example: newton tokens revoke laptop
     """
-    async with open_newton(load_settings(agent)) as newton, newton.scope.transaction() as tx:
+    async with open_agent(load_settings(agent)) as newton, newton.scope.transaction() as tx:
         revoked = await tokens.revoke_token(tx, token, agent_id=newton.scope.agent_id, now=newton.scope.now())
     if json:
         formatting.print_json(_token_to_json(revoked))

@@ -12,11 +12,10 @@ from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
-from newton.runtime.cli.errors import print_error
 from newton.runtime.cli.options import (
     AgentOption,
     EndTime,
@@ -29,7 +28,7 @@ from newton.runtime.cli.options import (
     check_session_name,
     load_settings,
 )
-from newton.runtime.cli.printing import say
+from newton.runtime.cli.printing import print_error, say
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
 
 
@@ -128,7 +127,7 @@ async def show_context(
     Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
     """
     settings, text = load_settings(agent), clean_text(input, what="input")
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         _ensure_past(as_of, newton.scope.now())
         bundle = await newton.context_builder.build(
             ContextBuildRequest(

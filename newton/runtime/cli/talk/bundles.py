@@ -10,9 +10,9 @@ from newton.cognition.bundles.diff import BundleDiff, OnlyInOne
 from newton.cognition.bundles.replay import ReplayResult
 from newton.errors import InputError
 from newton.memory.lookup import short_id
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.chat_backend.view_models import to_explanation_view
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
@@ -32,7 +32,7 @@ async def list_bundles(*, limit: LimitOption = 20, agent: AgentOption = None, js
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         bundles = await newton.bundles().list_recent(limit)
     if json:
         formatting.print_json(list(map(_bundle_to_json, bundles)))
@@ -64,7 +64,7 @@ async def explain_bundle(
 
     Example: newton why latest 3
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         explanation = await newton.bundles().explain(bundle)
     candidate = None if item is None else explanation.find_item(item)
     if json:
@@ -84,7 +84,7 @@ async def replay_bundle(
 
     Example: newton replay latest
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         result = await newton.bundles().replay(bundle)
     if json:
         formatting.print_json(_replay_to_json(result))
@@ -109,7 +109,7 @@ async def diff_bundles(
     """
     if one == other == LATEST:
         one = PREVIOUS
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_agent(load_settings(agent)) as newton:
         diff = await newton.bundles().diff(one, other)
     if json:
         formatting.print_json(diff.as_json())

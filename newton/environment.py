@@ -1,0 +1,144 @@
+"""The environment and the settings file, unvalidated. No other module reads the environment.
+
+It loads nothing but the standard library: a command that a daemon runs needs no more.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from newton.errors import ConfigError
+
+ENV_PREFIX = "NEWTON_"
+# Environment variables that are not settings: the path of the settings file, and a client's token for a daemon and,
+# for hooks, its URL.
+CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN", "NEWTON_URL"
+SETTINGS_FILE = "newton.toml"
+DEFAULT_DATA_DIR = "~/.local/share/newton"
+
+# Keep ONNX Runtime from storing a machine id in the user's cache folder and looking up a host of its vendor, and
+# tiktoken from copying its tables, which are bundled with Newton, to a shared temporary folder.
+LIBRARY_VARIABLES = {"ORT_DISABLE_TELEMETRY": "1", "TIKTOKEN_CACHE_DIR": ""}
+
+# Variables shared with other tools, and the settings they set. NEWTON_* variables take precedence.
+SHARED_VARIABLES = {
+    "DATABASE_URL": "database_url",
+    "OPENAI_API_KEY": "openai_api_key",
+    "OPENAI_BASE_URL": "openai_base_url",
+    "OPENAI_MODEL": "openai_model",
+    "ANTHROPIC_API_KEY": "anthropic_api_key",
+    "ANTHROPIC_BASE_URL": "anthropic_base_url",
+    "ANTHROPIC_MODEL": "anthropic_model",
+    **{
+        name.upper(): name
+        for name in (
+            "embeddings_device",
+            "rag_chunk_size",
+            "rag_chunk_overlap",
+            "rag_top_k_max",
+            "rag_similarity_threshold",
+            "rag_re_rank_top_n",
+            "rag_final_top_k",
+            "rag_per_turn_memory_budget_tokens",
+            "convo_summary_every_n_messages",
+            "convo_summary_max_tokens",
+        )
+    },
+}
+# Variables that libraries read, which select another database or account although all settings are the same.
+LIBRARY_CHOICES = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingSources:
+    """What a process reads its settings from: the file, and the variables by their names.
+
+    `folder` is the working directory, to which paths are relative; `home` is the data folder; `library_choices` are the
+    variables among LIBRARY_CHOICES that are set, `upstream_keys` those that the file names as keys of models.
+    """
+
+    folder: str
+    home: str
+    file: str
+    file_values: Mapping[str, Any]
+    variables: Mapping[str, str]
+    library_choices: Mapping[str, str]
+    upstream_keys: Mapping[str, str]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return the values by the names of the settings. Variables take precedence over the file."""
+        return {**self.file_values, **to_setting_values(self.variables)}
+
+
+def read_sources(env: Mapping[str, str] | None = None) -> SettingSources:
+    """Read the settings file and the environment. Raises ConfigError for a missing or invalid file."""
+    environment = os.environ if env is None else env
+    path, file_values = _read_file(environment.get(CONFIG_VARIABLE))
+    variables = {name: value for name, value in environment.items() if _is_setting(name, value)}
+    data_dir = to_setting_values(variables).get("data_dir", file_values.get("data_dir", DEFAULT_DATA_DIR))
+    return SettingSources(
+        folder=str(Path.cwd()),
+        home=str(Path.cwd() / Path(str(data_dir)).expanduser()),
+        file=str(path),
+        file_values=file_values,
+        variables=variables,
+        library_choices={name: environment[name] for name in LIBRARY_CHOICES if environment.get(name)},
+        upstream_keys=_read_upstream_keys(file_values, environment),
+    )
+
+
+def to_setting_values(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of variables by the names of the settings, which are not checked."""
+    shared = {SHARED_VARIABLES[name]: value for name, value in variables.items() if name in SHARED_VARIABLES}
+    own = {
+        name.removeprefix(ENV_PREFIX).lower(): value for name, value in variables.items() if name.startswith(ENV_PREFIX)
+    }
+    return {**shared, **own}
+
+
+def read_token(env: Mapping[str, str] | None = None) -> str | None:
+    """Return the daemon token from the environment."""
+    return (os.environ if env is None else env).get(TOKEN_VARIABLE, "").strip() or None
+
+
+def quieten_libraries() -> None:
+    """Turn off telemetry and caches of libraries."""
+    os.environ.update(LIBRARY_VARIABLES)
+
+
+def _is_setting(name: str, value: str) -> bool:
+    if name in SHARED_VARIABLES:
+        return bool(value)
+    return name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE)
+
+
+def _read_upstream_keys(file_values: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that hold keys of `[models.NAME]` tables of the file, without those that are not set."""
+    if not isinstance(file_values.get("models"), dict):
+        return {}
+    tables: dict[str, Any] = file_values["models"]
+    keys: dict[str, str] = {}
+    for table in tables.values():
+        fields = cast("dict[str, Any]", table) if isinstance(table, dict) else {}  # an invalid one is refused later
+        name = str(fields.get("api_key_env", ""))
+        if key := env.get(name, "").strip():
+            keys[name] = key
+    return keys
+
+
+def _read_file(configured: str | None) -> tuple[Path, dict[str, Any]]:
+    path = Path(configured or SETTINGS_FILE)
+    if not path.is_file():
+        if configured:
+            raise ConfigError(
+                f"NEWTON_CONFIG is {configured}, which is not a file.", hint="Unset NEWTON_CONFIG or create the file."
+            )
+        return path, {}
+    try:
+        return path, tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Correct the line or delete the file.") from None

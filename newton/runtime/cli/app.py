@@ -1,0 +1,117 @@
+"""The application that parses a command line. Modules of commands are loaded when they are called."""
+
+import inspect
+import sys
+from asyncio import to_thread
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cyclopts import App, CycloptsError, Group, Parameter
+
+from newton import __version__
+from newton.errors import NewtonError
+from newton.runtime.cli.command_context import RunInProcessError
+from newton.runtime.cli.command_registry import (
+    COMMAND_GROUPS,
+    DEFAULT_COMMANDS,
+    HELP_FLAGS,
+    HELP_GROUPS,
+    TOP_LEVEL_COMMANDS,
+)
+from newton.runtime.cli.errors import to_input_error
+from newton.runtime.cli.printing import print_error
+from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, get_error_status
+
+_GROUPS = {title: Group(title, sort_key=position) for position, title in enumerate(HELP_GROUPS, 1)}
+GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.items() for command in commands}
+
+
+def _format_default(value: object) -> str | None:
+    """Format a default for the help. An unset option, a flag that is off and an empty text or list show none."""
+    return None if value is None or value is False or value in ("", ()) else str(value)
+
+
+HELP_DEFAULTS = Parameter(show_default=_format_default)
+
+
+def build_app(argv: Sequence[str] = ()) -> App:
+    """Build the application. Only the module of the called command is imported; the registry describes the others."""
+    app = App(
+        name="newton",
+        version=__version__,
+        help="Memory, context and decisions for AI agents.",
+        default_parameter=HELP_DEFAULTS,
+    )
+    for name, description, commands in COMMAND_GROUPS:
+        group = App(name=name, help=description, group=GROUP_BY_COMMAND[name])
+        _register(group, commands, argv[1:2] if argv[:1] == [name] else ())
+        app.command(group)
+    _register(app, TOP_LEVEL_COMMANDS, argv[:1])
+    return app
+
+
+def expand_default_command(argv: list[str]) -> list[str]:
+    """Insert a group's default command: `newton decisions --due` is `newton decisions list --due`."""
+    name = "".join(argv[:1])
+    is_short = name in DEFAULT_COMMANDS and (len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in HELP_FLAGS))
+    return [name, DEFAULT_COMMANDS[name], *argv[1:]] if is_short else argv
+
+
+def _register(app: App, commands: Mapping[str, tuple[str, str]], called: Sequence[str]) -> None:
+    for name, (function, description) in commands.items():
+        group = GROUP_BY_COMMAND.get(name) if app.name == ("newton",) else None
+        path = function if function.startswith("newton.bench.") else f"{__package__}.{function}"
+        app.command(path, name=name, help=None if name in called else description, group=group)
+
+
+def run_command_line(argv: list[str]) -> int:
+    """Run one command line and return its exit status. Expected errors print one message on stderr, not a traceback."""
+    try:
+        expanded = expand_default_command(argv)
+        code = build_app(expanded)(
+            expanded, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
+        )
+    except (CycloptsError, NewtonError) as error:
+        return report_error(error, argv)
+    except (KeyboardInterrupt, EOFError):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of the output exited
+        return EXIT_FAILED
+    return code if isinstance(code, int) else EXIT_OK
+
+
+async def run_hosted_command(argv: list[str]) -> int:
+    """Run one command line in a daemon, with the context of its caller, and return its exit status.
+
+    Expected errors are printed as in `run_command_line`. Raises RunInProcessError, before any output, for what only the
+    caller's process can do: read or write a file that the command line names, print help, or ask.
+    """
+    try:
+        command, bound = await to_thread(_parse, expand_default_command(argv))
+        if not command.__module__.startswith(f"{__package__}.") or _names_file(bound):
+            raise RunInProcessError
+        result = command(*bound.args, **bound.kwargs)
+        code = await result if inspect.isawaitable(result) else result
+    except (CycloptsError, NewtonError) as error:
+        return report_error(error, argv)
+    except EOFError:
+        return EXIT_INTERRUPTED
+    return code if isinstance(code, int) else EXIT_OK
+
+
+def _parse(argv: list[str]) -> tuple[Callable[..., object], inspect.BoundArguments]:
+    command, bound, _ = build_app(argv).parse_args(argv, exit_on_error=False, print_error=False, help_on_error=False)
+    return command, bound
+
+
+def _names_file(bound: inspect.BoundArguments) -> bool:
+    return any(isinstance(value, Path) for value in bound.arguments.values())
+
+
+def report_error(error: CycloptsError | NewtonError, argv: Sequence[str]) -> int:
+    """Print an expected error of a command and return its exit status."""
+    known = to_input_error(error) if isinstance(error, CycloptsError) else error
+    status = get_error_status(known.code).exit_code
+    print_error(known, status, as_json="--json" in argv)
+    return status

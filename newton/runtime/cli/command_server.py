@@ -1,0 +1,198 @@
+"""Run the commands of local callers in the daemon, with its loaded agents. See `newton.runtime.command_socket`."""
+
+import asyncio
+import json
+import os
+import socket
+import traceback
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from newton import __version__
+from newton.environment import SettingSources
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.bootstrap import find_or_create_agent
+from newton.runtime.cli.app import run_hosted_command
+from newton.runtime.cli.command_context import CommandContext, RunInProcessError, use_context
+from newton.runtime.cli.daemon_state import DaemonState
+from newton.runtime.cli.operations.doctor import check_running_services
+from newton.runtime.command_socket import CommandSocket, Message, encode, is_own_peer
+from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED
+from newton.runtime.wiring import AgentServices
+from newton.settings import Settings, load
+
+MAX_CONNECTIONS = 32  # a further caller runs its command itself
+MAX_REQUEST_BYTES = 8 * 1024 * 1024
+REQUEST_SECONDS = 10.0  # timeout for the request of a caller
+
+
+@dataclass(slots=True, kw_only=True)
+class CallerTerminal:
+    """The standard streams of a caller; output is sent to it."""
+
+    writer: asyncio.StreamWriter
+    can_ask: bool
+    has_progress: bool
+    has_output: bool = False
+
+    def write(self, text: str, *, to_stderr: bool = False) -> None:
+        self._send({"stderr" if to_stderr else "stdout": text})
+
+    def flush(self, *, to_stderr: bool = False) -> None:
+        self._send({"stderr" if to_stderr else "stdout": "", "flush": True})
+
+    def asks(self) -> bool:
+        return self.can_ask
+
+    def shows_progress(self) -> bool:
+        return self.has_progress
+
+    def ask(self, question: str) -> str:
+        """Raise RunInProcessError: an answer would block the daemon."""
+        raise RunInProcessError
+
+    def _send(self, message: Message) -> None:
+        self.has_output = True
+        self.writer.write(encode(message))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonHost:
+    """Opens the agents of the daemon for a caller with the same settings."""
+
+    agents: AgentRegistry
+    state: DaemonState
+    sources: SettingSources
+
+    @asynccontextmanager
+    async def open_agent(
+        self, settings: Settings, *, on_new_agent: Callable[[str], None] | None = None
+    ) -> AsyncGenerator[AgentServices]:
+        if differing := self.state.list_differences(settings, self.sources):
+            names = ", ".join(differing)
+            raise RunInProcessError(f"Not run by the daemon, which was started with another value of: {names}.")
+        scope = self.agents.default.scope
+        await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent)
+        yield await self.agents.get_current(settings.agent)
+
+
+@dataclass(slots=True, kw_only=True)
+class CommandServer:
+    """Accepts callers on the socket of the data folder."""
+
+    agents: AgentRegistry
+    state: DaemonState
+    _socket: CommandSocket | None = None
+    _server: asyncio.Server | None = None
+    _connections: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    _is_stopping: bool = False
+
+    async def start(self) -> None:
+        """Listen. Raises SocketUnavailableError."""
+        self._socket = CommandSocket.listen(self.agents.default.settings.home)
+        self._server = await asyncio.start_unix_server(
+            self._accept, sock=self._socket.listener, limit=MAX_REQUEST_BYTES
+        )
+
+    async def stop(self, *, drain_seconds: float) -> None:
+        """Accept no more callers, wait for the running commands, and cancel those that take longer."""
+        self._is_stopping = True
+        if self._socket is None or self._server is None:
+            return
+        self._server.close()
+        self._socket.close()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=drain_seconds)
+        running = set(self._connections)
+        for connection in running:
+            connection.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            with suppress(OSError, ValueError):  # the caller has gone, or sends no message
+                if _is_own_user(writer) and len(self._connections) <= MAX_CONNECTIONS and not self._is_stopping:
+                    writer.write(encode({"version": __version__}))
+                    await self._serve(reader, writer)
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            line = await reader.readline()
+        request: Mapping[str, Any] = json.loads(line) if line else {}
+        if "argv" in request:
+            await self._run(request, reader, writer)
+        elif "status" in request:
+            writer.write(encode(await self._describe(_decode_sources(request["status"]))))
+            await writer.drain()
+
+    async def _run(
+        self, request: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        terminal = CallerTerminal(writer=writer, can_ask=request["asks"], has_progress=request["shows_progress"])
+        sources = _decode_sources(request["sources"])
+        host = DaemonHost(agents=self.agents, state=self.state, sources=sources)
+        context = CommandContext(terminal=terminal, sources=sources, host=host)
+        command = asyncio.create_task(_run_command(context, request["argv"]))
+        watcher = asyncio.create_task(_cancel_on_message(reader, command))
+        try:
+            await asyncio.wait({command})
+        finally:
+            watcher.cancel()
+            command.cancel()
+            await asyncio.wait({command})
+        writer.write(encode(_to_result(command, terminal)))
+        await writer.drain()
+
+    async def _describe(self, sources: SettingSources) -> Message:
+        """Return the state of the daemon for `newton doctor` of a caller with these settings."""
+        return {
+            "version": __version__,
+            "process": os.getpid(),
+            "started_at": self.state.started_at.isoformat(),
+            "differing": self.state.list_differences(load(sources=sources), sources),
+            "findings": [asdict(finding) async for finding in check_running_services(self.agents.default)],
+        }
+
+
+async def _run_command(context: CommandContext, argv: list[str]) -> int:
+    with use_context(context):
+        return await run_hosted_command(argv)
+
+
+async def _cancel_on_message(reader: asyncio.StreamReader, command: "asyncio.Task[int]") -> None:
+    """Cancel the command when its caller sends anything, or disconnects."""
+    with suppress(OSError, ValueError):
+        await reader.readline()
+    command.cancel()
+
+
+def _to_result(command: "asyncio.Task[int]", terminal: CallerTerminal) -> Message:
+    """Return the last message about a command that has ended."""
+    if command.cancelled():
+        return {"exit": EXIT_INTERRUPTED}
+    error = command.exception()
+    if error is None:
+        return {"exit": command.result()}
+    if isinstance(error, RunInProcessError) and not terminal.has_output:
+        return {"declined": error.notice}
+    terminal.write("".join(traceback.format_exception(error)), to_stderr=True)
+    return {"exit": EXIT_FAILED}
+
+
+def _decode_sources(fields: Mapping[str, Any]) -> SettingSources:
+    return SettingSources(**fields)
+
+
+def _is_own_user(writer: asyncio.StreamWriter) -> bool:
+    """Return whether the caller runs as the user of the daemon, who is the operator and needs no token."""
+    # the transport's own socket object has no getsockopt
+    with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as connection:
+        return is_own_peer(connection)

@@ -1,0 +1,156 @@
+"""Run a command in the daemon of the data folder, which has all parts loaded. Only the standard library is loaded."""
+
+import json
+import signal
+import socket
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from io import BufferedReader
+from pathlib import Path
+
+from newton import __version__
+from newton.environment import SettingSources, read_sources
+from newton.errors import ConfigError, DaemonStoppedError
+from newton.runtime import command_socket
+from newton.runtime.cli.command_context import current_terminal
+from newton.runtime.cli.command_registry import HELP_FLAGS, IN_PROCESS_COMMANDS
+from newton.runtime.cli.printing import print_error, say
+from newton.runtime.command_socket import Message
+from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED, get_error_status
+
+GREETING_SECONDS = 2.0  # a daemon that does not greet within this time is too busy, or hangs
+
+
+class DaemonConnection:
+    """A connection to a daemon of this version that greeted."""
+
+    def __init__(self, connection: socket.socket, stream: BufferedReader) -> None:
+        self._connection, self._stream = connection, stream
+
+    def send(self, message: Message) -> None:
+        """Send a message. Raises TypeError for a value that JSON has not, and OSError."""
+        self._connection.sendall(command_socket.encode(message))
+
+    def read(self) -> Message | None:
+        """Return the next message, or None when the daemon has gone."""
+        try:
+            line = self._stream.readline()
+        except OSError:
+            return None
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    def close(self) -> None:
+        self._stream.close()
+        self._connection.close()
+
+
+def run_in_daemon(argv: Sequence[str]) -> int | None:
+    """Run a command line in the daemon and return its exit status.
+
+    Return None, without any output but a notice, if no daemon is to run it: the caller then runs it in its process.
+    """
+    if not argv or argv[0] in IN_PROCESS_COMMANDS or not HELP_FLAGS.isdisjoint(argv):
+        return None
+    try:
+        sources = read_sources()
+    except ConfigError:
+        return None  # the command reports it
+    try:
+        daemon = open_connection(Path(sources.home))
+        return None if daemon is None else _run(daemon, argv, sources)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of the output exited
+        return EXIT_FAILED
+
+
+def open_connection(home: Path) -> DaemonConnection | None:
+    """Connect to the daemon of a data folder; None if there is none of this version that greets."""
+    connection = command_socket.connect(home)
+    if connection is None:
+        return None
+    connection.settimeout(GREETING_SECONDS)
+    daemon = DaemonConnection(connection, connection.makefile("rb"))
+    greeting = daemon.read()
+    if greeting is None or greeting.get("version") != __version__:
+        daemon.close()
+        return None
+    connection.settimeout(None)
+    return daemon
+
+
+def encode_sources(sources: SettingSources) -> dict[str, object]:
+    """Return the sources as an object of a message."""
+    return {**asdict(sources), "file_values": dict(sources.file_values)}
+
+
+def _run(daemon: DaemonConnection, argv: Sequence[str], sources: SettingSources) -> int | None:
+    terminal = current_terminal()
+    with _cancel_on_interrupt(daemon):
+        try:
+            daemon.send(
+                {
+                    "argv": list(argv),
+                    "sources": encode_sources(sources),
+                    "asks": terminal.asks(),
+                    "shows_progress": terminal.shows_progress(),
+                }
+            )
+        except (TypeError, OSError):  # a value that JSON has not, which no setting accepts; a daemon that just ended
+            return None
+        while message := daemon.read():
+            if "exit" in message:
+                return message["exit"]
+            if "declined" in message:
+                _print_notice(message["declined"], argv)
+                return None
+            _print_output(message)
+    return _report_lost_daemon(argv)
+
+
+def _print_output(message: Message) -> None:
+    """Print what the command prints. Raises BrokenPipeError."""
+    terminal = current_terminal()
+    to_stderr = "stderr" in message
+    terminal.write(message["stderr"] if to_stderr else message["stdout"], to_stderr=to_stderr)
+    if message.get("flush"):
+        terminal.flush(to_stderr=to_stderr)
+
+
+def _print_notice(notice: str | None, argv: Sequence[str]) -> None:
+    """Print why the daemon is not used, except beside JSON, whose reader may parse both streams."""
+    if notice and "--json" not in argv:
+        say(f"({notice})", to_stderr=True)
+
+
+def _report_lost_daemon(argv: Sequence[str]) -> int:
+    error = DaemonStoppedError(
+        "The daemon stopped before the command was finished.",
+        hint="Each change is stored as a whole or not at all. Check whether it was stored, then repeat the command.",
+    )
+    status = get_error_status(error.code).exit_code
+    current_terminal().flush()
+    print_error(error, status, as_json="--json" in argv)
+    return status
+
+
+@contextmanager
+def _cancel_on_interrupt(daemon: DaemonConnection) -> Generator[None]:
+    """Cancel the command on the first Ctrl-C, so that it ends in order; on the second, raise KeyboardInterrupt."""
+
+    def cancel(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with suppress(OSError):
+            daemon.send({"cancel": True})
+
+    earlier = signal.getsignal(signal.SIGINT)
+    if earlier is signal.default_int_handler:  # a command in the background ignores Ctrl-C
+        signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+        daemon.close()

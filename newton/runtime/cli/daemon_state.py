@@ -1,0 +1,80 @@
+"""The state of a running daemon, compared with what a caller would use in its own process."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from newton.environment import SettingSources, read_sources
+from newton.settings import Settings
+
+# Each caller has its own agent; a caller that connects has found the data folder.
+UNCOMPARED_SETTINGS = frozenset(("agent", "data_dir"))
+CONTENT_SETTINGS = ("frames_dir", "procedures_dir", "profiles_dir")  # loaded once by a daemon
+
+FileStamps = frozenset[tuple[str, int, int]]  # path, time of change in nanoseconds, size in bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonState:
+    """What a daemon was started with: settings, variables that libraries read, its folder, and its content files."""
+
+    settings: Settings
+    library_choices: Mapping[str, str]
+    folder: Path
+    content: FileStamps
+    started_at: datetime
+
+    @classmethod
+    def capture(cls, settings: Settings, *, now: datetime) -> "DaemonState":
+        """Capture the state of this process, which runs with `settings`."""
+        sources = read_sources()
+        return cls(
+            settings=settings,
+            library_choices=sources.library_choices,
+            folder=Path(sources.folder),
+            content=_stamp_content(settings, Path(sources.folder)),
+            started_at=now,
+        )
+
+    def list_differences(self, settings: Settings, sources: SettingSources) -> list[str]:
+        """Return the names of what differs: settings, variables, and folders whose files have changed since the start.
+
+        `settings` and `sources` are those of a caller. An empty list means that a command gives the same result in the
+        daemon as in the caller's process.
+        """
+        own, others = (_to_absolute(one, at) for one, at in ((self.settings, self.folder), (settings, sources.folder)))
+        differing = [name for name in own if name not in UNCOMPARED_SETTINGS and own[name] != others[name]]
+        differing += [
+            name
+            for name in sorted({*self.library_choices, *sources.library_choices})
+            if self.library_choices.get(name) != sources.library_choices.get(name)
+        ]
+        if not differing and self.content != _stamp_content(self.settings, self.folder):
+            return ["the files of " + ", ".join(name for name in CONTENT_SETTINGS if own[name])]
+        return differing
+
+
+def _to_absolute(settings: Settings, folder: str | Path) -> dict[str, Any]:
+    return {name: Path(folder, value.expanduser()) if isinstance(value, Path) else value for name, value in settings}
+
+
+def _stamp_content(settings: Settings, folder: Path) -> FileStamps:
+    return frozenset(
+        stamp
+        for name in CONTENT_SETTINGS
+        if (content := getattr(settings, name)) is not None
+        for stamp in _stamp_files(folder / content)
+    )
+
+
+def _stamp_files(folder: Path) -> Iterator[tuple[str, int, int]]:
+    for parent, _, files in os.walk(folder):
+        for path in (Path(parent, name) for name in files):
+            try:
+                found = path.stat()
+            except OSError:  # a broken link, or deleted meanwhile
+                continue
+            yield str(path), found.st_mtime_ns, found.st_size

@@ -1,0 +1,133 @@
+"""The Unix domain socket of a data folder, on which its daemon runs commands, and the messages sent over it.
+
+A message is a JSON object on a line. The daemon sends `version` at once, so that a caller that is not greeted has sent
+nothing. The caller then sends one request: a command (`argv`) or the question for the daemon's state (`status`). During
+a command it may send `cancel`. The daemon answers with `stdout`, `stderr` and `flush`, and at last with `exit`, or with
+`declined` before any output if the caller must run the command itself.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import struct
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+FOLDER, SOCKET_FILE, LOCK_FILE = "run", "daemon.sock", "daemon.lock"
+PATH_LIMIT = 100  # bytes; the kernel allows 107
+BACKLOG = 64  # connections that wait to be accepted
+_PEER_FORMAT = "3i"  # process, user and group id of SO_PEERCRED
+
+Message = Mapping[str, Any]
+
+
+class SocketUnavailableError(Exception):
+    """The socket cannot be opened. The message says why."""
+
+
+class CommandSocket:
+    """The listening socket of a daemon. It owns the lock of the data folder until it is closed or its process ends."""
+
+    def __init__(self, listener: socket.socket, lock: int, path: Path) -> None:
+        self.listener, self._lock, self._path = listener, lock, path
+
+    @classmethod
+    def listen(cls, home: Path) -> "CommandSocket":
+        """Listen in a folder that only this user may enter, and replace the socket of a dead daemon.
+
+        Raises SocketUnavailableError if another daemon owns the socket, or if the system has no such sockets.
+        """
+        if not hasattr(socket, "SO_PEERCRED"):
+            raise SocketUnavailableError("this system does not say which user opens a socket")
+        folder = home / FOLDER
+        try:
+            _create_private_folder(folder)
+            with ExitStack() as undo:
+                lock = _acquire_lock(folder / LOCK_FILE)
+                undo.callback(os.close, lock)
+                listener = undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                _listen(listener, folder)
+                undo.pop_all()
+            return cls(listener, lock, folder / SOCKET_FILE)
+        except OSError as error:
+            raise SocketUnavailableError(f"{folder} cannot be used: {error.strerror or error}") from None
+
+    def close(self) -> None:
+        """Remove the socket and release the lock."""
+        self._path.unlink(missing_ok=True)
+        self.listener.close()
+        os.close(self._lock)
+
+
+def connect(home: Path) -> socket.socket | None:
+    """Connect to the daemon of a data folder; None if none of this user listens."""
+    folder = home / FOLDER
+    if not hasattr(socket, "SO_PEERCRED") or not (folder / SOCKET_FILE).exists():
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with suppress(OSError):  # a dead daemon's socket, or one of another user
+        with short_path(folder) as path:
+            connection.connect(path)
+        # what is sent contains the caller's keys: another user could have put a socket into a shared folder
+        if is_own_peer(connection):
+            return connection
+    connection.close()
+    return None
+
+
+def is_own_peer(connection: socket.socket) -> bool:
+    """Return whether the process at the other end runs as the user of this process."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(_PEER_FORMAT))
+    _, user, _ = struct.unpack(_PEER_FORMAT, credentials)
+    return user == os.geteuid()
+
+
+@contextmanager
+def short_path(folder: Path) -> Generator[str]:
+    """Yield a path of the socket that is short enough for the kernel: of a long path, one through a descriptor.
+
+    Raises OSError if the path is too long and the system has no /proc.
+    """
+    path = os.fsencode(folder / SOCKET_FILE)
+    if len(path) <= PATH_LIMIT:
+        yield os.fsdecode(path)
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{SOCKET_FILE}"
+    finally:
+        os.close(descriptor)
+
+
+def encode(message: Message) -> bytes:
+    """Encode a message as a line. Raises TypeError for a value that JSON has not."""
+    return json.dumps(message).encode() + b"\n"
+
+
+def _create_private_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.lstat().st_uid != os.geteuid():
+        raise SocketUnavailableError(f"{folder} belongs to another user")
+    folder.chmod(0o700)
+
+
+def _acquire_lock(path: Path) -> int:
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock
+    os.close(lock)
+    raise SocketUnavailableError("another daemon of this data folder runs them")
+
+
+def _listen(listener: socket.socket, folder: Path) -> None:
+    """Bind and listen. The lock is held, so a socket that is there belongs to no daemon."""
+    (folder / SOCKET_FILE).unlink(missing_ok=True)
+    with short_path(folder) as path:
+        listener.bind(path)
+    (folder / SOCKET_FILE).chmod(0o600)  # before `listen`, until when nobody can connect
+    listener.listen(BACKLOG)
+    listener.settimeout(0)  # not blocking

@@ -1,0 +1,58 @@
+"""When a daemon declines a command of a caller, and which commands are never sent to it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from newton.environment import read_sources
+from newton.runtime.cli.command_registry import COMMAND_GROUPS, IN_PROCESS_COMMANDS, TOP_LEVEL_COMMANDS
+from newton.runtime.cli.daemon_state import DaemonState
+from newton.settings import load
+from tests.support import NOON
+
+CLI = Path(__file__).parents[2] / "newton" / "runtime" / "cli"
+
+
+def test_a_daemon_runs_commands_only_with_the_same_settings_and_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_", "PG")) or n == "DATABASE_URL"]:
+        monkeypatch.delenv(name)
+    frames = tmp_path / "frames"
+    frames.mkdir()
+    (frames / "own.yaml").write_text("name: own\n")
+    monkeypatch.chdir(tmp_path)
+    own = {"NEWTON_FRAMES_DIR": "frames", "NEWTON_AGENT": "ana", "OPENAI_API_KEY": "k"}
+    state = DaemonState.capture(load(env=own), now=NOON)
+
+    def differences(**env: str) -> list[str]:
+        return state.list_differences(load(env=env), read_sources(env))
+
+    monkeypatch.chdir(frames)
+    same = {**own, "NEWTON_AGENT": "ben", "NEWTON_FRAMES_DIR": str(frames), "NEWTON_DATA_DIR": "elsewhere"}
+    assert differences(**same) == []
+    assert differences(**own) == ["frames_dir"], "relative to another folder"
+    assert differences(**{**same, "OPENAI_API_KEY": "other", "NEWTON_CONTEXT_TOKENS": "900"}) == [
+        "openai_api_key",
+        "context_tokens",
+    ]
+    assert differences(**same, PGHOST="elsewhere") == ["PGHOST"]
+    (frames / "own.yaml").write_text("name: own\ndescription: changed\n")
+    assert differences(**same) == ["the files of frames_dir"]
+
+
+def modules(commands: dict[str, tuple[str, str]]) -> set[str]:
+    return {function.partition(":")[0] for function, _ in commands.values()}
+
+
+def test_a_command_that_opens_a_process_of_its_own_or_uses_its_streams_is_never_sent() -> None:
+    sent = modules({n: c for n, c in TOP_LEVEL_COMMANDS.items() if n not in IN_PROCESS_COMMANDS})
+    for name, _, commands in COMMAND_GROUPS:
+        if name not in IN_PROCESS_COMMANDS:
+            sent |= modules(commands)
+    assert len(sent) > 15
+    for module in sent:
+        source = (CLI / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        found = [word for word in ("open_newton", "sys.std", "input(visible", "os.environ", "chdir") if word in source]
+        assert found == [], module
