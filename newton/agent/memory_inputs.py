@@ -34,7 +34,7 @@ class MemoryFilterInput(ToolInput):
     """The memories to select. A field that is omitted does not restrict them, except `states` and `kinds`."""
 
     kinds: tuple[Kind, ...] = Field(
-        (), description="Only these kinds. Default: all but artifacts and relations, which are computed from others."
+        (), description="Only these kinds. Default: all but procedures, entities, relations and artifacts."
     )
     states: tuple[str, ...] = Field(
         (),
@@ -84,12 +84,12 @@ class EditMemoryInput(ToolInput):
     @model_validator(mode="before")
     @classmethod
     def _reject_fixed_fields(cls, data: Any) -> Any:
-        names = cast("Mapping[str, object]", data) if isinstance(data, Mapping) else {}
-        for name in names:
+        given: Any = data if isinstance(data, Mapping) else {}
+        for name in cast("Mapping[str, object]", given):
             if remedy := FIXED_FIELDS.get(name):
                 message = "{name} cannot be edited: {remedy}"
                 raise PydanticCustomError("fixed", message, {"name": name, "remedy": remedy.rstrip(".")})
-        return data
+        return cast("object", data)
 
     @model_validator(mode="after")
     def _require_field(self) -> "EditMemoryInput":

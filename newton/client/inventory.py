@@ -1,4 +1,4 @@
-"""Operations of the client that show and change what is stored: lists, edits, documents, the identity, agents, tokens."""
+"""Operations of the client that show and change what is stored: lists, edits, documents, identity, agents, tokens."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -72,7 +72,7 @@ class InventoryOperations(DaemonConnection):
         return await self.get(f"/v1/agents/{encode_segment(name)}")
 
     async def delete_agent(self, name: str, *, token: str | None = None) -> JsonDict:
-        """Delete an agent with the token of a preview, which is returned without it. Needs the token of the operator."""
+        """Delete an agent with the token of a preview; without it, return the preview. Needs the operator's token."""
         params = {"token": token} if token else None
         return (await self.request("DELETE", f"/v1/agents/{encode_segment(name)}", params=params)).json()
 

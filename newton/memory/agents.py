@@ -34,7 +34,7 @@ async def list_names(db: Database) -> list[str]:
 async def get_created_at(tx: Tx, *, agent_id: UUID) -> datetime | None:
     """Return when the agent was created; None if there is none."""
     row = await SQL["get_created_at"].fetch_one(tx, agent_id=agent_id)
-    return row and row["created_at"]
+    return row["created_at"] if row else None
 
 
 async def list_user_agents(db: Database, parent_id: UUID) -> dict[UUID, str]:

@@ -50,8 +50,8 @@ async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: Life
         what = f"The fact states the single-valued attribute {row['attribute']!r}, which needs a subject."
         raise InputError(what, hint="Give another subject instead of none.", param="subject")
     old_key, new_key = row["subject_key"], normalize_subject(subject) if subject else None
-    if row["single_valued"]:
-        await lock_attributes(tx, sorted((key, row["attribute"]) for key in {old_key, new_key}), ctx=ctx)
+    if row["single_valued"] and new_key:
+        await lock_attributes(tx, sorted({(old_key, row["attribute"]), (new_key, row["attribute"])}), ctx=ctx)
     former = {"subject_key": old_key, "attribute": row["attribute"]}
     others = await SQL["list_values"].fetch_all(tx, agent_id=ctx.agent_id, **former)
     await SQL["set_subject"].execute(

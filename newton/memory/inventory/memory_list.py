@@ -30,8 +30,9 @@ STATES = frozenset(
     {state for step in ALLOWED_TRANSITIONS for state in (step.from_state, step.to_state)} | {"ACTIVE", "RECORDED"}
 )
 DEFAULT_STATES = ("current",)
-# What a person looks for. Artifacts and relations are computed from other memories; they are listed by their kind.
-DEFAULT_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in ("artifact", "relation"))
+# Artifacts, entities and relations are computed from other memories, and procedures are installed with Newton.
+UNLISTED_KINDS: frozenset[Kind] = frozenset({"artifact", "entity", "relation", "procedure"})
+DEFAULT_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in UNLISTED_KINDS)
 
 # The orders that an index has.
 _INDEXED: Mapping[tuple[SortKey, SortOrder], SqlQuery] = {
@@ -200,7 +201,8 @@ async def _select_ids(tx: Tx, wanted: MemoryFilter, *, agent_id: UUID) -> list[U
         found.append(await SQL["find_made_from"].fetch_all(tx, agent_id=agent_id, source_id=wanted.source_id))
     if not found:
         return None
-    return sorted(set.intersection(*({row["memory_id"] for row in rows} for rows in found)))
+    sets: list[set[UUID]] = [{row["memory_id"] for row in rows} for rows in found]
+    return sorted(sets[0].intersection(*sets[1:]))
 
 
 def _parse_key(key: str, parse: Callable[[str], Any]) -> Any:

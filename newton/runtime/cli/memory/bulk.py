@@ -16,7 +16,7 @@ from newton.runtime.cli.options import PERSON, AgentOption, JsonOption, ReasonOp
 from newton.runtime.cli.printing import say
 from newton.runtime.tools.memory_views import to_bulk_result
 
-MAX_SHOWN = 5  # memories of a preview
+MAX_SHOWN, MAX_SHOWN_CHARS = 5, 90  # memories of a preview, and characters of each
 ConfirmOption = Annotated[
     str | None, Parameter("--confirm", help="Code of the preview: change exactly these memories without a question.")
 ]
@@ -50,7 +50,7 @@ async def forget_memories(
 
     Example: newton bulk forget --kind fact --subject Ana
     """
-    fields = {"include_derived": include_derived, "reason": reason}
+    fields: dict[str, object] = {"include_derived": include_derived, "reason": reason}
     await _change("forget", select, fields, confirm=confirm, agent=agent, json=json)
 
 

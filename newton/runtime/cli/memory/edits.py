@@ -61,7 +61,7 @@ def _format_result(result: EditResult) -> str:
         return f"{short_id(memory.memory_id)} has these values already; nothing changed."
     values = {
         "importance": f"{memory.importance:g}" + ("" if memory.is_importance_set else " (derived)"),
-        "core": memory.state if memory.is_core else f"no ({memory.state})",
+        "core": f"{'yes' if memory.is_core else 'no'} (state {memory.state})",
         "subject": memory.subject or "none",
     }
     changes = ", ".join(f"{name} {values[name]}" for name in result.changed)

@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 from pydantic import ValidationError
 
+from newton.agent.inputs import ToolInput
 from newton.agent.memory_inputs import MemoryFilterInput
 from newton.errors import InputError
 from newton.memory.memory import Kind, Trust
 from newton.runtime.cli.options import EndTime, StartTime
+
+Input = TypeVar("Input", bound=ToolInput)
 
 
 @Parameter(name="*")
@@ -20,7 +23,7 @@ class FilterOptions:
 
     kind: Annotated[
         tuple[Kind, ...],
-        Parameter(negative=(), help="Only this kind; repeatable. Default: all but artifacts and relations."),
+        Parameter(negative=(), help="Only this kind; repeatable. Default: all but procedures and entities."),
     ] = ()
     state: Annotated[
         tuple[str, ...],
@@ -48,8 +51,8 @@ class FilterOptions:
     until: Annotated[datetime | None, EndTime, Parameter(help="Only what occurred until: a day, a time or words.")] = (
         None
     )
-    created_since: Annotated[datetime | None, StartTime, Parameter(help="Only what was stored since.")] = None
-    created_until: Annotated[datetime | None, EndTime, Parameter(help="Only what was stored until.")] = None
+    created_since: Annotated[datetime | None, StartTime, Parameter(help="Only what was stored since then.")] = None
+    created_until: Annotated[datetime | None, EndTime, Parameter(help="Only what was stored until then.")] = None
 
     def to_fields(self) -> dict[str, object]:
         """Return the given options as fields of the input model."""
@@ -76,7 +79,7 @@ class FilterOptions:
 NO_FILTER = FilterOptions()
 
 
-def parse_options[Model](model: type[Model], fields: dict[str, Any]) -> Model:
+def parse_options(model: type[Input], fields: dict[str, Any]) -> Input:
     """Return the input model of the options. Raises InputError, which names the option."""
     try:
         return model(**fields)

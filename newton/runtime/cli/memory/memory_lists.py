@@ -21,7 +21,6 @@ from newton.runtime.tools.memory_views import MemoryField, MemoryListItem, Memor
 from newton.runtime.tools.memory_views import list_memories as build_list
 
 MIN_TEXT_WIDTH = 30  # columns that the text keeps in a narrow terminal
-HEAD = ("id", "kind", "state", "date", "imp", "text")
 ORDER_NAMES = {
     "created": ("oldest first", "newest first"),
     "occurred": ("earliest first", "latest first"),
@@ -30,7 +29,13 @@ ORDER_NAMES = {
     "importance": ("least important first", "most important first"),
     "uses": ("least used first", "most used first"),
 }
-DATE_FIELDS = {"occurred": "occurred_at", "accessed": "accessed_at", "confirmed": "confirmed_at"}
+# The time that the table shows, and its column; for any other order, when it occurred.
+SHOWN_TIMES = {
+    "created": ("created_at", "stored"),
+    "accessed": ("accessed_at", "used"),
+    "confirmed": ("confirmed_at", "confirmed"),
+}
+OCCURRED = ("occurred_at", "occurred")
 
 
 async def list_memories(
@@ -74,24 +79,26 @@ async def list_memories(
 def format_table(page: MemoryListResponse, query: ListMemoriesInput) -> str:
     """Format one page as a table that fits the terminal."""
     rows = [_to_row(item, query.sort) for item in page.items]
-    widths = [max(len(row[n]) for row in [HEAD, *rows]) for n in range(len(HEAD) - 1)]
+    head = ("id", "kind", "state", SHOWN_TIMES.get(query.sort, OCCURRED)[1], "imp", "text")
+    widths = [max(len(row[n]) for row in [head, *rows]) for n in range(len(head) - 1)]
     room = _text_width(sum(widths) + 2 * len(widths))
     order = ORDER_NAMES[query.sort][query.order == "desc"]
     total = "" if page.count is None else f"{formatting.pluralize(page.count, 'memory', 'memories')}, "
     shown = f", the first {len(rows)}" if page.count and page.count > len(rows) else ""
     note = "  (* importance set by a person)" if any(item.is_importance_set for item in page.items) else ""
-    lines = [f"{total}{order}{shown}{note}", _format_row(HEAD, widths, room)]
+    lines = [f"{total}{order}{shown}{note}", _format_row(head, widths, room)]
     return "\n".join([*lines, *(_format_row(row, widths, room) for row in rows)])
 
 
 def _to_row(item: MemoryListItem, sort: SortKey) -> tuple[str, ...]:
     assert item.memory_id and item.importance is not None, "a table has all fields"
-    at: datetime | None = getattr(item, DATE_FIELDS.get(sort, "created_at"))
+    at: datetime | None = getattr(item, SHOWN_TIMES.get(sort, OCCURRED)[0])
     state = f"{item.state}, quarantined" if item.quarantined else item.state or ""
     mark = "*" if item.is_importance_set else ""
     text = item.text or ""
     about = f"[{item.subject}] " if item.subject and item.subject.casefold() not in text.casefold() else ""
     date = f"{at:%Y-%m-%d}" if at else "never"
+    text = text.removeprefix(f"[{date}] ")
     return (short_id(item.memory_id), item.kind or "", state, date, f"{item.importance:g}{mark}", f"{about}{text}")
 
 

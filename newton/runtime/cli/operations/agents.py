@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview
+from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview, StateCount
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings, require_yes
@@ -119,9 +119,11 @@ def _format_overview(overview: AgentOverview) -> str:
         f"{formatting.pluralize(overview.messages, 'message')} · {_format_size(overview.size_bytes)}"
         f"{users if overview.user_agents else ''}",
     ]
-    for one in overview.states:
-        lines.append(f"  {one.memories:>8,}  {one.kind:<10} {one.state}{', quarantined' if one.quarantined else ''}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(_format_count, overview.states)])
+
+
+def _format_count(one: StateCount) -> str:
+    return f"  {one.memories:>8,}  {one.kind:<10} {one.state}{', quarantined' if one.quarantined else ''}"
 
 
 def _format_size(size: int) -> str:
