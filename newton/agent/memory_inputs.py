@@ -84,8 +84,8 @@ class EditMemoryInput(ToolInput):
     @model_validator(mode="before")
     @classmethod
     def _reject_fixed_fields(cls, data: Any) -> Any:
-        given: Any = data if isinstance(data, Mapping) else {}
-        for name in cast("Mapping[str, object]", given):
+        names = list(cast("Mapping[str, object]", data)) if isinstance(data, Mapping) else list[str]()
+        for name in names:
             if remedy := FIXED_FIELDS.get(name):
                 message = "{name} cannot be edited: {remedy}"
                 raise PydanticCustomError("fixed", message, {"name": name, "remedy": remedy.rstrip(".")})
