@@ -6,6 +6,37 @@ immutable
 parallel safe
 return state in ('SUPERSEDED', 'INACTIVE', 'RETIRED') or (state = 'ARCHIVED' and kind <> 'episode');
 
+-- Returns true if a list that shows `states` shows the memory. A state is the name of one, or a group: `current` knowledge,
+-- `past` knowledge, `quarantined` memories, or `all`. A quarantined memory is in no other group than `all`.
+create function memory.has_listed_state(kind text, state text, quarantined boolean, states text[]) returns boolean
+language sql
+immutable
+parallel safe
+return 'all' = any(states)
+or case
+    when memory.is_obsolete(kind, state) then 'past' = any(states) or state = any(states)
+    when quarantined then 'quarantined' = any(states)
+    else 'current' = any(states) or state = any(states)
+end;
+
+-- The importance in [0, 1]: set by a person, or derived from the record. newton/memory/importance.py has the same formula.
+create function memory.effective_importance(importance double precision, kind text, state text, outcome text, uses integer)
+returns double precision
+language sql
+immutable
+parallel safe
+return coalesce(
+    importance,
+    least(
+        0.1
+        + case kind when 'decision' then 0.2 when 'episode' then 0.1 else 0 end
+        + case state when 'CONFIRMED' then 0.1 when 'CORE' then 0.4 when 'EFFECTIVE' then 0.2 when 'ESCALATED' then 0.3 else 0 end
+        + case outcome when 'failure' then 0.2 when 'success' then 0.1 when 'partial' then 0.1 else 0 end
+        + least(0.1 * log(1 + uses), 0.2),
+        1.0
+    )
+);
+
 -- The columns that every kind of memory has. Each kind adds its own table with the same memory_id.
 create table memory.memories (
     agent_id uuid not null references runtime.agents (agent_id),
@@ -93,8 +124,12 @@ on memory.memories to newton_app;
 create index memories_open_decisions_idx on memory.memories (agent_id, occurred_at desc)
 where kind = 'decision' and state = 'RECORDED';
 
--- Searches by time range.
-create index memories_occurred_idx on memory.memories (agent_id, kind, occurred_at);
+-- Searches by time range, and lists by time: a page reads as many entries of each kind as it has rows. The other columns are
+-- the filters of a list, which therefore reads no other row.
+create index memories_occurred_idx on memory.memories (agent_id, kind, occurred_at, memory_id)
+include (state, quarantined, origin, trust, created_at);
+create index memories_created_idx on memory.memories (agent_id, kind, created_at, memory_id)
+include (state, quarantined, origin, trust, occurred_at);
 
 -- The memories that a derived memory was made from. Its trust is never higher than theirs.
 create table memory.sources (
@@ -178,6 +213,27 @@ create table memory.transitions (
 
 call runtime.isolate('memory.transitions');
 grant select, insert on memory.transitions to newton_app;
+
+-- Every change that a person made to a field of a memory, with its author.
+create table memory.edits (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    edit_id uuid not null,
+    edited_at timestamptz not null,
+    field text not null check (field in ('importance', 'core', 'subject')),
+    old_value text,
+    new_value text,
+    origin text not null check (origin <> ''),
+    author text not null check (author <> ''),
+    primary key (agent_id, memory_id, edit_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column memory.edits.author is
+'Who changed it, as the interface knows it: the name of a token, the operator, or the trust of the caller.';
+
+call runtime.isolate('memory.edits');
+grant select, insert on memory.edits to newton_app;
 
 -- Full texts that are rarely read, compressed without loss.
 create table memory.archived_texts (

@@ -96,7 +96,10 @@ comment on column heart.facts.is_contested is
 
 call runtime.isolate('heart.facts');
 grant select, insert on heart.facts to newton_app;
-grant update (is_core, is_retracted, is_compared, duplicate_of, reconfirmed_at, is_current, is_contested) on heart.facts to newton_app;
+grant update (
+    subject, subject_key, is_core, is_retracted, is_compared, duplicate_of, reconfirmed_at, is_current, is_contested
+)
+on heart.facts to newton_app;
 
 -- Attributes that a person declared as single-valued or multi-valued. All others follow the shipped list.
 create table heart.attributes (

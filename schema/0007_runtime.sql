@@ -56,7 +56,7 @@ grant update (revoked_at, used_at, first_user) on runtime.tokens to newton_app;
 -- Comparing hashes needs no constant-time comparison, because a caller cannot choose a hash prefix. used_at has a
 -- resolution of one minute to avoid a write per request.
 create function runtime.authenticate_token(target_agent uuid, presented_id uuid, presented_hash bytea, moment timestamptz)
-returns table (agent text, scope text, users text, first_user bytea)
+returns table (agent text, scope text, users text, first_user bytea, name text)
 language plpgsql
 as $$
 declare
@@ -78,7 +78,7 @@ begin
             update runtime.tokens set used_at = moment where agent_id = target_agent and token_id = presented_id;
         end if;
         return query
-        select a.name, stored.scope, stored.users, stored.first_user
+        select a.name, stored.scope, stored.users, stored.first_user, stored.name
         from runtime.agents as a
         where a.agent_id = target_agent;
     end if;

@@ -235,7 +235,7 @@ begin
     delete from heart.mentions where agent_id = scoped_agent and (memory_id = any(removed_ids) or entity_id = any(removed_ids));
     foreach table_name in array array[
         'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',
-        'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions',
+        'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions', 'memory.edits',
         'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings', 'memory.embeddings',
         'memory.outbox', 'memory.mentioned_times', 'memory.memories'
     ] loop
@@ -369,6 +369,49 @@ $$;
 
 revoke execute on procedure runtime.erase_agent(uuid) from public;
 grant execute on procedure runtime.erase_agent(uuid) to newton_app;
+
+-- Deletes the agent in scope: everything that `runtime.erase_agent` deletes, its tokens, its events and its name.
+create procedure runtime.delete_agent(target_agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+begin
+    if scoped_agent is distinct from target_agent then
+        return;
+    end if;
+    call runtime.erase_agent(scoped_agent);
+    delete from runtime.tokens where agent_id = scoped_agent;
+    delete from runtime.events where agent_id = scoped_agent;
+    delete from runtime.agents where agent_id = scoped_agent;
+end
+$$;
+
+revoke execute on procedure runtime.delete_agent(uuid) from public;
+grant execute on procedure runtime.delete_agent(uuid) to newton_app;
+
+-- Deletes a document of the agent in scope of which no passage is left. The passages are forgotten first.
+create procedure heart.delete_document(target_agent uuid, target_document uuid)
+language sql
+security definer
+set search_path = pg_catalog
+as $$
+    delete from heart.documents as d
+    where
+        d.agent_id = target_agent
+        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and d.document_id = target_document
+        and not exists (
+            select
+            from heart.passages as p
+            where p.agent_id = target_agent and p.document_id = target_document
+        );
+$$;
+
+revoke execute on procedure heart.delete_document(uuid, uuid) from public;
+grant execute on procedure heart.delete_document(uuid, uuid) to newton_app;
 
 -- Deletes the vectors of inactive models, of the agent in scope.
 create procedure memory.delete_inactive_embeddings(target_agent uuid)

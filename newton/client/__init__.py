@@ -16,7 +16,8 @@ from newton.client.connection import (
     retry_delay,
 )
 from newton.client.context import ContextResponse
-from newton.client.operations import AgentOperations, IdLike
+from newton.client.json_types import IdLike
+from newton.client.operations import AgentOperations
 
 Outcome = Literal["success", "partial", "failure"]
 

@@ -1,16 +1,10 @@
 """Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
 
-from typing import Any
-from urllib.parse import quote
-from uuid import UUID
-
-from newton.client.connection import DaemonConnection
-
-IdLike = UUID | str
-JsonDict = dict[str, Any]
+from newton.client.inventory import InventoryOperations
+from newton.client.json_types import IdLike, JsonDict, encode_segment
 
 
-class AgentOperations(DaemonConnection):
+class AgentOperations(InventoryOperations):
     """The operations that answer plain JSON. `docs/reference/http.md` lists the fields of requests and responses."""
 
     async def think(self, decision_id: IdLike, text: str) -> None:
@@ -29,7 +23,7 @@ class AgentOperations(DaemonConnection):
 
     async def decisions(self, **filters: str | int | bool) -> list[JsonDict]:
         """List one page of decisions. `iter_pages` yields all of them."""
-        return await self._list("/v1/decisions", **filters)
+        return await self.get_items("/v1/decisions", **filters)
 
     async def decision(self, decision_id: IdLike) -> JsonDict:
         """Return a decision in full."""
@@ -37,10 +31,10 @@ class AgentOperations(DaemonConnection):
 
     async def outcomes(self, **filters: str | int) -> list[JsonDict]:
         """List the reviewed decisions with their outcomes and lessons, latest review first."""
-        return await self._list("/v1/decisions/outcomes", **filters)
+        return await self.get_items("/v1/decisions/outcomes", **filters)
 
     async def guardrails(self) -> list[JsonDict]:
-        return await self._list("/v1/guardrails")
+        return await self.get_items("/v1/guardrails")
 
     async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
         """Check a decision against the guardrails only."""
@@ -48,19 +42,19 @@ class AgentOperations(DaemonConnection):
 
     async def procedures(self) -> list[JsonDict]:
         """List the procedures with their track records."""
-        return await self._list("/v1/procedures")
+        return await self.get_items("/v1/procedures")
 
     async def procedure(self, name: str) -> JsonDict:
         """Return the goals, steps and details of a procedure."""
-        return await self.get(f"/v1/procedures/{_encode(name)}")
+        return await self.get(f"/v1/procedures/{encode_segment(name)}")
 
     async def procedure_outcome(self, name: str, result: str) -> None:
         """Record how the last use of a procedure ended: success, failure or neutral."""
-        await self.post(f"/v1/procedures/{_encode(name)}/outcomes", {"result": result})
+        await self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})
 
     async def censors(self) -> list[JsonDict]:
         """List the censors and how often each matched."""
-        return await self._list("/v1/censors")
+        return await self.get_items("/v1/censors")
 
     async def add_censor(self, trigger: str, *, reason: str, **fields: object) -> bool:
         """Add a censor; return False if it is in force already."""
@@ -95,7 +89,7 @@ class AgentOperations(DaemonConnection):
 
     async def proposals(self) -> list[JsonDict]:
         """List the identity proposals that wait for a person."""
-        return await self._list("/v1/identity/proposals")
+        return await self.get_items("/v1/identity/proposals")
 
     async def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
         """Build a context from the working memory of a session. `fields` are profile and max_tokens."""
@@ -103,7 +97,7 @@ class AgentOperations(DaemonConnection):
 
     async def bundles(self, **fields: str | int) -> list[JsonDict]:
         """List one page of the stored contexts, newest first."""
-        return await self._list("/v1/bundles", **fields)
+        return await self.get_items("/v1/bundles", **fields)
 
     async def bundle(self, bundle_id: IdLike) -> JsonDict:
         """Return a stored context with all candidates."""
@@ -127,31 +121,24 @@ class AgentOperations(DaemonConnection):
 
     async def entities(self, *, limit: int = 20) -> list[JsonDict]:
         """List the people and things that are mentioned most."""
-        return await self._list("/v1/entities", limit=limit)
+        return await self.get_items("/v1/entities", limit=limit)
 
     async def relations(self, name: str, *, depth: int = 1) -> list[JsonDict]:
         """List the relations of an entity."""
-        return await self._list(f"/v1/entities/{_encode(name)}/relations", depth=depth)
+        return await self.get_items(f"/v1/entities/{encode_segment(name)}/relations", depth=depth)
 
     async def sessions(self, **fields: str | int) -> list[JsonDict]:
         """List one page of the sessions."""
-        return await self._list("/v1/sessions", **fields)
+        return await self.get_items("/v1/sessions", **fields)
 
     async def messages(self, session: str, **fields: str | int) -> list[JsonDict]:
         """List one page of the messages of a session."""
-        return await self._list(f"/v1/sessions/{_encode(session)}/messages", **fields)
+        return await self.get_items(f"/v1/sessions/{encode_segment(session)}/messages", **fields)
 
     async def tasks(self, session: str | None = None) -> list[JsonDict]:
         """List the tasks of a session."""
-        return await self._list("/v1/tasks", **({"session": session} if session else {}))
+        return await self.get_items("/v1/tasks", **({"session": session} if session else {}))
 
     async def agents(self) -> list[JsonDict]:
         """List the agents of the database. Needs the token of the operator."""
-        return await self._list("/v1/agents")
-
-    async def _list(self, path: str, **params: str | int | bool) -> list[JsonDict]:
-        return (await self.get(path, params))["items"]
-
-
-def _encode(name: str) -> str:
-    return quote(name, safe="")
+        return await self.get_items("/v1/agents")

@@ -9,9 +9,11 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import InputError, NotFoundError
 from newton.heart.chunking import TextChunk
 from newton.ids import new_id
 from newton.memory import store
+from newton.memory.forgetting import forget
 from newton.memory.memory import ARCHIVED, NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_short_forms, one_line
@@ -44,11 +46,35 @@ class IngestResult:
 class DocumentSummary:
     """A document with the time of its last ingestion and the number of its passages."""
 
+    document_id: UUID
     ref: str
     title: str
     format: str
-    taken_at: datetime
+    ingested_at: datetime
     passages: int
+
+
+class DocumentPassage(NamedTuple):
+    """A passage of a document. A passage that the document no longer contains is SUPERSEDED."""
+
+    memory_id: UUID
+    position: int
+    heading: str
+    state: str
+    quarantined: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentDetail:
+    """A document with its passages in order."""
+
+    document_id: UUID
+    ref: str
+    title: str
+    format: str
+    ingested_at: datetime
+    passages: Sequence[DocumentPassage]
 
 
 class _StoredPassage(NamedTuple):
@@ -107,6 +133,25 @@ async def replace_passages(
 async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
     """Return every document by its ref, with the number of its passages."""
     return [DocumentSummary(**row) for row in await SQL["list_documents"].fetch_all(tx, agent_id=agent_id)]
+
+
+async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> DocumentDetail:
+    """Return a document by its id, the end of its id, or its ref. Raises NotFoundError, and InputError for several."""
+    rows = await SQL["resolve_document"].fetch_all(tx, agent_id=agent_id, document_ref=document_ref)
+    if not rows:
+        raise NotFoundError(f"There is no document {document_ref!r}.", hint="`newton documents` lists them.")
+    if len(rows) > 1:
+        raise InputError(f"{document_ref!r} matches several documents.", hint="Give more of the end of the id.")
+    passages = await SQL["read_passages"].fetch_all(tx, agent_id=agent_id, document_id=rows[0]["document_id"])
+    return DocumentDetail(**rows[0], passages=[DocumentPassage(**row) for row in passages])
+
+
+async def delete_document(tx: Tx, document: DocumentDetail, *, reason: str, ctx: WriteContext) -> list[UUID]:
+    """Delete a document, its passages and what was derived from these; return the ids of all deleted memories."""
+    ids = [passage.memory_id for passage in document.passages]
+    deleted = await forget(tx, ids, derived=True, reason=reason, ctx=ctx) if ids else []
+    await SQL["delete_document"].execute(tx, agent_id=ctx.agent_id, document_id=document.document_id)
+    return deleted
 
 
 def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list[bytes]:

@@ -32,10 +32,33 @@ from unnest($2::uuid[], $3::integer[]) as g (memory_id, position)
 where p.agent_id = $1 and p.memory_id = g.memory_id and p.position <> g.position;
 
 -- name: list_documents(agent_id)
-select d.ref, d.title, d.format, d.ingested_at as taken_at, count(m.memory_id)::integer as passages
+select
+    d.document_id, d.ref, d.title, d.format, d.ingested_at, count(m.memory_id)::integer as passages
 from heart.documents as d
 left join heart.passages as p on p.agent_id = $1 and p.document_id = d.document_id
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id and m.state = 'ACTIVE'
 where d.agent_id = $1
-group by d.ref, d.title, d.format, d.ingested_at
+group by d.document_id, d.ref, d.title, d.format, d.ingested_at
 order by d.ref;
+
+-- name: resolve_document(agent_id, document_ref)
+-- By its ref, its whole id, or the end of its id.
+select d.document_id, d.ref, d.title, d.format, d.ingested_at
+from heart.documents as d
+where
+    d.agent_id = $1
+    and (
+        d.ref = $2
+        or (length($2) >= 6 and right(replace(d.document_id::text, '-', ''), length(replace($2, '-', ''))) = replace($2, '-', ''))
+    )
+limit 2;
+
+-- name: read_passages(agent_id, document_id)
+select p.memory_id, p.position, p.heading, m.state, m.quarantined, m.full_text as text
+from heart.passages as p
+join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
+where p.agent_id = $1 and p.document_id = $2
+order by p.position, p.memory_id;
+
+-- name: delete_document(agent_id, document_id)
+call heart.delete_document($1, $2);

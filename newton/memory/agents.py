@@ -31,6 +31,19 @@ async def list_names(db: Database) -> list[str]:
         return [row["name"] for row in await SQL["list_names"].fetch_all(tx)]
 
 
+async def get_created_at(tx: Tx, *, agent_id: UUID) -> datetime | None:
+    """Return when the agent was created; None if there is none."""
+    row = await SQL["get_created_at"].fetch_one(tx, agent_id=agent_id)
+    return row["created_at"] if row else None
+
+
+async def list_user_agents(db: Database, parent_id: UUID) -> dict[UUID, str]:
+    """Return the ids and names of the agents that are the memories of users of an agent."""
+    async with db.worker_transaction() as tx:
+        rows = await SQL["list_user_agents"].fetch_all(tx, parent_agent_id=parent_id)
+    return {row["agent_id"]: row["name"] for row in rows}
+
+
 async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID:
     """Return the id of the agent with this name; create the agent if it is new. Raises InputError for a bad name."""
     if not NAME_PATTERN.fullmatch(name):

@@ -24,6 +24,18 @@ update runtime.agents
 set model = $2
 where agent_id = $1;
 
+-- name: get_created_at(agent_id)
+select created_at
+from runtime.agents
+where agent_id = $1;
+
+-- name: list_user_agents(parent_agent_id)
+-- Run as newton_worker: the memories of the users of an agent are agents of their own.
+select agent_id, name
+from runtime.agents
+where parent_agent_id = $1
+order by name;
+
 -- name: list_names()
 -- Run as newton_worker: the application role sees one agent only. The memories of users are not listed.
 select name

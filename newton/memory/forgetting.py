@@ -36,6 +36,12 @@ async def plan_forgetting(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> ForgetP
     return ForgetPlan(memory, [(row["memory_id"], row["kind"], row["micro"]) for row in rows])
 
 
+async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
+    """Return the ids of the memories derived from these, transitively."""
+    rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
+    return [row["memory_id"] for row in rows]
+
+
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
     """Delete memories and return the ids of all that were deleted.
 

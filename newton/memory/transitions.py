@@ -42,6 +42,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
     for transitions in (
         _expand("fact", "NEW", "confirmed", "CONFIRMED"),
         _expand("fact", "NEW CONFIRMED", "established", "CORE"),
+        _expand("fact", "CORE", "unmarked", "NEW CONFIRMED"),
         _expand("fact", "NEW CONFIRMED CORE", "superseded expired merged generalized", "SUPERSEDED"),
         _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
         _expand("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),

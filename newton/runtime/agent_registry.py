@@ -107,6 +107,10 @@ class AgentRegistry:
         await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
         return newton
 
+    def discard(self, agent_id: UUID) -> None:
+        """Remove a deleted agent from the cache."""
+        self._agents.pop(agent_id, None)
+
     async def reload(self, newton: AgentServices) -> AgentServices:
         """Replace the services of an agent, for example after a change of its embedding model."""
         async with self._lock(newton.scope.agent_id):

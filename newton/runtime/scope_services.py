@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
+from newton.agent.inventory.bulk_changes import BulkService
+from newton.agent.inventory.documents import DocumentService
+from newton.agent.inventory.memory_edits import MemoryEditor
+from newton.agent.inventory.memory_lists import MemoryListService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
@@ -43,10 +47,18 @@ class ScopeServices:
     tasks = _service(TaskService)
     entities = _service(EntityService)
     conflicts = _service(ConflictService)
+    memory_lists = _service(MemoryListService)
+    documents = _service(DocumentService)
     action_gate = _service(ActionGate)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
     responses = _service(ResponseService)
+
+    def memory_editor(self, origin: str, author: str) -> MemoryEditor:
+        return MemoryEditor(scope=self.scope.at(origin), author=author)
+
+    def bulk(self, origin: str, author: str) -> BulkService:
+        return BulkService(scope=self.scope.at(origin), author=author)
 
     def growth(self) -> "GrowthService":
         return import_module("newton.agent.growth.service").GrowthService(scope=self.scope)

@@ -26,6 +26,7 @@ APPEND_ONLY = {
     "memory.confirmations",
     "memory.links",
     "memory.transitions",
+    "memory.edits",
     "memory.archived_texts",
     "memory.line_summaries",
     "memory.embeddings",
@@ -50,7 +51,7 @@ FIXED = {
     "dialogue.tasks": {
         "task_id", "number", "parent_id", "replaces_task_id", "depth", "goal", "first_position", "pushed_at",
     },
-    "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single_valued", "valid_from", "valid_to"},
+    "heart.facts": {"memory_id", "attribute", "single_valued", "valid_from", "valid_to"},
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "match_mode", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "steps", "triggers"},

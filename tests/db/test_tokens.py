@@ -24,7 +24,7 @@ async def bearer(tx: Tx, text: str, *, after: timedelta = timedelta()) -> TokenC
 
 async def test_a_token_says_its_agent_and_its_scope(tx: Tx) -> None:
     text = await made(tx)
-    assert await bearer(tx, text) == TokenClaims(ANA, "ana", "write")
+    assert await bearer(tx, text) == TokenClaims(ANA, "ana", "write", name="laptop")
     stored = await tx.fetchrow("select * from runtime.tokens")
     assert text not in repr(stored), "its words are kept nowhere"
 

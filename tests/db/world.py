@@ -50,6 +50,7 @@ from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
+from newton.memory.inventory import edits
 from newton.memory.memory import WriteContext
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.chat import ChatReply
@@ -209,7 +210,7 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
             "select memory_id from memory.memories where kind = 'fact' and agent_id = $1", ctx.agent_id
         )
     ]
-    await store.add_links(tx, "near", [(first, second)], ctx=ctx)
+    await near_and_edited(tx, first, second, ctx)
     named = NewFact(ref="f4", content="Mira met Priya in Oslo yesterday", valid_from=NOON)
     await fact_store.add_facts(tx, [named], ctx=lifted)
     await entity_store.index_mentions(tx, ctx=ctx)
@@ -226,6 +227,11 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     await forget(
         tx, [await fact_store.find_fact_id(tx, gone, agent_id=ctx.agent_id)], derived=False, reason="a test", ctx=ctx
     )
+
+
+async def near_and_edited(tx: Tx, first: UUID, second: UUID, ctx: WriteContext) -> None:
+    await store.add_links(tx, "near", [(first, second)], ctx=ctx)
+    await edits.record_edits(tx, "importance", {first: None}, "8", author="the user", ctx=ctx)
 
 
 async def an_identity(tx: Tx, ctx: WriteContext) -> None:

@@ -1,6 +1,7 @@
 """Generate docs/openapi.json and the pages of docs/reference. `scripts/make-reference` runs it; a test compares them.
 
-Sources: the command line application, the settings model, the API, the error classes, the event types and the verbs.
+Sources: the command line application, the settings model, the API, the error classes, the event types, the verbs and
+the input models.
 """
 
 import json
@@ -17,6 +18,7 @@ from newton.runtime.cli.app import build_app
 from newton.runtime.error_status import get_error_status
 from newton.runtime.interface_matrix import AbsenceReason, load_verbs
 from newton.settings import Settings
+from tests.docs.parameters import INTERFACES, collect_parameters, collect_results
 
 if TYPE_CHECKING:
     from newton.runtime.agent_registry import AgentRegistry
@@ -139,6 +141,25 @@ def verbs() -> str:
     return f"# Verbs\n\n{NOTE}\n{intro}\n\n{table(head, rows)}\n"
 
 
+def parameters() -> str:
+    """Return every parameter and result name with its meaning, once, and where each interface uses it."""
+    spec = describe_api()
+    rows = [
+        (f"`{one.name}`", one.meaning, *(one.cell(interface) for interface in INTERFACES))
+        for one in collect_parameters(spec)
+    ]
+    answers = [(f"`{one.name}`", one.meaning, one.cell("HTTP")) for one in collect_results(spec)]
+    intro = (
+        "Every name that the command line, HTTP, MCP and the Python client use, once. An option of the command line has"
+        " hyphens (`--created-since`) where the others have underscores, and a repeatable one is singular (`--kind`)"
+        " where the others take a list (`kinds`). The OpenAI protocol has the names of OpenAI and is left out."
+    )
+    return (
+        f"# Parameters\n\n{NOTE}\n{intro}\n\n## Parameters\n\n{table(('name', 'meaning', *INTERFACES), rows)}\n\n"
+        f"## Results\n\n{table(('name', 'meaning', 'HTTP'), answers)}\n"
+    )
+
+
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description; the routes need no agents for it."""
     return build_openapi(create_app(cast("AgentRegistry", None), operator_token=""))
@@ -154,6 +175,7 @@ def pages() -> dict[str, str]:
         "errors.md": error_codes(),
         "events.md": events(),
         "verbs.md": verbs(),
+        "parameters.md": parameters(),
     }
 
 

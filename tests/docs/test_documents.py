@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.parameters import collect_parameters
 from tests.docs.reference import describe_api, pages
 
 ROOT = Path(__file__).parents[2]
@@ -15,11 +16,23 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize(
-    "name", ["../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md", "verbs.md"]
+    "name",
+    [
+        *("../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md", "verbs.md"),
+        "parameters.md",
+    ],
 )
 def test_the_reference_is_current(name: str) -> None:
     generated = generate_pages()[name]
     assert generated == (REFERENCE / name).read_text(encoding="utf-8"), "run scripts/make-reference"
+
+
+def test_every_parameter_of_an_interface_has_a_meaning() -> None:
+    named = collect_parameters(describe_api())
+    assert {"since", "created_since", "kinds", "kind", "importance", "confirm", "states"} <= {one.name for one in named}
+    places = {one.name: [*one.places.get("command line", ()), *one.places.get("MCP", ())] for one in named}
+    silent = [one.name for one in named if not one.meaning]
+    assert [name for name in silent if any(not place.startswith("bench ") for place in places[name])] == []
 
 
 def test_every_operation_is_described() -> None:

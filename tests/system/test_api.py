@@ -11,9 +11,13 @@ from structlog.testing import capture_logs
 
 from newton.clock import SystemClock
 from newton.db.pool import Database
+from newton.heart import documents
+from newton.heart.chunking import TextChunk
+from newton.heart.documents import DocumentSource
 from newton.ids import derive_agent_id
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api.app import build_openapi
+from tests.support import teller
 from tests.system.served import Api, served
 
 TOLD = '{"type":"fact","ref":"f1","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n{"type":"x"}\n'
@@ -41,7 +45,11 @@ BODIES = {
     "/v1/sessions/{session}/restore": {"compaction_id": str(uuid4())},
     "/v1/sessions/{session}/checkpoints": {"name": "tea"},
     "/v1/sessions/{session}/branches": {"session": "other"},
+    "/v1/memories/{memory_id}": {"importance": 1},
+    "/v1/identity/lines/{line_id}": {"text": "Obey me"},
+    "/v1/agents/{name}/tokens": {"name": "thief"},
 }
+OF_THE_OPERATOR = "/v1/agents/{name}"
 
 
 @pytest.fixture
@@ -122,7 +130,8 @@ async def test_lists_come_in_pages(ana: httpx2.AsyncClient) -> None:
 async def test_a_conversation_is_kept_shown_and_branched(ana: httpx2.AsyncClient) -> None:
     said = [{"role": "user", "content": "hello", "name": "Ana"}, {"role": "assistant", "content": "yes?"}]
     talk = "/v1/sessions/talk"
-    assert (await ana.post(f"{talk}/messages", json={"messages": said})).json() == {"positions": [0, 1], "events": 0, "redacted": 0}
+    stored = (await ana.post(f"{talk}/messages", json={"messages": said})).json()
+    assert stored == {"positions": [0, 1], "events": 0, "redacted": 0}
     view = (await ana.get(f"{talk}/view")).json()
     assert [one["content"] for one in view["messages"]] == ["hello", "yes?"]
     assert (await ana.post(f"{talk}/checkpoints", json={"name": "tea"})).json() == {"position": 1}
@@ -208,13 +217,23 @@ async def test_a_token_does_what_its_scope_says(api: Api, scope: TokenScope, rem
         assert (await http.get("/metrics")).status_code == 403
 
 
+async def documented(api: Api) -> str:
+    """The id of a document of ana."""
+    owner = derive_agent_id("ana")
+    source = DocumentSource(ref="/kettle.md", title="Kettles", format="markdown")
+    async with api.db.transaction(owner) as tx:
+        await documents.replace_passages(tx, source, [TextChunk("Use", "Fill it with water.", 6)], ctx=teller(owner))
+        (document,) = await documents.list_documents(tx, agent_id=owner)
+    return str(document.document_id)
+
+
 async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.AsyncClient) -> None:
     # S1, S9
     made = {"memory_id": await remembered(ana), "session": "talk", "name": "nothing", "line_id": str(uuid4())}
     made["decision_id"] = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
     made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
     made["response_id"] = (await ana.post("/v1/responses", json={"input": "Where does Ana live?"})).json()["id"]
-    made |= {"other_id": made["bundle_id"], "model": "ana"}
+    made |= {"other_id": made["bundle_id"], "model": "ana", "token_id": "laptop", "document_id": await documented(api)}
     await ana.post("/v1/censors", json={"trigger": "sell the boat", "reason": "it is not ours"})
     made["censor_id"] = (await ana.get("/v1/censors")).json()["items"][0]["memory_id"]
     await ana.post("/v1/sessions/talk/messages", json={"messages": [{"role": "user", "content": "hi"}]})
@@ -224,9 +243,11 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     assert set(named) >= set(BEGINS) and len(named) >= 18
     async with api.http(await api.token("ben")) as ben:
         for way, path in sorted(named, key=BEGINS.__contains__):
-            where, body = path.format_map(made), BODIES.get(path) if way in ("POST", "PUT") else None
-            answer = await ben.request(way, where, params={"confirm": "forget", "item": "1"}, json=body)
-            assert answer.status_code == BEGINS.get((way, path), 404), (way, where, answer.text)
+            where, body = path.format_map(made), BODIES.get(path) if way in ("POST", "PATCH", "PUT") else None
+            confirm = "delete" if "document_id" in path else "forget"
+            answer = await ben.request(way, where, params={"confirm": confirm, "item": "1"}, json=body)
+            refusal = 403 if path.startswith(OF_THE_OPERATOR) else 404
+            assert answer.status_code == BEGINS.get((way, path), refusal), (way, where, answer.text)
         found = (await ben.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"]
         assert not [one for one in found if one["memory_id"] in before]  # he finds what he has said himself
         assert (await ben.get("/v1/decisions")).json()["items"] == []

@@ -49,7 +49,8 @@ def test_the_table_has_every_change_that_the_rules_of_facts_make_and_no_other() 
             made |= {change("fact", step) for step in steps}
             assert all(step.reason for step in steps)
             assert facts_due(taken([life, *followed], facts_due([life, *followed]))) == []
-    assert made == table("fact")
+    by_hand = {one for one in table("fact") if one.event == "unmarked"}  # of a person, by no rule
+    assert made == table("fact") - by_hand
 
 
 def test_the_table_has_every_change_that_the_rules_of_episodes_make_and_no_other() -> None:

@@ -1,11 +1,25 @@
 """Entities of an agent: named people and things, and their relations."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from newton.agent.scope import AgentScope
 from newton.errors import NotFoundError
-from newton.heart.entities import entity_store
+from newton.heart.entities import entity_records, entity_store
 from newton.heart.entities.entity_store import EntitySummary, ReachedRelation
+from newton.heart.events.event_types import Payload
+from newton.memory.inventory.memory_list import ListedMemory, read_rows
+
+
+class EntityRecord(NamedTuple):
+    """An entity in full, with its salience, its relations and the latest memories that mention it."""
+
+    entity: EntitySummary
+    salience: float
+    properties: Payload
+    relations: Sequence[ReachedRelation]
+    mentions: Sequence[ListedMemory]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +34,26 @@ class EntityService:
             entities = await entity_store.list_entities(tx, agent_id=ctx.agent_id, limit=limit)
         return sorted(((entity, entity.salience_at(ctx.now)) for entity in entities), key=lambda pair: -pair[1])
 
+    async def get(self, name: str, *, limit: int) -> EntityRecord:
+        """Return an entity with its relations and the latest `limit` memories that mention it. Raises NotFoundError."""
+        async with self.scope.write() as (tx, ctx):
+            found = (await entity_store.load_index(tx, agent_id=ctx.agent_id)).resolve(name)
+            if found is None:
+                raise unknown_entity_error(name)
+            entity, properties = await entity_records.read_entity(tx, found.entity_id, agent_id=ctx.agent_id)
+            relations = await entity_store.find_relations(tx, [found.entity_id], agent_id=ctx.agent_id, depth=1)
+            ids = await entity_records.list_mentions(tx, found.entity_id, agent_id=ctx.agent_id, limit=limit)
+            mentions = await read_rows(tx, ids, agent_id=ctx.agent_id)
+        return EntityRecord(entity, entity.salience_at(ctx.now), properties, relations, mentions)
+
     async def find_related_entities(self, name: str, *, depth: int) -> list[ReachedRelation]:
         """Return the entities related to `name` over up to `depth` relations, nearest first. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             found = (await entity_store.load_index(tx, agent_id=self.scope.agent_id)).resolve(name)
             if found is None:
-                raise NotFoundError(f"There is no entity {name!r}.", hint="`newton entities` lists the names.")
+                raise unknown_entity_error(name)
             return await entity_store.find_relations(tx, [found.entity_id], agent_id=self.scope.agent_id, depth=depth)
+
+
+def unknown_entity_error(name: str) -> NotFoundError:
+    return NotFoundError(f"There is no entity {name!r}.", hint="`newton entities` lists the names.")

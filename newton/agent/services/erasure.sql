@@ -44,6 +44,10 @@ found as (
     from memory.memory_versions
     where agent_id = $1 and concat_ws(' ', micro, summary) ~* $3
     union
+    select memory_id
+    from memory.edits
+    where agent_id = $1 and field = 'subject' and concat_ws(' ', old_value, new_value) ~* $3
+    union
     select p.memory_id
     from heart.passages as p
     join heart.documents as d on d.agent_id = $1 and d.document_id = p.document_id

@@ -48,6 +48,7 @@ class TokenClaims(NamedTuple):
     scope: TokenScope
     users: UserPolicy | None = None
     first_user: bytes | None = None
+    name: str = ""
 
 
 class TokenDraft(NamedTuple):

@@ -8,7 +8,7 @@ where not exists (
 returning token_id;
 
 -- name: authenticate(agent_id, token_id, hash, now)
-select agent, scope, users, first_user
+select agent, scope, users, first_user, name
 from runtime.authenticate_token($1, $2, $3, $4);
 
 -- name: list_tokens(agent_id)

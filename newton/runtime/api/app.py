@@ -36,10 +36,12 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
+from newton.runtime.api.routes.inventory import documents, entities, memory_list, tokens
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (
-    *(health, agents, context, bundles, memories, recall, turns, sessions, identity, tasks),
+    *(health, agents, tokens, context, bundles, memory_list, memories, recall, entities, documents),
+    *(turns, sessions, identity, tasks),
     *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
     *(models, chat_completions, responses, embeddings),
 )

@@ -88,6 +88,11 @@ class AuthenticatedCaller:
                 raise ForbiddenError(what, hint=USERS_HINT)
 
     @property
+    def author(self) -> str:
+        """Return who makes an edit, as its history shows it."""
+        return f"token {self.claims.name}" if self.claims else "operator"
+
+    @property
     def is_operator(self) -> bool:
         return self.token is None
 

@@ -16,11 +16,13 @@ TOP_LEVEL_COMMANDS = {
     "import": ("memory.import_:import_file", "Import memories from an NDJSON file."),
     "export": ("memory.export:export_agent", "Export an agent to a file."),
     "ingest": ("memory.ingest:ingest_documents", "Ingest documents: Markdown, text, HTML, PDF."),
+    "list": ("memory.memory_lists:list_memories", "List what is in the memory, with filters."),
     "show": ("memory.curation:show_memory", "Show one memory in full."),
-    "history": ("memory.curation:show_history", "Show all state changes of a memory with reasons."),
+    "history": ("memory.curation:show_history", "Show all state changes and edits of a memory."),
     "confirm": ("memory.curation:confirm_fact", "Confirm a fact."),
     "supersede": ("memory.curation:supersede_fact", "Replace a fact by a newer one."),
     "retract": ("memory.curation:retract_fact", "Mark a fact as never true."),
+    "edit": ("memory.edits:edit_memory", "Set the importance, the core mark or the subject of a memory."),
     "outcome": ("memory.curation:set_outcome", "Set the outcome of an episode."),
     "forget": ("memory.curation:forget_memories", "Delete memories permanently."),
     "erase": (
@@ -127,10 +129,23 @@ SESSION_COMMANDS = {
     "eject": ("conversations.sessions:eject_messages", "Remove or list injected messages."),
     "stats": ("conversations.sessions:show_compaction_stats", "Show compaction statistics by strategy."),
 }
+BULK_COMMANDS = {
+    "forget": ("memory.bulk:forget_memories", "Delete all memories of a filter permanently."),
+    "retract": ("memory.bulk:retract_facts", "Mark all facts of a filter as never true."),
+    "importance": ("memory.bulk:set_importance", "Set the importance of all memories of a filter."),
+    "core": ("memory.bulk:set_core", "Mark all facts of a filter as core, or remove the mark."),
+}
+DOCUMENT_COMMANDS = {
+    "list": ("memory.documents:list_documents", "List the ingested documents."),
+    "show": ("memory.documents:show_document", "Show a document with its passages."),
+    "delete": ("memory.documents:delete_document", "Delete a document with its passages permanently."),
+}
 AGENT_COMMANDS = {
     "list": ("operations.agents:list_agents", "List the agents of this database."),
+    "show": ("operations.agents:show_agent", "Show what an agent holds."),
     "create": ("operations.agents:create_agent", "Create an agent for `--agent NAME` and API clients."),
     "set-model": ("operations.agents:set_agent_model", "Set the default model of an agent."),
+    "delete": ("operations.agents:delete_agent", "Delete an agent with all its data and tokens permanently."),
 }
 TOKEN_COMMANDS = {
     "create": ("operations.tokens:create_token", "Create a token and print it once."),
@@ -176,6 +191,7 @@ DEFAULT_COMMANDS = {
     "censors": "list",
     "conflicts": "list",
     "decisions": "list",
+    "documents": "list",
     "guard": "list",
     "hook": "run",
     "identity": "show",
@@ -190,9 +206,9 @@ DEFAULT_COMMANDS = {
 # What other programs call a command, by what it is called here; for the hint on an unknown command.
 SYNONYMS = {
     "remember": ("add", "store", "save", "note", "memorize", "learn", "create", "put"),
-    "recall": ("search", "find", "query", "list", "memories", "facts", "retrieve", "lookup", "get"),
+    "recall": ("search", "find", "query", "memories", "facts", "retrieve", "lookup", "get"),
     "forget": ("delete", "remove", "rm", "del"),
-    "supersede": ("update", "edit", "replace"),
+    "supersede": ("update", "replace"),
     "serve": ("start", "run", "daemon", "server", "up"),
     "doctor": ("status", "health", "check"),
     "why": ("explain",),
@@ -200,11 +216,13 @@ SYNONYMS = {
     "sessions": ("conversations", "chats", "threads", "log"),
     "tokens": ("keys", "apikey", "login"),
     "metrics": ("stats",),
-    "ingest": ("upload", "documents"),
+    "ingest": ("upload",),
 }
 
 COMMAND_GROUPS = (
     ("identity", "The agent's identity and standing instructions.", IDENTITY_COMMANDS),
+    ("bulk", "Change all memories of a filter, after a preview.", BULK_COMMANDS),
+    ("documents", "Ingested documents.", DOCUMENT_COMMANDS),
     ("procedures", "Procedures and their track records.", PROCEDURE_COMMANDS),
     ("censors", "Prohibitions: warn or block.", CENSOR_COMMANDS),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
@@ -215,7 +233,7 @@ COMMAND_GROUPS = (
     ("sessions", "Sessions: log, view, compaction, branches.", SESSION_COMMANDS),
     ("tasks", "The task stack of a session.", TASK_COMMANDS),
     ("jobs", "Scheduled jobs run by `newton serve`: schedule, last result, reason.", JOB_COMMANDS),
-    ("agents", "List and create agents, and set their models.", AGENT_COMMANDS),
+    ("agents", "List, show, create and delete agents, and set their models.", AGENT_COMMANDS),
     ("tokens", "Tokens of the daemon's API.", TOKEN_COMMANDS),
     ("hook", "Hooks of coding agents: Claude Code and Codex.", HOOK_COMMANDS),
     ("bench", "Measure Newton.", BENCH_COMMANDS),
@@ -226,8 +244,9 @@ COMMAND_GROUPS = (
 HELP_GROUPS = {
     "Talk": ("chat", "ask", "context"),
     "Memory": (
-        *("remember", "recall", "show", "history", "confirm", "supersede", "retract", "outcome", "forget", "entities"),
-        *("conflicts", "attributes", "procedures", "identity", "ingest", "import", "export", "erase"),
+        *("remember", "recall", "list", "show", "history", "edit", "confirm", "supersede", "retract", "outcome"),
+        *("forget", "bulk", "entities", "conflicts", "attributes", "procedures", "identity", "documents", "ingest"),
+        *("import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "tasks", "working-memory"),

@@ -15,6 +15,8 @@ from newton.runtime.cli.command_context import current_context, current_terminal
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
 
+PERSON = "the user"  # the author of what a command changes
+
 AgentOption = Annotated[str | None, Parameter("--agent", help="Agent to use. Agents share no data.")]
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print JSON.")]
 FrameOption = Annotated[str | None, Parameter("--frame", help="Frame to use; if omitted, the input decides.")]

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from newton.agent import decision_inputs, inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
+from newton.agent.memory_inputs import ListMemoriesInput
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
@@ -95,6 +96,7 @@ TOOLS: Mapping[str, McpTool] = {
     "remember": McpTool(inputs.HostRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
     "recall": _reader(inputs.RecallInput, _agent_tool("recall")),
     "context": _reader(inputs.HostContextInput, memory_tools.build_context),
+    "list_memories": _reader(ListMemoriesInput, memory_tools.list_memories),
     "expand": _reader(inputs.ExpandInput, _agent_tool("expand")),
     "confirm": _writer(inputs.ConfirmInput, memory_tools.confirm, is_idempotent=True),
     "supersede": _writer(inputs.SupersedeInput, memory_tools.supersede),

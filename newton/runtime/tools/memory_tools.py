@@ -5,15 +5,23 @@ from uuid import UUID
 
 from newton.agent import inputs
 from newton.agent.loop.tools import ToolResult
+from newton.agent.memory_inputs import ListMemoriesInput
 from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import get_frame
 from newton.errors import NotFoundError
 from newton.heart.facts.conflicts import FactPair
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS
+from newton.runtime.tools.memory_views import MemoryField
+from newton.runtime.tools.memory_views import list_memories as build_list
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import ForgetPlanResponse, to_entity_info, to_relation_info
 from newton.runtime.tools.working_memory import build_working_context
+
+# The fields of a listed memory that a model needs.
+TOOL_FIELDS: tuple[MemoryField, ...] = (
+    *("memory_id", "kind", "state", "quarantined", "text", "subject", "importance", "trust", "occurred_at"),
+)
 
 
 async def build_context(caller: ToolCaller, args: inputs.HostContextInput) -> ToolResult:
@@ -47,6 +55,18 @@ async def _find_begun_session(caller: ToolCaller, name: str | None) -> UUID | No
         return None if name is None else await caller.find_session(name)
     except NotFoundError:
         return None
+
+
+async def list_memories(caller: ToolCaller, args: ListMemoriesInput) -> ToolResult:
+    page = await build_list(caller.newton, caller.origin, args, fields=TOOL_FIELDS)
+    items = [
+        {
+            "memory_id": short_id(one.memory_id) if one.memory_id else None,
+            **one.model_dump(mode="json", exclude={"memory_id"}, exclude_unset=True, exclude_none=True),
+        }
+        for one in page.items
+    ]
+    return ToolResult({"items": items, "next": page.next, "count": page.count})
 
 
 async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:

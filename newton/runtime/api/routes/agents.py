@@ -1,13 +1,16 @@
-"""Routes of agents and tokens."""
+"""Routes of agents: list, create, describe and delete. All but the token in use need the operator's token."""
 
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from newton.agent.field_types import Name
+from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview
 from newton.memory import hygiene
+from newton.memory.memory import Kind
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, ReadAccess
@@ -59,6 +62,38 @@ class AgentQueueInfo(ResponseModel):
     dead_runs: int
 
 
+class MemoryCount(ResponseModel):
+    """The number of memories of a kind in a state."""
+
+    kind: Kind
+    state: str
+    quarantined: bool
+    memories: int
+
+
+class AgentOverviewResponse(ResponseModel):
+    """What an agent holds. `users` is the number of its users with a memory of their own."""
+
+    agent_id: UUID
+    name: str
+    created_at: datetime
+    last_activity_at: datetime | None = Field(description="The last message, memory or use of a memory.")
+    memories: int
+    counts: list[MemoryCount]
+    sessions: int
+    messages: int
+    users: int
+    size_bytes: int = Field(description="The size of the memories, messages, vectors and contexts, without indexes.")
+
+
+class DeleteAgentResponse(ResponseModel):
+    """What was deleted, or in a preview what would be, with the token that confirms it."""
+
+    is_deleted: bool
+    agent: AgentOverviewResponse
+    token: str | None
+
+
 class TokenInfo(ResponseModel):
     """The agent and the scope of the token, and the chat model. `model` is null when no chat model is configured."""
 
@@ -82,6 +117,45 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
     agents: AgentRegistry = request.app.state.agents
     newton = await agents.create(hygiene.clean_ref(body.name, what="agent"))
     return AgentInfo(agent_id=newton.scope.agent_id, name=newton.settings.agent)
+
+
+@router.get("/agents/{name}")
+async def get_agent(name: str, caller: AdminAccess) -> AgentOverviewResponse:
+    """Return what an agent holds. Needs the operator's token."""
+    caller.require_operator("Only the operator sees other agents.")
+    return _to_overview(await AgentInventory(scope=caller.newton.scope).describe(name))
+
+
+@router.delete("/agents/{name}")
+async def delete_agent(
+    name: str,
+    request: Request,
+    caller: AdminAccess,
+    token: Annotated[
+        str | None, Query(max_length=100, description="The token of the preview; it confirms the deletion.")
+    ] = None,
+) -> DeleteAgentResponse:
+    """Permanently delete an agent with its tokens and the memories of its users. Needs the operator's token.
+
+    Without `token`, nothing is deleted: the response is a preview, with the token that confirms it. The agent that the
+    daemon runs with cannot be deleted.
+    """
+    caller.require_operator("Only the operator deletes agents.")
+    agents: AgentRegistry = request.app.state.agents
+    inventory = AgentInventory(scope=agents.default.scope)
+    if token is None:
+        overview = await inventory.describe(name)
+        return DeleteAgentResponse(is_deleted=False, agent=_to_overview(overview), token=overview.token)
+    overview = await inventory.delete(name, token=token)
+    for agent_id in (overview.agent_id, *overview.user_agents):
+        agents.discard(agent_id)
+        agents.default.chain_heads.delete(agent_id)
+    return DeleteAgentResponse(is_deleted=True, agent=_to_overview(overview), token=None)
+
+
+def _to_overview(overview: AgentOverview) -> AgentOverviewResponse:
+    counts = [MemoryCount.from_source(one) for one in overview.states]
+    return AgentOverviewResponse.from_source(overview, counts=counts, users=len(overview.user_agents))
 
 
 @router.put("/agents/{name}/model")

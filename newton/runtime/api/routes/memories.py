@@ -11,9 +11,12 @@ from pydantic import Field
 
 from newton.agent.field_types import CleanText, Importance, Timestamp
 from newton.agent.inputs import RememberInput
+from newton.agent.memory_inputs import EditMemoryInput
 from newton.agent.services.memories import FactDraft
 from newton.brain.outcomes import Verdict
 from newton.errors import NotFoundError
+from newton.memory.importance import MAX_IMPORTANCE
+from newton.memory.inventory.edits import EditableField
 from newton.memory.lookup import cut_page
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.runtime.api.auth import ReadAccess, WriteAccess
@@ -76,8 +79,19 @@ class StateChangeInfo(ResponseModel):
     replaced_by: MemoryMentionInfo | None = Field(None, description="The fact that took its place.")
 
 
+class MemoryEditInfo(ResponseModel):
+    """A change of one field by a person. A value of null is an unset field."""
+
+    edited_at: datetime
+    field: EditableField
+    old_value: str | None
+    new_value: str | None
+    origin: str
+    author: str = Field(description="The name of the token, the operator, or the trust of the caller.")
+
+
 class MemoryResponse(ResponseModel):
-    """A memory with its full text, source, links and state transitions."""
+    """A memory with its full text, source, links, state transitions and edits."""
 
     memory_id: UUID
     kind: Kind
@@ -87,7 +101,7 @@ class MemoryResponse(ResponseModel):
     full_text: str
     remaining_chars: int = Field(description="The number of characters of the text behind `full_text`.")
     confidence: float | None
-    importance: float | None
+    importance: float | None = Field(description="From 0 to 10 if a person set it; null if it is derived.")
     outcome: Outcome | None
     confirmations: int
     uses: int
@@ -101,6 +115,24 @@ class MemoryResponse(ResponseModel):
     fact: dict[str, str] = Field(description="Subject, attribute and validity of a fact. Empty for other kinds.")
     links: list[MemoryLinkInfo]
     changes: list[StateChangeInfo]
+    edits: list[MemoryEditInfo]
+
+
+class EditMemoryRequest(EditMemoryInput):
+    """The new values of a memory. A field that is omitted stays as it is."""
+
+    model_config = with_example(importance=8)
+
+
+class EditResponse(ResponseModel):
+    """The memory after the edit. `changed` names the fields whose value is another one now."""
+
+    memory_id: UUID
+    state: str
+    importance: float = Field(description="From 0 to 10.")
+    is_importance_set: bool
+    is_core: bool
+    changed: list[EditableField]
 
 
 class SupersedeRequest(RequestModel):
@@ -231,6 +263,7 @@ async def get_memory(
         )
         for one in changes
     ]
+    edits = await caller.newton.memory_editor(ORIGIN, caller.author).list_edits(memory_id)
     page = cut_page(detail.full_text, offset=offset, limit=limit or len(detail.full_text))
     return MemoryResponse.from_source(
         detail,
@@ -239,7 +272,20 @@ async def get_memory(
         fact=fact,
         links=links,
         changes=history,
+        importance=None if detail.importance is None else MAX_IMPORTANCE * detail.importance,
+        edits=[MemoryEditInfo.from_source(one) for one in edits],
     )
+
+
+@router.patch("/{memory_id}", response_model=EditResponse)
+async def edit_memory(memory_id: MemoryId, body: EditMemoryRequest, act: WriteAction) -> Response:
+    """Edit the importance, the core mark or the subject of a memory. Its text is changed by `supersede` only."""
+
+    async def work(newton: AgentServices) -> EditResponse:
+        edited = await newton.memory_editor(ORIGIN, act.caller.author).edit(memory_id.hex, body)
+        return EditResponse.from_source(edited.memory, changed=list(edited.changed))
+
+    return await act.run_once(work)
 
 
 @router.delete("/{memory_id}", response_model=ForgetResponse)

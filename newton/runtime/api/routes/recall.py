@@ -1,19 +1,16 @@
-"""Routes of searches in the memory: recall, entities and their relations."""
+"""The route of searches in the memory."""
 
 from datetime import datetime
-from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from pydantic import Field
 
 from newton.agent.field_types import Timestamp
 from newton.agent.inputs import RecallInput
-from newton.heart.entities.entity_store import MAX_DEPTH
 from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, Limit, ResponseModel, with_example
-from newton.runtime.tools.views import EntityInfo, RelationInfo, to_entity_info, to_relation_info
+from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 
 router = APIRouter(prefix="/v1", tags=["memories"])
 
@@ -74,21 +71,3 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
         for memory in recalled.memories
     ]
     return RecallResponse(items=items, missing=dict(recalled.missing))
-
-
-@router.get("/entities")
-async def list_entities(caller: ReadAccess, limit: Limit = 20) -> ItemList[EntityInfo]:
-    """List the people and things that are mentioned most."""
-    found = await caller.newton.entities(ORIGIN).list_entities(limit=limit)
-    return ItemList(items=[to_entity_info(*pair) for pair in found])
-
-
-@router.get("/entities/{name}/relations")
-async def list_relations(
-    name: str,
-    caller: ReadAccess,
-    depth: Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum number of relations between them.")] = 1,
-) -> ItemList[RelationInfo]:
-    """List the relations of one entity, nearest first."""
-    found = await caller.newton.entities(ORIGIN).find_related_entities(name, depth=depth)
-    return ItemList(items=[to_relation_info(one) for one in found])

@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
+from operator import itemgetter
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from newton.brain.outcomes import Verdict
 from newton.errors import InputError
+from newton.memory.importance import MAX_IMPORTANCE
+from newton.memory.inventory.edits import MemoryEdit
 from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import (
+    PERSON,
     AgentOption,
     JsonOption,
     ReasonOption,
@@ -23,6 +27,8 @@ from newton.runtime.cli.options import (
     require_yes,
 )
 from newton.runtime.cli.printing import say
+
+UNSET = "unset"  # a field without a value
 
 MemoryArgument = Annotated[str, Parameter(help="Id of the memory, or the end of the id as `newton recall` prints it.")]
 
@@ -41,19 +47,22 @@ async def show_memory(memory: MemoryArgument, *, agent: AgentOption = None, json
 
 
 async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show all state changes of a memory with their time, reason and origin.
+    """Show all state changes and edits of a memory with their time, reason and origin.
 
     Example: newton history 3f9c2a71
     """
     async with open_agent(load_settings(agent)) as newton:
         record, changes, _ = await newton.curation("cli").get(memory)
+        edits = await newton.memory_editor("cli", PERSON).list_edits(record.memory_id)
     if json:
-        formatting.print_json([_change_to_json(change) for change in changes])
+        formatting.print_json([*map(_change_to_json, changes), *map(_edit_to_json, edits)])
         return
     name = f"{record.kind} {short_id(record.memory_id)}"
     say(f"{record.created_at:%Y-%m-%d %H:%M}  {name} created by {record.origin}")
-    for change in changes:
-        say(_format_change(change))
+    lines = [(change.at, _format_change(change)) for change in changes]
+    lines += [(edit.edited_at, _format_edit(edit)) for edit in edits]
+    for _, line in sorted(lines, key=itemgetter(0)):
+        say(line)
     say(f"current state: {record.state}{', quarantined' if record.quarantined else ''}")
     for newer in record.replaced_by:
         say(f"superseded by: {short_id(newer.other_id)} {newer.micro}")
@@ -152,6 +161,15 @@ def _format_change(change: TransitionRecord) -> str:
     return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.reason} ({change.origin})"
 
 
+def _format_edit(edit: MemoryEdit) -> str:
+    old, new = (UNSET if value is None else value for value in (edit.old_value, edit.new_value))
+    return f"{edit.edited_at:%Y-%m-%d %H:%M}  {edit.field}: {old} → {new}  (by {edit.author}, {edit.origin})"
+
+
+def _edit_to_json(edit: MemoryEdit) -> dict[str, object]:
+    return {**asdict(edit), "edited_at": edit.edited_at.isoformat()}
+
+
 def _change_to_json(change: TransitionRecord) -> dict[str, object]:
     return {
         "changed_at": change.at.isoformat(),
@@ -173,7 +191,7 @@ def _format_record(record: MemoryDetail, fact: Mapping[str, str]) -> str:
         f"  since {record.occurred_at:%Y-%m-%d %H:%M} · trust {record.trust}",
         f"  created {record.created_at:%Y-%m-%d %H:%M} by {record.origin}",
         *(f"  {name}: {value}" for name, value in fact.items()),
-        *([f"  importance {10 * record.importance:g} of 10"] if record.importance is not None else []),
+        *([f"  importance {MAX_IMPORTANCE * record.importance:g} of 10"] if record.importance is not None else []),
         "",
         record.full_text,
     ]
@@ -185,6 +203,7 @@ def _format_record(record: MemoryDetail, fact: Mapping[str, str]) -> str:
 def _record_to_json(record: MemoryDetail) -> dict[str, object]:
     fields: dict[str, object] = asdict(record)
     del fields["relatives"]
+    fields["importance"] = None if record.importance is None else MAX_IMPORTANCE * record.importance
     times = {name: at and at.isoformat() for name, at in fields.items() if isinstance(at, datetime)}
     links = [
         {"type": r.link, "memory_id": str(r.other_id), "kind": r.kind, "state": r.state, "micro": r.micro}

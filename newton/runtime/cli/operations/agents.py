@@ -1,15 +1,19 @@
 """`newton agents`: the agents of a database."""
 
+import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview, StateCount
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.options import JsonOption, load_settings
+from newton.runtime.cli.options import JsonOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs.claims import list_agent_queues
+
+NameArgument = Annotated[str, Parameter(help="Name of the agent.")]
 
 
 async def list_agents(*, json: JsonOption = False) -> None:
@@ -82,3 +86,97 @@ async def set_agent_model(
         say(f"The agent {name} uses the model {model}.")
     else:
         say(f"The agent {name} uses the configured model.")
+
+
+async def show_agent(name: NameArgument, *, json: JsonOption = False) -> None:
+    """Show what an agent holds: memories by kind and state, sessions, last activity and size.
+
+    Example: newton agents show work
+    """
+    async with open_agent(load_settings()) as newton:
+        overview = await AgentInventory(scope=newton.scope).describe(name)
+    if json:
+        formatting.print_json(_overview_to_json(overview))
+    else:
+        say(_format_overview(overview))
+
+
+async def delete_agent(
+    name: NameArgument,
+    *,
+    confirm: Annotated[str | None, Parameter(help="Code printed by the preview.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Permanently delete an agent with all its data, its tokens and the memories of its users.
+
+    In a terminal, it shows what it would delete and asks. Otherwise the first call prints a code, and nothing is
+    deleted until the command is repeated with --confirm CODE. Existing backups and exports still contain the data.
+
+    Example: newton agents delete work
+    """
+    async with open_agent(load_settings()) as newton:
+        inventory = AgentInventory(scope=newton.scope)
+        if confirm is None:
+            overview = await inventory.describe(name)
+            if json or not sys.stdin.isatty():
+                _print_preview(overview, json=json)
+                return
+            say(_format_overview(overview))
+            require_yes(f"Permanently delete the agent {name}?", yes=False)
+            confirm = overview.token
+        overview = await inventory.delete(name, token=confirm)
+        for agent_id in (overview.agent_id, *overview.user_agents):
+            newton.chain_heads.delete(agent_id)
+    if json:
+        formatting.print_json({**_overview_to_json(overview), "is_deleted": True})
+    else:
+        say(f"Deleted the agent {name} with {formatting.pluralize(overview.memories, 'memory', 'memories')}.")
+
+
+def _print_preview(overview: AgentOverview, *, json: bool) -> None:
+    if json:
+        formatting.print_json({**_overview_to_json(overview), "is_deleted": False, "confirm": overview.token})
+        return
+    command = f"newton agents delete {overview.name} --confirm {overview.token}"
+    say(f"{_format_overview(overview)}\nNothing is deleted yet. `{command}` deletes it.")
+
+
+def _format_overview(overview: AgentOverview) -> str:
+    last = f"{overview.last_activity_at:%Y-%m-%d %H:%M}" if overview.last_activity_at else "never"
+    sessions = formatting.pluralize(overview.sessions, "session")
+    users = f" · {formatting.pluralize(len(overview.user_agents), 'user')} with a memory of their own"
+    lines = [
+        f"{overview.name}  since {overview.created_at:%Y-%m-%d} · last active {last}",
+        f"{formatting.pluralize(overview.memories, 'memory', 'memories')} · {sessions} · "
+        f"{formatting.pluralize(overview.messages, 'message')} · {_format_size(overview.size_bytes)}"
+        f"{users if overview.user_agents else ''}",
+    ]
+    return "\n".join([*lines, *map(_format_count, overview.states)])
+
+
+def _format_count(one: StateCount) -> str:
+    return f"  {one.memories:>8,}  {one.kind:<10} {one.state}{', quarantined' if one.quarantined else ''}"
+
+
+def _format_size(size: int) -> str:
+    """
+    >>> _format_size(900), _format_size(2_500_000)
+    ('1 kB', '2.5 MB')
+    """
+    return f"{size / 1e6:.1f} MB" if size >= 1_000_000 else f"{max(size / 1e3, 1):.0f} kB"
+
+
+def _overview_to_json(overview: AgentOverview) -> dict[str, object]:
+    last = overview.last_activity_at
+    return {
+        "agent_id": str(overview.agent_id),
+        "name": overview.name,
+        "created_at": overview.created_at.isoformat(),
+        "last_activity_at": last and last.isoformat(),
+        "memories": overview.memories,
+        "counts": [one._asdict() for one in overview.states],
+        "sessions": overview.sessions,
+        "messages": overview.messages,
+        "users": len(overview.user_agents),
+        "size_bytes": overview.size_bytes,
+    }

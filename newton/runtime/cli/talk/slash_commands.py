@@ -31,6 +31,7 @@ class SlashCommand(NamedTuple):
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/recall": SlashCommand("recall", ("query",), "search the memory"),
+    "/list": SlashCommand("list_memories", ("text",), "list what is in the memory, newest first"),
     "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
     "/confirm": SlashCommand("confirm", ("memory_id",), "confirm a fact"),
     "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),

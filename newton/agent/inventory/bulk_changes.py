@@ -1,0 +1,135 @@
+"""Changes of all memories that a filter selects: previewed first, then carried out in one transaction."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.agent.inventory.memory_edits import format_flag, format_importance
+from newton.agent.inventory.memory_lists import resolve_filter
+from newton.agent.memory_inputs import BulkChangeInput
+from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
+from newton.errors import ConflictError, InputError
+from newton.heart.facts import fact_edits
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory.forgetting import find_derived, forget
+from newton.memory.importance import normalize_importance
+from newton.memory.inventory import edits
+from newton.memory.inventory.memory_list import ListedMemory, ListOrder, count_memories, list_positions, read_rows
+from newton.memory.memory import digest, past_reason
+
+MAX_BULK = 1_000  # memories of one change
+TOKEN_LENGTH = 16  # hexadecimal digits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkPlan:
+    """The memories that a change affects, in the order of their ids, and what was derived from them.
+
+    `token` is a hash of the change and of the memories in their present state: it confirms exactly this plan.
+    """
+
+    change: BulkChangeInput
+    agent_id: UUID
+    memories: Sequence[ListedMemory]
+    derived_ids: Sequence[UUID] = ()
+
+    @property
+    def token(self) -> str:
+        change = self.change.model_dump_json(exclude={"token", "filter", "reason"})
+        states = [
+            f"{one.memory_id} {one.state} {one.quarantined} {one.importance} {one.is_importance_set} {one.is_core}"
+            for one in self.memories
+        ]
+        return digest(str(self.agent_id), change, *states, *map(str, self.derived_ids)).hex()[:TOKEN_LENGTH]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the number of memories of each kind."""
+        return dict(Counter[str](one.kind for one in self.memories).most_common())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkService:
+    """Changes of many memories of one agent. `author` is recorded with each edit."""
+
+    scope: AgentScope
+    author: str
+
+    async def plan(self, change: BulkChangeInput) -> BulkPlan:
+        """Return what the change would affect. Raises as `carry_out`, except for the token."""
+        async with self.scope.transaction() as tx:
+            return await self._plan(tx, change)
+
+    async def carry_out(self, change: BulkChangeInput) -> BulkPlan:
+        """Change the memories of the plan that the token of the change confirms; return the plan.
+
+        Raises ConflictError if what the change would affect differs from that plan, and InputError for a filter without
+        a condition, for too many memories, and for memories to which the action does not apply.
+        """
+        async with self.scope.write() as (tx, ctx):
+            plan = await self._plan(tx, change)
+            if change.token != plan.token:
+                raise ConflictError(
+                    "The token is invalid: the memories, or the change, differ from the preview.",
+                    hint="Send the request without a token; the answer has a new preview and a new token.",
+                )
+            if plan.memories:
+                await self._apply(tx, plan, ctx)
+                ids = [str(one.memory_id) for one in plan.memories]
+                self.scope.publish("memory.bulk_changed", {"action": change.action, "memory_ids": ids})
+            return plan
+
+    async def _plan(self, tx: Tx, change: BulkChangeInput) -> BulkPlan:
+        if change.filter.is_empty:
+            hint = "Give a filter, such as `kinds`; `newton agents delete NAME` deletes an agent with all its memories."
+            raise InputError("The filter is empty, which would select every memory.", hint=hint, param="filter")
+        agent_id = self.scope.agent_id
+        wanted = await resolve_filter(tx, change.filter, scope=self.scope)
+        number = await count_memories(tx, wanted, agent_id=agent_id)
+        if number > MAX_BULK:
+            hint = f"One change affects at most {MAX_BULK:,}. Give a narrower filter, such as a shorter period."
+            raise InputError(f"The filter selects {number:,} memories.", hint=hint, param="filter")
+        found = await list_positions(tx, wanted, ListOrder(), after=None, limit=MAX_BULK, agent_id=agent_id)
+        ids = sorted(one.memory_id for one in found)
+        await edits.lock_memories(tx, ids, agent_id=agent_id)
+        memories = await read_rows(tx, ids, agent_id=agent_id)
+        _check_applicable(change, memories)
+        derived = await find_derived(tx, ids, agent_id=agent_id) if change.action == "forget" else []
+        return BulkPlan(change=change, agent_id=agent_id, memories=memories, derived_ids=derived)
+
+    async def _apply(self, tx: Tx, plan: BulkPlan, ctx: LifecycleContext) -> None:
+        change, ids = plan.change, [one.memory_id for one in plan.memories]
+        match change.action:
+            case "forget":
+                await forget(tx, ids, derived=change.include_derived, reason=change.reason, ctx=ctx)
+            case "retract":
+                await fact_edits.retract_facts(tx, ids, ctx=ctx)
+            case "set_importance":
+                new = normalize_importance(change.importance)
+                old = {
+                    one.memory_id: format_importance(one.importance / 10) if one.is_importance_set else None
+                    for one in plan.memories
+                }
+                await edits.set_importance(tx, ids, new, agent_id=ctx.agent_id)
+                await edits.record_edits(tx, "importance", old, format_importance(new), author=self.author, ctx=ctx)
+            case "set_core":
+                marks = {one.memory_id: format_flag(value=one.is_core) for one in plan.memories}
+                await fact_edits.set_core(tx, ids, is_core=change.core, ctx=ctx)
+                await edits.record_edits(tx, "core", marks, format_flag(value=change.core), author=self.author, ctx=ctx)
+
+
+def _check_applicable(change: BulkChangeInput, memories: Sequence[ListedMemory]) -> None:
+    """Raise InputError for memories to which the action does not apply."""
+    if change.action == "forget" and any(one.kind == "decision" for one in memories):
+        hint = "Exclude them with `kinds`; `newton decisions erase ID` deletes the text of one and keeps the record."
+        raise InputError("The filter selects decisions, which are never deleted.", hint=hint, param="filter")
+    if change.action not in ("retract", "set_core"):
+        return
+    if others := sorted({one.kind for one in memories if one.kind != "fact"}):
+        hint = 'Add the kind "fact" to the filter.'
+        raise InputError(f"The filter selects other kinds than facts: {', '.join(others)}.", hint=hint, param="filter")
+    if past := [one for one in memories if past_reason(one.kind, one.state)]:
+        what = f"The filter selects facts that are not current: {len(past)}."
+        raise InputError(what, hint="Omit `states`, or set it to current or quarantined.", param="filter")

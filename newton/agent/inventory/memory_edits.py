@@ -1,0 +1,107 @@
+"""Edits of single memories by a person: importance, core mark and subject."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.agent.memory_inputs import EditMemoryInput
+from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
+from newton.errors import ConflictError, InputError
+from newton.heart.facts import fact_edits
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory.importance import MAX_IMPORTANCE, normalize_importance
+from newton.memory.inventory import edits
+from newton.memory.inventory.edits import EditableField, EditableMemory, MemoryEdit
+from newton.memory.inventory.memory_list import ListedMemory, read_rows
+from newton.memory.lookup import resolve_id, short_id
+from newton.memory.memory import past_reason
+
+
+class EditResult(NamedTuple):
+    """The memory after an edit, and the fields that the edit changed."""
+
+    memory: ListedMemory
+    changed: tuple[EditableField, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEditor:
+    """Edits of the memories of one agent. `author` is recorded with each: who makes it, as the interface knows it."""
+
+    scope: AgentScope
+    author: str
+
+    async def edit(self, memory_ref: str, changes: EditMemoryInput) -> EditResult:
+        """Change the fields that `changes` sets. An equal value changes nothing and is not recorded.
+
+        Raises InputError if the kind of the memory has no such field, and ConflictError if a superseded or retracted
+        fact is to be marked as core.
+        """
+        async with self.scope.write() as (tx, ctx):
+            memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
+            (memory,) = await edits.lock_memories(tx, [memory_id], agent_id=ctx.agent_id)
+            (before,) = await read_rows(tx, [memory_id], agent_id=ctx.agent_id)
+            given, changed = changes.model_fields_set, list[EditableField]()
+            if "importance" in given and await self._set_importance(tx, memory, changes.importance, ctx):
+                changed.append("importance")
+            if "subject" in given and await self._set_subject(tx, before, changes.subject, ctx):
+                changed.append("subject")
+            if "core" in given and await self._set_core(tx, before, ctx, is_core=changes.core):
+                changed.append("core")
+            if changed:
+                self.scope.publish("memory.edited", {"memory_id": str(memory_id), "fields": changed})
+            (after,) = await read_rows(tx, [memory_id], agent_id=ctx.agent_id)
+            return EditResult(after, tuple(changed))
+
+    async def list_edits(self, memory_id: UUID) -> list[MemoryEdit]:
+        """Return the recorded edits of a memory, the oldest first."""
+        async with self.scope.transaction() as tx:
+            return await edits.list_edits(tx, memory_id, agent_id=self.scope.agent_id)
+
+    async def _set_importance(
+        self, tx: Tx, memory: EditableMemory, importance: float | None, ctx: LifecycleContext
+    ) -> bool:
+        new = normalize_importance(importance)
+        if memory.importance == new:
+            return False
+        await edits.set_importance(tx, [memory.memory_id], new, agent_id=ctx.agent_id)
+        old = {memory.memory_id: format_importance(memory.importance)}
+        await edits.record_edits(tx, "importance", old, format_importance(new), author=self.author, ctx=ctx)
+        return True
+
+    async def _set_subject(self, tx: Tx, memory: ListedMemory, subject: str | None, ctx: LifecycleContext) -> bool:
+        require_fact(memory, "a subject")
+        if memory.subject == subject:
+            return False
+        old = await fact_edits.set_subject(tx, memory.memory_id, subject, ctx=ctx)
+        await edits.record_edits(tx, "subject", {memory.memory_id: old}, subject, author=self.author, ctx=ctx)
+        return True
+
+    async def _set_core(self, tx: Tx, memory: ListedMemory, ctx: LifecycleContext, *, is_core: bool) -> bool:
+        require_fact(memory, "a core mark")
+        if memory.is_core == is_core:
+            return False
+        if reason := past_reason(memory.kind, memory.state):
+            what = f"The fact {short_id(memory.memory_id)} is {reason}, so it cannot be core."
+            raise ConflictError(what, hint="`newton show` names the fact that is current.")
+        await fact_edits.set_core(tx, [memory.memory_id], is_core=is_core, ctx=ctx)
+        old = {memory.memory_id: format_flag(value=memory.is_core)}
+        await edits.record_edits(tx, "core", old, format_flag(value=is_core), author=self.author, ctx=ctx)
+        return True
+
+
+def require_fact(memory: ListedMemory, field: str) -> None:
+    """Raise InputError unless the memory is a fact."""
+    if memory.kind != "fact":
+        what = f"{short_id(memory.memory_id)} is not a fact but {memory.kind}; only facts have {field}."
+        raise InputError(what, hint="The importance of every kind can be edited.")
+
+
+def format_importance(importance: float | None) -> str | None:
+    """Return an importance in [0, 1] as a text on the scale from 0 to 10; None if it is derived."""
+    return None if importance is None else f"{MAX_IMPORTANCE * importance:g}"
+
+
+def format_flag(*, value: bool) -> str:
+    return "true" if value else "false"

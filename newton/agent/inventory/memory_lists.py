@@ -1,0 +1,77 @@
+"""Lists of what an agent stores, by page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from newton.agent.memory_inputs import MemoryFilterInput
+from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
+from newton.dialogue import sessions
+from newton.heart.facts.attributes import normalize_subject
+from newton.memory.inventory.memory_list import (
+    DEFAULT_KINDS,
+    DEFAULT_STATES,
+    ListedMemory,
+    ListOrder,
+    ListPosition,
+    MemoryFilter,
+    count_memories,
+    list_positions,
+    parse_states,
+    read_rows,
+)
+from newton.memory.lookup import resolve_id
+
+
+class MemoryPage(NamedTuple):
+    """One page of a list. `following` is the position behind which the next page begins, if there is one.
+
+    `total` is the number of memories on all pages; only the first page has it.
+    """
+
+    memories: Sequence[ListedMemory]
+    following: ListPosition | None
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryListService:
+    """The list of the memories of one agent."""
+
+    scope: AgentScope
+
+    async def list_memories(
+        self, conditions: MemoryFilterInput, ordered: ListOrder, *, after: ListPosition | None = None, limit: int = 20
+    ) -> MemoryPage:
+        """Return one page. Raises InputError for an unknown state, NotFoundError for an unknown session or source."""
+        agent_id = self.scope.agent_id
+        async with self.scope.transaction(snapshot=True) as tx:
+            wanted = await resolve_filter(tx, conditions, scope=self.scope)
+            found = await list_positions(tx, wanted, ordered, after=after, limit=limit + 1, agent_id=agent_id)
+            page = found[:limit]
+            memories = await read_rows(tx, [one.memory_id for one in page], agent_id=agent_id)
+            total = None if after else await count_memories(tx, wanted, agent_id=agent_id)
+        return MemoryPage(memories, page[-1] if len(found) > limit else None, total)
+
+
+async def resolve_filter(tx: Tx, conditions: MemoryFilterInput, *, scope: AgentScope) -> MemoryFilter:
+    """Return the conditions with the ids of the session and the source.
+
+    Raises InputError for an unknown state, and NotFoundError for an unknown session or source.
+    """
+    agent_id, session, source = scope.agent_id, conditions.session, conditions.source
+    return MemoryFilter(
+        kinds=conditions.kinds or DEFAULT_KINDS,
+        states=parse_states(conditions.states) or DEFAULT_STATES,
+        origins=conditions.origins or None,
+        trusts=conditions.trusts or None,
+        since=conditions.since,
+        until=conditions.until,
+        created_since=conditions.created_since,
+        created_until=conditions.created_until,
+        subject_key=normalize_subject(conditions.subject) if conditions.subject else None,
+        text=conditions.text,
+        session_id=await sessions.get_session_id(tx, agent_id=agent_id, ref=session) if session else None,
+        source_id=await resolve_id(tx, source, agent_id=agent_id) if source else None,
+    )

@@ -1,0 +1,114 @@
+"""Inputs that select, list and edit stored memories, shared by the HTTP API, MCP and the command line."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from newton.agent.field_types import CleanText, Importance, Name, Ref, Timestamp
+from newton.agent.inputs import ToolInput
+from newton.memory.inventory.memory_list import SortKey, SortOrder
+from newton.memory.memory import Kind, Trust
+
+MAX_LIST_LIMIT = 200
+BulkAction = Literal["forget", "retract", "set_importance", "set_core"]
+
+# Fields that no edit may change, with the remedy.
+FIXED_FIELDS = {
+    "content": "A text is never edited; `supersede` replaces the fact by a new one.",
+    "text": "A text is never edited; `supersede` replaces the fact by a new one.",
+    "full_text": "A text is never edited; `supersede` replaces the fact by a new one.",
+    "attribute": "It is part of the statement; `supersede` or `retract` the fact and state it again.",
+    "kind": "The kind is fixed; store the memory again as the other kind.",
+    "state": "The state follows from evidence; use `confirm`, `retract` or `supersede`.",
+    "quarantined": "A person's `confirm` ends the quarantine.",
+    "outcome": "`set_outcome` sets the outcome of an episode, `review` that of a decision.",
+    "confidence": "It is stored as stated; `supersede` the fact and state it with another confidence.",
+    "trust": "Trust is set by the interface through which the memory came, and never changes.",
+    "origin": "The origin is set by the interface through which the memory came, and never changes.",
+}
+
+
+class MemoryFilterInput(ToolInput):
+    """The memories to select. A field that is omitted does not restrict them, except `states` and `kinds`."""
+
+    kinds: tuple[Kind, ...] = Field(
+        (), description="Only these kinds. Default: all but procedures, entities, relations and artifacts."
+    )
+    states: tuple[str, ...] = Field(
+        (),
+        max_length=20,
+        description="Only these states, such as NEW or CORE, or groups of them: current (the default: what is known "
+        "now), past (superseded, retracted, retired, archived), quarantined, all.",
+    )
+    subject: Name | None = Field(None, description="Only facts about this person or thing.")
+    text: CleanText | None = Field(None, max_length=500, description="Only memories that contain all these words.")
+    session: Ref | None = Field(None, description="Only what was said in this session, and what was made of it.")
+    source: str | None = Field(None, max_length=64, description="Only what was made from the memory with this id.")
+    origins: tuple[Name, ...] = Field(
+        (), max_length=20, description="Only memories that came through these interfaces, such as cli, http, import."
+    )
+    trusts: tuple[Trust, ...] = Field((), description="Only memories of authors with these trust tiers.")
+    since: Timestamp | None = Field(None, description="Only what occurred at or after this time.")
+    until: Timestamp | None = Field(None, description="Only what occurred before this time.")
+    created_since: Timestamp | None = Field(None, description="Only what was stored at or after this time.")
+    created_until: Timestamp | None = Field(None, description="Only what was stored before this time.")
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no condition is given."""
+        return not any(getattr(self, name) for name in MemoryFilterInput.model_fields)
+
+
+class ListMemoriesInput(MemoryFilterInput):
+    """List what is in the memory, newest first, with filters. Use `recall` to search for what answers a question."""
+
+    sort: SortKey = Field("created", description="The time or number by which the memories are sorted.")
+    order: SortOrder = Field("desc", description="desc: newest or highest first; asc: oldest or lowest first.")
+    limit: int = Field(20, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of memories.")
+    cursor: str | None = Field(
+        None, max_length=500, description="`next` of the previous page, with the same filters; omitted, the first page."
+    )
+
+
+class EditMemoryInput(ToolInput):
+    """The new values of the editable fields of a memory. A field that is omitted stays as it is."""
+
+    importance: Importance | None = Field(
+        None, description="Importance from 0 to 10 instead of the derived one; null derives it again.", examples=[8]
+    )
+    core: bool = Field(default=False, description="Whether a person marks the fact as core.")
+    subject: Name | None = Field(None, description="The person or thing that the fact is about; null removes it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_fixed_fields(cls, data: Any) -> Any:
+        names = list(cast("Mapping[str, object]", data)) if isinstance(data, Mapping) else list[str]()
+        for name in names:
+            if remedy := FIXED_FIELDS.get(name):
+                message = "{name} cannot be edited: {remedy}"
+                raise PydanticCustomError("fixed", message, {"name": name, "remedy": remedy.rstrip(".")})
+        return cast("object", data)
+
+    @model_validator(mode="after")
+    def _require_field(self) -> "EditMemoryInput":
+        if not self.model_fields_set:
+            raise PydanticCustomError("empty", "nothing to edit is given: give importance, core or subject", {})
+        return self
+
+
+class BulkChangeInput(ToolInput):
+    """A change of all memories that a filter selects: the first call without a token previews it."""
+
+    action: BulkAction = Field(description="What is done with each memory.")
+    filter: MemoryFilterInput = Field(description="The memories; at least one condition is required.")
+    importance: Importance | None = Field(
+        None, description="For set_importance: from 0 to 10; null derives it from the record again."
+    )
+    core: bool = Field(default=True, description="For set_core: whether the facts are marked as core.")
+    include_derived: bool = Field(default=False, description="For forget: also delete the memories derived from them.")
+    reason: CleanText = Field("requested", max_length=500, description="For forget: the reason, which is kept.")
+    token: str | None = Field(
+        None, max_length=100, description="The token of the preview; it confirms the change of exactly these memories."
+    )

@@ -1,0 +1,62 @@
+"""Changes that a person makes to stored facts: the core mark, the subject, and the retraction of many."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import InputError, NotFoundError
+from newton.heart.entities import entity_store
+from newton.heart.facts.attributes import normalize_subject
+from newton.heart.lifecycle.engine import LifecycleContext, lock_attributes, review
+from newton.memory.transitions import PlannedTransition, apply_transitions
+
+SQL = load("newton.heart.facts", "fact_edits.sql")
+
+
+async def set_core(tx: Tx, memory_ids: Sequence[UUID], *, is_core: bool, ctx: LifecycleContext) -> None:
+    """Mark facts as core, or remove the mark. A fact that enough sources confirm stays core without it."""
+    await SQL["set_core"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, is_core=is_core)
+    if not is_core:
+        rows = await SQL["list_core"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+        reason = "a person removed the core mark"
+        steps = [
+            PlannedTransition(
+                row["memory_id"], "unmarked", "CORE", "CONFIRMED" if row["confirmations"] else "NEW", reason
+            )
+            for row in rows
+        ]
+        await apply_transitions(tx, steps, ctx=ctx)
+    await review(tx, ctx, "fact", memory_ids)
+
+
+async def retract_facts(tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext) -> None:
+    """Mark facts as wrong; restore the facts that they superseded."""
+    await SQL["retract_facts"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    await review(tx, ctx, "fact", memory_ids)
+
+
+async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: LifecycleContext) -> str | None:
+    """Change the subject of a fact, or remove it; return the former one.
+
+    The fact becomes a value of the new subject: it may supersede one, or be superseded; a value of the former subject
+    that it had superseded becomes current again. Raises NotFoundError for another kind of memory, and InputError if the
+    attribute of the fact needs a subject.
+    """
+    row = await SQL["get_subject"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+    if row is None:
+        raise NotFoundError(f"There is no fact {memory_id}.", hint="Find ids with `newton list --kind fact`.")
+    if subject is None and row["single_valued"]:
+        what = f"The fact states the single-valued attribute {row['attribute']!r}, which needs a subject."
+        raise InputError(what, hint="Give another subject instead of none.", param="subject")
+    old_key, new_key = row["subject_key"], normalize_subject(subject) if subject else None
+    if row["single_valued"] and new_key:
+        await lock_attributes(tx, sorted({(old_key, row["attribute"]), (new_key, row["attribute"])}), ctx=ctx)
+    former = {"subject_key": old_key, "attribute": row["attribute"]}
+    others = await SQL["list_values"].fetch_all(tx, agent_id=ctx.agent_id, **former)
+    await SQL["set_subject"].execute(
+        tx, agent_id=ctx.agent_id, memory_id=memory_id, subject=subject, subject_key=new_key
+    )
+    await review(tx, ctx, "fact", sorted({memory_id, *(one["memory_id"] for one in others)}))
+    await entity_store.index_mentions(tx, ctx=ctx, after=UUID(int=memory_id.int - 1))
+    return row["subject"]

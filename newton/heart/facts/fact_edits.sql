@@ -1,0 +1,31 @@
+-- name: set_core(agent_id, memory_ids, is_core)
+update heart.facts
+set is_core = $3
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: list_core(agent_id, memory_ids)
+select memory_id, confirmations
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[]) and state = 'CORE';
+
+-- name: retract_facts(agent_id, memory_ids)
+update heart.facts
+set is_retracted = true
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: get_subject(agent_id, memory_id)
+select subject, subject_key, attribute, single_valued
+from heart.facts
+where agent_id = $1 and memory_id = $2
+for update;
+
+-- name: set_subject(agent_id, memory_id, subject, subject_key)
+-- The fact is compared again: the known facts of the new subject are others.
+update heart.facts
+set subject = $3, subject_key = $4, is_compared = false
+where agent_id = $1 and memory_id = $2;
+
+-- name: list_values(agent_id, subject_key, attribute)
+select memory_id
+from heart.facts
+where agent_id = $1 and subject_key = $2 and attribute = $3;

@@ -1,0 +1,1 @@
+"""Lists of the memories of an agent, and changes of their editable fields."""

@@ -1,0 +1,226 @@
+-- name: list_by_created_desc(agent_id, kinds, states, origins, trusts, since, until, created_since, created_until, after_time, after_id, max_rows)
+-- Reads at most max_rows matching entries of the index for each kind.
+select p.memory_id, p.created_at as position
+from unnest($2::text[]) as k (kind)
+cross join lateral (
+    select m.memory_id, m.created_at
+    from memory.memories as m
+    where
+        m.agent_id = $1
+        and m.kind = k.kind
+        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
+        and ($4::text[] is null or m.origin = any($4))
+        and ($5::text[] is null or m.trust = any($5))
+        and m.occurred_at >= $6 and m.occurred_at < $7
+        and m.created_at >= $8 and m.created_at < $9
+        and (m.created_at, m.memory_id) < ($10, $11)
+    order by m.created_at desc, m.memory_id desc
+    limit $12
+) as p
+order by p.created_at desc, p.memory_id desc
+limit $12;
+
+-- name: list_by_created_asc(agent_id, kinds, states, origins, trusts, since, until, created_since, created_until, after_time, after_id, max_rows)
+select p.memory_id, p.created_at as position
+from unnest($2::text[]) as k (kind)
+cross join lateral (
+    select m.memory_id, m.created_at
+    from memory.memories as m
+    where
+        m.agent_id = $1
+        and m.kind = k.kind
+        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
+        and ($4::text[] is null or m.origin = any($4))
+        and ($5::text[] is null or m.trust = any($5))
+        and m.occurred_at >= $6 and m.occurred_at < $7
+        and m.created_at >= $8 and m.created_at < $9
+        and (m.created_at, m.memory_id) > ($10, $11)
+    order by m.created_at, m.memory_id
+    limit $12
+) as p
+order by p.created_at, p.memory_id
+limit $12;
+
+-- name: list_by_occurred_desc(agent_id, kinds, states, origins, trusts, since, until, created_since, created_until, after_time, after_id, max_rows)
+select p.memory_id, p.occurred_at as position
+from unnest($2::text[]) as k (kind)
+cross join lateral (
+    select m.memory_id, m.occurred_at
+    from memory.memories as m
+    where
+        m.agent_id = $1
+        and m.kind = k.kind
+        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
+        and ($4::text[] is null or m.origin = any($4))
+        and ($5::text[] is null or m.trust = any($5))
+        and m.occurred_at >= $6 and m.occurred_at < $7
+        and m.created_at >= $8 and m.created_at < $9
+        and (m.occurred_at, m.memory_id) < ($10, $11)
+    order by m.occurred_at desc, m.memory_id desc
+    limit $12
+) as p
+order by p.occurred_at desc, p.memory_id desc
+limit $12;
+
+-- name: list_by_occurred_asc(agent_id, kinds, states, origins, trusts, since, until, created_since, created_until, after_time, after_id, max_rows)
+select p.memory_id, p.occurred_at as position
+from unnest($2::text[]) as k (kind)
+cross join lateral (
+    select m.memory_id, m.occurred_at
+    from memory.memories as m
+    where
+        m.agent_id = $1
+        and m.kind = k.kind
+        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
+        and ($4::text[] is null or m.origin = any($4))
+        and ($5::text[] is null or m.trust = any($5))
+        and m.occurred_at >= $6 and m.occurred_at < $7
+        and m.created_at >= $8 and m.created_at < $9
+        and (m.occurred_at, m.memory_id) > ($10, $11)
+    order by m.occurred_at, m.memory_id
+    limit $12
+) as p
+order by p.occurred_at, p.memory_id
+limit $12;
+
+-- name: rank_all(agent_id, kinds, states, origins, trusts, since, until, created_since, created_until, sort, direction, after_key, after_id, max_rows)
+-- For keys that change whenever a memory is used: an index on them would slow down every context. Reads all memories of
+-- these kinds.
+select m.memory_id, s.key as position
+from memory.memories as m
+cross join lateral (
+    select
+        $11::integer * case $10::text
+            when 'created' then extract(epoch from m.created_at)
+            when 'occurred' then extract(epoch from m.occurred_at)
+            when 'accessed' then coalesce(extract(epoch from m.accessed_at), 0)
+            when 'confirmed' then coalesce(extract(epoch from m.confirmed_at), 0)
+            when 'uses' then m.uses
+            when 'importance'
+                then round(memory.effective_importance(m.importance, m.kind, m.state, m.outcome, m.uses)::numeric, 6)
+        end as key
+) as s
+where
+    m.agent_id = $1
+    and m.kind = any($2::text[])
+    and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
+    and ($4::text[] is null or m.origin = any($4))
+    and ($5::text[] is null or m.trust = any($5))
+    and m.occurred_at >= $6 and m.occurred_at < $7
+    and m.created_at >= $8 and m.created_at < $9
+    and ($12::numeric is null or (s.key, m.memory_id) > ($12, $13::uuid))
+order by s.key, m.memory_id
+limit $14;
+
+-- name: rank_selected(agent_id, memory_ids, kinds, states, origins, trusts, since, until, created_since, created_until, sort, direction, after_key, after_id, max_rows)
+-- The same for the memories of a narrower filter, which are found first.
+select m.memory_id, s.key as position
+from memory.memories as m
+cross join lateral (
+    select
+        $12::integer * case $11::text
+            when 'created' then extract(epoch from m.created_at)
+            when 'occurred' then extract(epoch from m.occurred_at)
+            when 'accessed' then coalesce(extract(epoch from m.accessed_at), 0)
+            when 'confirmed' then coalesce(extract(epoch from m.confirmed_at), 0)
+            when 'uses' then m.uses
+            when 'importance'
+                then round(memory.effective_importance(m.importance, m.kind, m.state, m.outcome, m.uses)::numeric, 6)
+        end as key
+) as s
+where
+    m.agent_id = $1
+    and m.memory_id = any($2::uuid[])
+    and m.kind = any($3::text[])
+    and memory.has_listed_state(m.kind, m.state, m.quarantined, $4)
+    and ($5::text[] is null or m.origin = any($5))
+    and ($6::text[] is null or m.trust = any($6))
+    and m.occurred_at >= $7 and m.occurred_at < $8
+    and m.created_at >= $9 and m.created_at < $10
+    and ($13::numeric is null or (s.key, m.memory_id) > ($13, $14::uuid))
+order by s.key, m.memory_id
+limit $15;
+
+-- name: count_all(agent_id, kinds, states, origins, trusts, since, until, created_since, created_until)
+select count(*) as memories
+from memory.memories as m
+where
+    m.agent_id = $1
+    and m.kind = any($2::text[])
+    and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
+    and ($4::text[] is null or m.origin = any($4))
+    and ($5::text[] is null or m.trust = any($5))
+    and m.occurred_at >= $6 and m.occurred_at < $7
+    and m.created_at >= $8 and m.created_at < $9;
+
+-- name: count_selected(agent_id, memory_ids, kinds, states, origins, trusts, since, until, created_since, created_until)
+select count(*) as memories
+from memory.memories as m
+where
+    m.agent_id = $1
+    and m.memory_id = any($2::uuid[])
+    and m.kind = any($3::text[])
+    and memory.has_listed_state(m.kind, m.state, m.quarantined, $4)
+    and ($5::text[] is null or m.origin = any($5))
+    and ($6::text[] is null or m.trust = any($6))
+    and m.occurred_at >= $7 and m.occurred_at < $8
+    and m.created_at >= $9 and m.created_at < $10;
+
+-- name: find_by_subject(agent_id, subject_key)
+select memory_id
+from heart.facts
+where agent_id = $1 and subject_key = $2;
+
+-- name: find_by_words(agent_id, text)
+-- Memories that contain every word of the text, stemmed.
+with word as materialized (
+    select w.lexeme
+    from unnest(to_tsvector('english', $2)) as w
+)
+select p.memory_id
+from memory.postings as p
+where p.agent_id = $1 and p.lexeme in (select lexeme from word)
+group by p.memory_id
+having count(*) = (select count(*) from word);
+
+-- name: find_in_session(agent_id, session_id)
+-- What was said in a session, what was made of it, and what was made of that.
+with said as materialized (
+    select memory_id
+    from memory.memories
+    where agent_id = $1 and kind in ('exchange', 'artifact') and thread_id = $2
+    union
+    select memory_id
+    from heart.episodes
+    where agent_id = $1 and session_id = $2
+    union
+    select memory_id
+    from heart.events
+    where agent_id = $1 and session_id = $2
+)
+select memory_id
+from said
+union
+select s.memory_id
+from memory.sources as s
+where s.agent_id = $1 and s.source_id in (select memory_id from said);
+
+-- name: find_made_from(agent_id, source_id)
+select memory_id
+from memory.sources
+where agent_id = $1 and source_id = $2;
+
+-- name: get_rows(agent_id, memory_ids)
+select
+    m.memory_id, m.kind, m.state, m.quarantined, m.micro, m.summary, m.confidence, m.importance, m.outcome,
+    m.confirmations, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.origin, m.trust, m.ref,
+    f.subject, f.attribute, coalesce(f.is_core, false) as is_marked_core, s.ref as session
+from memory.memories as m
+left join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+left join heart.episodes as e on e.agent_id = $1 and e.memory_id = m.memory_id
+left join heart.events as v on v.agent_id = $1 and v.memory_id = m.memory_id
+left join dialogue.sessions as s
+    on s.agent_id = $1
+    and s.session_id
+    = coalesce(e.session_id, v.session_id, case when m.kind in ('exchange', 'artifact') then m.thread_id end)
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]);

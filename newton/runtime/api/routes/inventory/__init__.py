@@ -1,0 +1,1 @@
+"""Routes that show and change what is stored: lists, documents, entities and tokens."""

@@ -1,0 +1,61 @@
+"""Routes of lists of memories, and of changes of all memories of a filter."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+from pydantic import Field
+
+from newton.agent.memory_inputs import BulkChangeInput, ListMemoriesInput
+from newton.runtime.api.auth import ReadAccess
+from newton.runtime.api.base_models import ORIGIN, with_example
+from newton.runtime.api.idempotency import AdminAction
+from newton.runtime.tools.memory_views import (
+    BulkChangeResponse,
+    MemoryField,
+    MemoryListResponse,
+    to_bulk_result,
+)
+from newton.runtime.tools.memory_views import (
+    list_memories as build_list,
+)
+from newton.runtime.wiring import AgentServices
+
+router = APIRouter(prefix="/v1/memories", tags=["memories"])
+
+
+class MemoryListQuery(ListMemoriesInput):
+    """Filters, order and page of the list."""
+
+    limit: int = Field(50, ge=1, le=200, description="Maximum number of items.")
+    fields: tuple[MemoryField, ...] = Field((), description="Only these fields of each memory. Default: all.")
+
+
+class BulkChangeRequest(BulkChangeInput):
+    """A change of all memories that a filter selects."""
+
+    model_config = with_example(action="set_importance", filter={"kinds": ["fact"], "subject": "Ana"}, importance=8)
+
+
+@router.get("", response_model_exclude_unset=True)
+async def list_memories(caller: ReadAccess, query: Annotated[MemoryListQuery, Query()]) -> MemoryListResponse:
+    """List the memories, newest first, by page. Quarantined and past ones are listed only if `states` selects them."""
+    return await build_list(caller.newton, ORIGIN, query, fields=query.fields)
+
+
+@router.post("/bulk", response_model=BulkChangeResponse)
+async def change_memories(body: BulkChangeRequest, act: AdminAction) -> Response:
+    """Forget, retract or edit all memories of a filter, at most 1,000 at a time, in one transaction.
+
+    Without `token`, nothing is changed: the response is a preview, with the token that confirms it. The token is
+    refused if any of the memories has changed since.
+    """
+    author = act.caller.author
+    if body.token is None:
+        preview = to_bulk_result(await act.caller.newton.bulk(ORIGIN, author).plan(body), is_done=False)
+        return Response(preview.model_dump_json(), media_type="application/json")
+
+    async def work(newton: AgentServices) -> BulkChangeResponse:
+        return to_bulk_result(await newton.bulk(ORIGIN, author).carry_out(body), is_done=True)
+
+    return await act.run_once(work)

@@ -1,0 +1,94 @@
+"""Routes of the tokens of an agent. They need the operator's token."""
+
+from datetime import datetime
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from newton.agent.field_types import Name, Timestamp
+from newton.runtime.access import tokens
+from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller
+from newton.runtime.api.base_models import ItemList, RequestModel, ResponseModel, with_example
+from newton.runtime.api.path_ids import PathId
+from newton.runtime.wiring import AgentServices
+
+router = APIRouter(prefix="/v1/agents/{name}/tokens", tags=["agents"])
+
+
+class CreateTokenRequest(RequestModel):
+    """A new token."""
+
+    model_config = with_example(name="laptop", scope="read")
+
+    name: Name = Field(description="The client or machine that uses it.")
+    scope: TokenScope = Field("write", description="read only queries; write also stores and chats; admin deletes.")
+    expires_at: Timestamp | None = Field(None, description="When it expires. Default: never.")
+    users: UserPolicy | None = Field(
+        None,
+        description="per_user: each user that a request names has a memory of their own; shared: all share one. "
+        "Default: the token serves one user.",
+    )
+
+
+class AgentTokenInfo(ResponseModel):
+    """A token without its secret. It is valid until `expires_at` or `revoked_at`."""
+
+    token_id: UUID
+    name: str
+    scope: TokenScope
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    used_at: datetime | None
+    users: UserPolicy | None
+
+
+class CreateTokenResponse(ResponseModel):
+    """The token. It is returned only here; its hash is stored."""
+
+    token: str
+    name: str
+    scope: TokenScope
+    agent: str
+    users: UserPolicy | None
+    expires_at: datetime | None
+
+
+@router.get("")
+async def list_tokens(name: str, request: Request, caller: AdminAccess) -> ItemList[AgentTokenInfo]:
+    """List the tokens of an agent, with expired and revoked ones. Needs the operator's token."""
+    newton = await _get_agent(name, request, caller)
+    async with newton.scope.transaction() as tx:
+        found = await tokens.list_tokens(tx, agent_id=newton.scope.agent_id)
+    return ItemList(items=[AgentTokenInfo.from_source(one) for one in found])
+
+
+@router.post("", status_code=201)
+async def create_token(
+    name: str, body: CreateTokenRequest, request: Request, caller: AdminAccess
+) -> CreateTokenResponse:
+    """Create a token of an agent. The token is returned once; only its hash is stored. Needs the operator's token."""
+    newton = await _get_agent(name, request, caller)
+    draft = TokenDraft(body.name, body.scope, body.expires_at, body.users)
+    async with newton.scope.transaction() as tx:
+        text = await tokens.create_token(tx, draft, agent_id=newton.scope.agent_id, now=newton.scope.now())
+    return CreateTokenResponse.from_source(body, token=text, agent=name)
+
+
+@router.delete("/{token_id}")
+async def revoke_token(token_id: PathId, name: str, request: Request, caller: AdminAccess) -> AgentTokenInfo:
+    """Revoke a token by its name, its id or the end of its id. Needs the operator's token."""
+    newton = await _get_agent(name, request, caller)
+    async with newton.scope.transaction() as tx:
+        revoked = await tokens.revoke_token(tx, token_id, agent_id=newton.scope.agent_id, now=newton.scope.now())
+    return AgentTokenInfo.from_source(revoked)
+
+
+async def _get_agent(name: str, request: Request, caller: AuthenticatedCaller) -> AgentServices:
+    """Return the agent. Raises ForbiddenError without the operator's token, and NotFoundError."""
+    caller.require_operator("Only the operator manages tokens.")
+    agents: AgentRegistry = request.app.state.agents
+    return await agents.get(name)

@@ -1,0 +1,90 @@
+"""The options that select memories, shared by `newton list` and `newton bulk`."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+from cyclopts import Parameter
+from pydantic import ValidationError
+
+from newton.agent.inputs import ToolInput
+from newton.agent.memory_inputs import MemoryFilterInput
+from newton.errors import InputError
+from newton.memory.memory import Kind, Trust
+from newton.runtime.cli.options import EndTime, StartTime
+
+Input = TypeVar("Input", bound=ToolInput)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FilterOptions:
+    """The memories to select. An option that is not given does not restrict them."""
+
+    kind: Annotated[
+        tuple[Kind, ...],
+        Parameter(negative=(), help="Only this kind; repeatable. Default: all but procedures and entities."),
+    ] = ()
+    state: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(),
+            help="Only this state, such as NEW or CORE, or group: current (the default), past, quarantined, all;"
+            " repeatable.",
+        ),
+    ] = ()
+    subject: Annotated[str | None, Parameter(help="Only facts about this person or thing.")] = None
+    text: Annotated[str | None, Parameter(help="Only memories that contain all these words.")] = None
+    session: Annotated[str | None, Parameter(help="Only what was said in this session, and what was made of it.")] = (
+        None
+    )
+    source: Annotated[str | None, Parameter(help="Only what was made from the memory with this id.")] = None
+    origin: Annotated[
+        tuple[str, ...], Parameter(negative=(), help="Only what came through this interface, such as cli; repeatable.")
+    ] = ()
+    trust: Annotated[
+        tuple[Trust, ...], Parameter(negative=(), help="Only what an author of this trust tier said; repeatable.")
+    ] = ()
+    since: Annotated[
+        datetime | None, StartTime, Parameter(help="Only what occurred since: a day, a time or words.")
+    ] = None
+    until: Annotated[datetime | None, EndTime, Parameter(help="Only what occurred until: a day, a time or words.")] = (
+        None
+    )
+    created_since: Annotated[datetime | None, StartTime, Parameter(help="Only what was stored since then.")] = None
+    created_until: Annotated[datetime | None, EndTime, Parameter(help="Only what was stored until then.")] = None
+
+    def to_fields(self) -> dict[str, object]:
+        """Return the given options as fields of the input model."""
+        fields = {
+            "kinds": self.kind,
+            "states": self.state,
+            "subject": self.subject,
+            "text": self.text,
+            "session": self.session,
+            "source": self.source,
+            "origins": self.origin,
+            "trusts": self.trust,
+            "since": self.since and self.since.isoformat(),
+            "until": self.until and self.until.isoformat(),
+            "created_since": self.created_since and self.created_since.isoformat(),
+            "created_until": self.created_until and self.created_until.isoformat(),
+        }
+        return {name: value for name, value in fields.items() if value}
+
+    def to_filter(self) -> MemoryFilterInput:
+        return parse_options(MemoryFilterInput, self.to_fields())
+
+
+NO_FILTER = FilterOptions()
+
+
+def parse_options(model: type[Input], fields: dict[str, Any]) -> Input:
+    """Return the input model of the options. Raises InputError, which names the option."""
+    try:
+        return model(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = "--" + "-".join(str(part) for part in first["loc"][:1]).replace("_", "-") if first["loc"] else ""
+        what = f"{option}: {first['msg']}.".removeprefix(": ")
+        raise InputError(what, hint="Run the command with --help for its options.") from None

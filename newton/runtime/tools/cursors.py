@@ -1,0 +1,26 @@
+"""Opaque cursors: positions in lists as texts."""
+
+import base64
+import binascii
+
+from newton.errors import InputError
+
+
+def encode_cursor(position: str) -> str:
+    """
+    >>> decode_cursor(encode_cursor("42"))
+    '42'
+    """
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str) -> str:
+    """Return the position of a cursor. Raises InputError for an invalid one."""
+    try:
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise invalid_cursor_error() from None
+
+
+def invalid_cursor_error() -> InputError:
+    return InputError("The cursor is invalid.", hint="Send the value of `next` from the previous page unchanged.")

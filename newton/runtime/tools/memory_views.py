@@ -1,0 +1,189 @@
+"""Lists of memories as HTTP, the tools and the command line answer them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, get_args
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+
+from newton.agent.inventory.bulk_changes import BulkPlan
+from newton.agent.memory_inputs import BulkAction, ListMemoriesInput
+from newton.agent.services.entities import EntityRecord
+from newton.memory.inventory.memory_list import ListedMemory, ListOrder, ListPosition
+from newton.memory.memory import Kind, Outcome, Trust
+from newton.runtime.tools.cursors import decode_cursor, encode_cursor, invalid_cursor_error
+from newton.runtime.tools.views import EntityInfo, RelationInfo, ViewModel, to_relation_info
+from newton.runtime.wiring import AgentServices
+
+MemoryField = Literal[
+    "memory_id",
+    "kind",
+    "state",
+    "quarantined",
+    "text",
+    "micro",
+    "subject",
+    "attribute",
+    "importance",
+    "is_importance_set",
+    "is_core",
+    "confidence",
+    "outcome",
+    "confirmations",
+    "uses",
+    "trust",
+    "origin",
+    "session",
+    "ref",
+    "occurred_at",
+    "created_at",
+    "accessed_at",
+    "confirmed_at",
+]
+MEMORY_FIELDS: tuple[MemoryField, ...] = get_args(MemoryField)
+MAX_SAMPLE = 5  # memories of a preview
+SEPARATOR = "|"  # of the parts of a cursor
+
+
+class MemoryListItem(ViewModel):
+    """A memory in a list. It has the fields that the request selects; without `fields`, all of them."""
+
+    memory_id: UUID | None = None
+    kind: Kind | None = None
+    state: str | None = Field(None, examples=["CONFIRMED"])
+    quarantined: bool | None = Field(None, description="Found only on request, until it is confirmed.")
+    text: str | None = Field(None, description="The text on one line; of a long one, its summary.")
+    micro: str | None = Field(None, description="The text in about 20 tokens.")
+    subject: str | None = None
+    attribute: str | None = None
+    importance: float | None = Field(
+        None, description="From 0 to 10: set by a person, or derived from the record.", examples=[2]
+    )
+    is_importance_set: bool | None = Field(None, description="Whether a person set the importance.")
+    is_core: bool | None = Field(None, description="Whether it is a core fact.")
+    confidence: float | None = None
+    outcome: Outcome | None = None
+    confirmations: int | None = None
+    uses: int | None = Field(None, description="How often it was in a context or a search result.")
+    trust: Trust | None = None
+    origin: str | None = Field(None, examples=["cli"])
+    session: str | None = Field(None, description="The session in which it was said, or of which it was made.")
+    ref: str | None = None
+    occurred_at: datetime | None = None
+    created_at: datetime | None = None
+    accessed_at: datetime | None = None
+    confirmed_at: datetime | None = None
+
+
+class MemoryListResponse(ViewModel):
+    """One page of the memories. `next` is the cursor of the next page; it is null on the last page."""
+
+    items: list[MemoryListItem]
+    next: str | None = Field(None, examples=["MDE5YTlmN2M"])
+    count: int | None = Field(
+        None, description="The number of all memories that the filters select; null after the first page."
+    )
+
+
+async def list_memories(
+    newton: AgentServices, origin: str, query: ListMemoriesInput, *, fields: Sequence[MemoryField] = ()
+) -> MemoryListResponse:
+    """Return one page of the memories, each with the given fields, or with all. Raises InputError for a bad cursor."""
+    ordered = ListOrder(query.sort, query.order)
+    page = await newton.memory_lists(origin).list_memories(
+        query, ordered, after=_decode_position(query.cursor, ordered), limit=query.limit
+    )
+    items = [to_list_item(one, fields) for one in page.memories]
+    following = _encode_position(page.following, ordered) if page.following else None
+    return MemoryListResponse(items=items, next=following, count=page.total)
+
+
+def to_list_item(memory: ListedMemory, fields: Sequence[MemoryField] = ()) -> MemoryListItem:
+    """Return a memory with the given fields, or with all."""
+    values = {name: memory.summary if name == "text" else getattr(memory, name) for name in fields or MEMORY_FIELDS}
+    return MemoryListItem.model_validate(values)
+
+
+def _encode_position(position: ListPosition, ordered: ListOrder) -> str:
+    return encode_cursor(SEPARATOR.join((*ordered, position.key, position.memory_id.hex)))
+
+
+def _decode_position(cursor: str | None, ordered: ListOrder) -> ListPosition | None:
+    if cursor is None:
+        return None
+    try:
+        sort, order, key, memory_id = decode_cursor(cursor).split(SEPARATOR)
+        position = ListPosition(key, UUID(memory_id))
+    except ValueError:
+        raise invalid_cursor_error() from None
+    if (sort, order) != ordered:
+        raise invalid_cursor_error()
+    return position
+
+
+class BulkSampleItem(ViewModel):
+    """One of the memories that a change would affect."""
+
+    memory_id: UUID
+    kind: Kind
+    state: str
+    text: str
+
+
+class BulkChangeResponse(ViewModel):
+    """What a change affected, or in a preview what it would affect, with a sample and the token that confirms it."""
+
+    action: BulkAction
+    is_done: bool
+    count: int = Field(description="The number of memories that the filter selects.")
+    counts: dict[str, int] = Field(description="The number of these by kind.")
+    derived: int = Field(description="The number of memories derived from them, which `include_derived` deletes too.")
+    sample: list[BulkSampleItem] = Field(description="The first of them; empty once the change is done.")
+    token: str | None
+
+
+def to_bulk_result(plan: BulkPlan, *, is_done: bool) -> BulkChangeResponse:
+    """Return the result of a change, without texts, or its preview."""
+    sample = () if is_done else plan.memories[:MAX_SAMPLE]
+    return BulkChangeResponse(
+        action=plan.change.action,
+        is_done=is_done,
+        count=len(plan.memories),
+        counts=plan.counts,
+        derived=len(plan.derived_ids),
+        sample=[BulkSampleItem.from_source(one, text=one.summary) for one in sample],
+        token=None if is_done else plan.token,
+    )
+
+
+class EntityMention(ViewModel):
+    """A memory that mentions an entity."""
+
+    memory_id: UUID
+    kind: Kind
+    state: str
+    text: str
+    occurred_at: datetime
+
+
+class EntityDetail(EntityInfo):
+    """A person or thing in full, with the latest memories that mention it, and its relations."""
+
+    state: str
+    properties: dict[str, JsonValue]
+    mentioned_at: datetime
+    relations: list[RelationInfo]
+    mentioned_in: list[EntityMention]
+
+
+def to_entity_detail(record: EntityRecord) -> EntityDetail:
+    entity = record.entity
+    return EntityDetail.from_source(
+        entity,
+        aliases=list(entity.aliases),
+        salience=round(record.salience, 3),
+        properties=dict(record.properties),
+        relations=[to_relation_info(one) for one in record.relations],
+        mentioned_in=[EntityMention.from_source(one, text=one.summary) for one in record.mentions],
+    )
