@@ -7,7 +7,7 @@ from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.sources.signals import asks_for_whole_range
-from newton.memory.question_detection import summarizes_session_starting_with
+from newton.memory.question_detection import contains_question, summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS
 
 MAX_QUOTES = 8
@@ -17,6 +17,7 @@ MIN_COSINE = 0.2  # for memories that share no word with the input
 QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "event", "decision"})
 
 NOTHING_FOUND = "Memory has nothing about this yet."
+STORED = "Stored."
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
@@ -27,8 +28,16 @@ def quote_memories(bundle: Bundle) -> list[str]:
     return [_render_quote(item, bundle) for item in items]
 
 
-def render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
-    """Return the reply that consists of the quotes, or a message that nothing was found."""
+def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> str:
+    """Return the reply that consists of the quotes, or a message that nothing was found.
+
+    The reply to an input that asks nothing begins with the news that the input `is_stored`.
+    """
+    reply = _render_quotes(quotes, bundle)
+    return f"{STORED} {reply}" if is_stored and not contains_question(bundle.input) else reply
+
+
+def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
     empty = ", ".join(bundle.empty_time_ranges)
     if not quotes:
         return f"Memory has nothing from that time ({empty})." if empty else NOTHING_FOUND

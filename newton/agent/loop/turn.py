@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, TokenLimits
-from newton.agent.loop.fallback import quote_memories, render_quotes
+from newton.agent.loop.fallback import quote_memories, render_reply
 from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
@@ -153,7 +153,7 @@ class TurnRunner:
         if is_api_call and not quotes and self.model is not None:
             raise reason
         allowed = await self.gate.omit_blocked(quotes, exempt=check.explained)
-        reply = render_quotes(allowed or quotes, bundle)
+        reply = render_reply(allowed or quotes, bundle, is_stored=turn.private is None)
         if is_api_call:  # its clients show nothing but the text
             reply = f"({reason.what} This answer only quotes memory.)\n\n{reply}"
         try:

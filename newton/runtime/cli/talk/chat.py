@@ -41,7 +41,6 @@ HELP_TEXT = """\
 /branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
 /task             show the tasks; /task push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON
-/conflicts        list facts that may exclude each other; /settle ID newer, older, both or same settles one
 /yes, /no [N]     accept or reject a proposed standing instruction; number N of several
 /help             show this help
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""

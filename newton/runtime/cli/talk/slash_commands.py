@@ -93,12 +93,12 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
 def format_help() -> str:
     """Return one line of help for each command."""
     lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
-    return "\n".join(f"{usage.strip():<{HELP_COLUMN}}{command.help_text}" for usage, command in lines)
+    return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
 
 
 def format_result(fields: Mapping[str, object]) -> str:
     """Return the result of a tool as indented text. Empty fields are left out."""
-    return "\n".join(_format_fields(fields, "")) or "Nothing."
+    return "\n".join(_format_fields(fields, "")) or "Nothing found."
 
 
 def _format_fields(fields: Mapping[str, object], indent: str) -> Iterator[str]:
