@@ -74,8 +74,10 @@ class SettingSources:
         return {**self.file_values, **to_setting_values(self.variables)}
 
 
-def read_sources(env: Mapping[str, str] | None = None) -> SettingSources:
-    """Read the settings file and the environment. Raises ConfigError for a missing or invalid file."""
+def read_sources(env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None) -> SettingSources:
+    """Read the settings file and the environment; `flags` may define models too.
+
+    Raises ConfigError for a missing or invalid file."""
     environment = os.environ if env is None else env
     path, file_values = _read_file(environment.get(CONFIG_VARIABLE))
     variables = {name: value for name, value in environment.items() if _is_setting(name, value)}
@@ -87,7 +89,7 @@ def read_sources(env: Mapping[str, str] | None = None) -> SettingSources:
         file_values=file_values,
         variables=variables,
         library_choices={name: environment[name] for name in LIBRARY_CHOICES if environment.get(name)},
-        upstream_keys=_read_upstream_keys(file_values, environment),
+        upstream_keys=_read_upstream_keys({**file_values, **(flags or {})}, environment),
     )
 
 
@@ -116,11 +118,11 @@ def _is_setting(name: str, value: str) -> bool:
     return name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE)
 
 
-def _read_upstream_keys(file_values: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that hold keys of `[models.NAME]` tables of the file, without those that are not set."""
-    if not isinstance(file_values.get("models"), dict):
+def _read_upstream_keys(values: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that hold keys of `[models.NAME]` tables of settings, without those that are not set."""
+    if not isinstance(values.get("models"), dict):
         return {}
-    tables: dict[str, Any] = file_values["models"]
+    tables: dict[str, Any] = values["models"]
     keys: dict[str, str] = {}
     for table in tables.values():
         fields = cast("dict[str, Any]", table) if isinstance(table, dict) else {}  # an invalid one is refused later

@@ -289,7 +289,7 @@ def load(
     `sources` are those of another process. Raises ConfigError for an invalid value or an unknown name, and then
     suggests the most similar known name.
     """
-    sources = sources or read_sources(env)
+    sources = sources or read_sources(env, flags)
     _check_names(sources)
     try:
         settings = Settings.model_validate({**sources.values, **(flags or {})})

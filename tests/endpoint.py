@@ -51,14 +51,19 @@ async def endpoint(*responses: Respond) -> AsyncGenerator[Endpoint]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         serving.add(cast("asyncio.Task[None] | None", asyncio.current_task()))
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        length = next(
-            (int(line.partition(":")[2]) for line in head.splitlines() if line.lower().startswith("content-length")), 0
-        )
-        body: dict[str, Any] = json.loads(await reader.readexactly(length)) if length else {}
-        here.asked.append(body)
-        respond = left.pop(0) if len(left) > 1 else left[0]
         try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            length = next(
+                (
+                    int(line.partition(":")[2])
+                    for line in head.splitlines()
+                    if line.lower().startswith("content-length")
+                ),
+                0,
+            )
+            body: dict[str, Any] = json.loads(await reader.readexactly(length)) if length else {}
+            here.asked.append(body)
+            respond = left.pop(0) if len(left) > 1 else left[0]
             await respond(Wire(head.split(" ")[1], body, writer))
         except ConnectionError:
             return

@@ -216,7 +216,7 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("remembr x", 'Unknown command "remembr"', 'Did you mean "remember"?'),
         ("add x", 'Unknown command "add"', 'Did you mean "remember"?'),
         ("search x", 'Unknown command "search"', 'Did you mean "recall"?'),
-        ("list", 'Unknown command "list"', 'Did you mean "recall"?'),
+        ("lst", 'Unknown command "lst"', 'Did you mean "list"?'),
         ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
         ("context x --max-tokns 1", "Unknown option: --max-tokns", "Did you mean --max-tokens?"),
         ("context x --max-tokens", "--max-tokens requires a value", "`newton context --help`"),

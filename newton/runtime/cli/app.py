@@ -2,7 +2,6 @@
 
 import inspect
 import sys
-from asyncio import to_thread
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -87,6 +86,9 @@ async def run_hosted_command(argv: list[str]) -> int:
     Expected errors are printed as in `run_command_line`. Raises RunInProcessError, before any output, for what only the
     caller's process can do: read or write a file that the command line names, print help, or ask.
     """
+    # Only a daemon needs it, which has loaded it; help is printed without it.
+    from asyncio import to_thread  # noqa: PLC0415
+
     try:
         command, bound = await to_thread(_parse, expand_default_command(argv))
         if not command.__module__.startswith(f"{__package__}.") or _names_file(bound):

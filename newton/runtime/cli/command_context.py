@@ -1,5 +1,6 @@
 """Where a command runs: its terminal, the settings of its caller, and the daemon that runs it, if one does."""
 
+import shutil
 import sys
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -37,6 +38,10 @@ class Terminal(Protocol):
         """Return whether standard error is a terminal."""
         ...
 
+    def columns(self) -> int | None:
+        """Return the width of the terminal; None if standard output is no terminal."""
+        ...
+
     def ask(self, question: str) -> str:
         """Print a question and return the line that the user types."""
         ...
@@ -66,6 +71,9 @@ class ProcessTerminal:
 
     def shows_progress(self) -> bool:
         return sys.stderr.isatty()
+
+    def columns(self) -> int | None:
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
     def ask(self, question: str) -> str:
         return input(question)

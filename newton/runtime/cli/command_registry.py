@@ -180,7 +180,7 @@ HELP_FLAGS = frozenset(("--help", "-h", "--version"))
 IN_PROCESS_COMMANDS = frozenset(
     (
         *("chat", "serve", "mcp", "doctor", "backup", "restore", "reembed", "bench"),
-        *("import", "export", "ingest", "frames", "profiles", "verbs"),
+        *("import", "export", "ingest", "frames", "profiles", "verbs", "hook"),
     )
 )
 

@@ -35,6 +35,7 @@ class CallerTerminal:
     writer: asyncio.StreamWriter
     can_ask: bool
     has_progress: bool
+    width: int | None = None
     has_output: bool = False
 
     def write(self, text: str, *, to_stderr: bool = False) -> None:
@@ -48,6 +49,9 @@ class CallerTerminal:
 
     def shows_progress(self) -> bool:
         return self.has_progress
+
+    def columns(self) -> int | None:
+        return self.width
 
     def ask(self, question: str) -> str:
         """Raise RunInProcessError: an answer would block the daemon."""
@@ -136,7 +140,9 @@ class CommandServer:
     async def _run(
         self, request: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        terminal = CallerTerminal(writer=writer, can_ask=request["asks"], has_progress=request["shows_progress"])
+        terminal = CallerTerminal(
+            writer=writer, can_ask=request["asks"], has_progress=request["shows_progress"], width=request["columns"]
+        )
         sources = _decode_sources(request["sources"])
         host = DaemonHost(agents=self.agents, state=self.state, sources=sources)
         context = CommandContext(terminal=terminal, sources=sources, host=host)

@@ -97,6 +97,7 @@ def _run(daemon: DaemonConnection, argv: Sequence[str], sources: SettingSources)
                     "sources": encode_sources(sources),
                     "asks": terminal.asks(),
                     "shows_progress": terminal.shows_progress(),
+                    "columns": terminal.columns(),
                 }
             )
         except (TypeError, OSError):  # a value that JSON has not, which no setting accepts; a daemon that just ended

@@ -1,6 +1,5 @@
 """`newton bulk`: changes of all memories that a filter selects."""
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,6 +10,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.memory.filter_options import NO_FILTER, FilterOptions, parse_options
 from newton.runtime.cli.options import PERSON, AgentOption, JsonOption, ReasonOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
@@ -117,7 +117,7 @@ async def _change(
         service = newton.bulk("cli", PERSON)
         if confirm is None:
             plan = await service.plan(change)
-            if json or not plan.memories or not sys.stdin.isatty():
+            if json or not plan.memories or not current_terminal().asks():
                 _print_preview(plan, json=json)
                 return
             say(_format_preview(plan))

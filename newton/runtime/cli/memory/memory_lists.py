@@ -1,7 +1,5 @@
 """`newton list`: what is in the memory, as a table."""
 
-import shutil
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
@@ -14,6 +12,7 @@ from newton.memory.inventory.memory_list import SortKey
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.memory.filter_options import NO_FILTER, FilterOptions, parse_options
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
@@ -110,9 +109,8 @@ def _format_row(row: Sequence[str], widths: Sequence[int], room: int | None) -> 
 
 def _text_width(used: int) -> int | None:
     """Return the columns that remain for the text; None if the output is no terminal."""
-    if not sys.stdout.isatty():
-        return None
-    return max(shutil.get_terminal_size().columns - used, MIN_TEXT_WIDTH)
+    columns = current_terminal().columns()
+    return None if columns is None else max(columns - used, MIN_TEXT_WIDTH)
 
 
 def _format_empty(select: FilterOptions, cursor: str | None) -> str:

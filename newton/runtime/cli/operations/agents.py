@@ -1,6 +1,5 @@
 """`newton agents`: the agents of a database."""
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -9,6 +8,7 @@ from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview,
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.options import JsonOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs.claims import list_agent_queues
@@ -118,7 +118,7 @@ async def delete_agent(
         inventory = AgentInventory(scope=newton.scope)
         if confirm is None:
             overview = await inventory.describe(name)
-            if json or not sys.stdin.isatty():
+            if json or not current_terminal().asks():
                 _print_preview(overview, json=json)
                 return
             say(_format_overview(overview))
