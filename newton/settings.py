@@ -16,6 +16,7 @@ from newton.errors import ConfigError
 ENV_PREFIX = "NEWTON_"
 # Environment variables that are not settings: the path of the settings file and a client's token for a daemon.
 CONFIG_VARIABLE, TOKEN_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN"
+URL_VARIABLE = "NEWTON_URL"  # read by the Python client only
 
 # Keep ONNX Runtime from storing a machine id in the user's cache folder and looking up a host of its vendor, and
 # tiktoken from copying its tables, which are bundled with Newton, to a shared temporary folder.
@@ -300,7 +301,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     variables = {ENV_PREFIX + name.upper() for name in SETTING_NAMES}
     own: dict[str, Any] = {}
     for name, value in env.items():
-        if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE):
+        if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE):
             setting = name.removeprefix(ENV_PREFIX).lower()
             _check_setting_name(setting, shown_as=name, known=variables)
             own[setting] = value
