@@ -59,29 +59,29 @@ def to_synchronous(source: str, generated: set[str]) -> str:
             cuts.append((row, start, end + 1, ""))
         elif token.type == tokenize.NAME and token.string in RENAMED:
             cuts.append((row, start, end, RENAMED[token.string]))
-        elif before and before.string == "." and token.string not in generated and is_relative(lines[row - 1]):
-            if start == len("from ."):
-                cuts.append((row, start, start, "."))
+        elif before and before.string == "." and is_shared(lines[row - 1], generated):
+            cuts.append((row, start, start, "."))
         elif token.type == tokenize.STRING and token.string.startswith('"""'):
-            for number in range(row, last + 1):
-                line = lines[number - 1]
-                cuts.append((number, 0, len(line), re.sub(r"\b(async|await) (?=\w)", "", line)))
+            texts = [(number, lines[number - 1]) for number in range(row, last + 1)]
+            cuts += [(number, 0, len(line), re.sub(r"\b(async|await) (?=\w)", "", line)) for number, line in texts]
     for row, start, end, text in reversed(cuts):
         line = lines[row - 1]
         lines[row - 1] = line[:start] + text + line[end:]
     return "".join(lines)
 
 
-def is_relative(line: str) -> bool:
-    """Return True for an import from the same package."""
-    return re.match(r"from \.\w", line) is not None
+def is_shared(line: str, generated: set[str]) -> bool:
+    """Return True for an import from a module that both clients use."""
+    module = re.match(r"from \.(\w+) import", line)
+    return module is not None and module[1] not in generated
 
 
 def tidy(source: str, name: str) -> str:
     """Return the source with sorted imports, formatted."""
     ruff = str(Path(sys.executable).with_name("ruff"))
     place = ["--stdin-filename", str(TARGET / name), "-"]
-    for command in ([ruff, "check", "--quiet", "--select", "I", "--fix"], [ruff, "format", "--quiet"]):
+    fixes = ["--select", "I,UP028", "--fix", "--unsafe-fixes"]  # UP028: `yield from`
+    for command in ([ruff, "check", "--quiet", *fixes], [ruff, "format", "--quiet"]):
         source = subprocess.run([*command, *place], input=source, capture_output=True, text=True, check=True).stdout
     return source
 

@@ -212,8 +212,7 @@ class SyncClient(SyncAgentOperations):
         cursor: str | None = None
         while True:
             page = self.get(path, {**params, **({"cursor": cursor} if cursor else {})})
-            for item in page["items"]:
-                yield item
+            yield from page["items"]
             if (cursor := page["next"]) is None:
                 return
 

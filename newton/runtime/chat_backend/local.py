@@ -145,9 +145,8 @@ class LocalAgent:
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         result = await run_tool(self.newton, name, arguments, origin=self.origin, trust="user")
         if result.is_error:
-            raise error_from_code(
-                *(str(result.fields[name]) for name in ("code", "error")), hint=str(result.fields["hint"])
-            )
+            code, what, hint = (str(result.fields[name]) for name in ("code", "error", "hint"))
+            raise error_from_code(code, what, hint=hint)
         return result.fields
 
     @property

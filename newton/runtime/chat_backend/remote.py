@@ -38,9 +38,9 @@ TASK_FIELDS = {"replaces_task_id": "instead_of", "note": "words", "first_positio
 
 @dataclass(slots=True, kw_only=True)
 class RemoteAgent:
-    """A chat backend that calls a daemon, and raises ApiError for what it reports. `on_compaction` receives the progress of compactions.
+    """A chat backend that calls a daemon, and raises ApiError for what it reports.
 
-    `selected_model` is the model that was chosen in place of the agent's.
+    `on_compaction` receives the progress of compactions. `selected_model` was chosen in place of the agent's model.
     """
 
     client: Client
