@@ -16,9 +16,7 @@ class EchoModel(Model):
         given = list(options.get("input", args[1] if len(args) > 1 else []))
         self.inputs.append(given)
         text = ResponseOutputText(type="output_text", text=f"You said: {given[-1]['content']}", annotations=[])
-        reply = ResponseOutputMessage(
-            id="msg_1", type="message", role="assistant", status="completed", content=[text]
-        )
+        reply = ResponseOutputMessage(id="msg_1", type="message", role="assistant", status="completed", content=[text])
         return ModelResponse(output=[reply], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **options: Any) -> Any:

@@ -68,9 +68,7 @@ class NewtonSession:
             await self._remove(ALL)
 
     async def _remove(self, count: str) -> None:
-        await self.client.append_messages(
-            self.session_id, [{"role": "tool", "name": REMOVAL_NAME, "content": count}]
-        )
+        await self.client.append_messages(self.session_id, [{"role": "tool", "name": REMOVAL_NAME, "content": count}])
 
 
 def to_message(item: dict[str, Any]) -> MessageDict:
@@ -81,7 +79,11 @@ def to_message(item: dict[str, Any]) -> MessageDict:
         ):
             return {"role": "system" if role == "developer" else role, "content": text}
         case {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}:
-            return {"role": "assistant", "content": "", "calls": [{"id": call_id, "name": name, "arguments": arguments}]}
+            return {
+                "role": "assistant",
+                "content": "",
+                "calls": [{"id": call_id, "name": name, "arguments": arguments}],
+            }
         case {"type": "function_call_output", "call_id": call_id, "output": str(output)} if output:
             return {"role": "tool", "answers": call_id, "content": output}
         case _:

@@ -1,0 +1,84 @@
+"""The distribution newton-client: without the server, from its files and from its wheel."""
+
+import asyncio
+import os
+import sys
+import zipfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from newton.client import ApiError, Client, SyncClient
+from newton.db.pool import Database
+from newton.settings import load
+from tests.support import has_code
+from tests.system.client_package import DISTRIBUTION, lay_out
+from tests.system.served import Api, served
+
+USAGE = Path(__file__).with_name("client_usage.py")
+
+
+@pytest_asyncio.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
+    async with served(db, tmp_path) as running:
+        yield running
+
+
+async def run(*words: str, env: dict[str, str] | None = None) -> str:
+    """The output of a process that ends well."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe, env=env)
+    out, err = await process.communicate()
+    assert process.returncode == 0, (out + err).decode()
+    return out.decode()
+
+
+def wheel_in(folder: Path) -> Path:
+    (wheel,) = folder.glob("newton_client-*.whl")
+    return wheel
+
+
+async def use(python: str, api: Api, **variables: str) -> str:
+    """Run the program; return the names of packages that a client has no need of."""
+    variables = {"NEWTON_URL": api.url, "NEWTON_TOKEN": await api.token("ana"), **variables}
+    return await run(python, str(USAGE), env={"PATH": os.environ["PATH"], **variables})
+
+
+async def test_both_clients_work_without_the_server(api: Api, tmp_path: Path) -> None:
+    assert await use(sys.executable, api, PYTHONPATH=str(lay_out(tmp_path / "site"))) == ""
+
+
+@pytest.mark.slow  # it downloads the build backend and the dependencies
+async def test_the_wheel_works_in_an_environment_of_its_own(api: Api, tmp_path: Path) -> None:
+    env = tmp_path / "venv"
+    await run(sys.executable, "-m", "venv", str(env))
+    python = str(env / "bin" / "python")
+    await run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(DISTRIBUTION))
+    wheel = wheel_in(tmp_path)
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert names >= {"newton_client/py.typed", "newton_client/sync/client.py", "newton_client/adapters/__init__.py"}
+    assert all(name.startswith(("newton_client/", "newton_client-")) for name in names)
+    await run(python, "-m", "pip", "install", "-q", str(wheel))
+    assert await use(python, api) == ""
+
+
+def test_the_distribution_is_built_from_the_client_of_newton() -> None:
+    assert (DISTRIBUTION / "client").resolve() == DISTRIBUTION.parents[1] / "newton" / "client"
+
+
+def test_url_and_token_come_from_arguments_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NEWTON_URL", "NEWTON_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for kind in (Client, SyncClient):
+        with pytest.raises(ApiError, match="No token", check=has_code("config_error")):
+            kind()
+        with pytest.raises(ApiError, match="invalid", check=has_code("config_error")):
+            kind(token="two\nlines")
+        with pytest.raises(ApiError, match="not the URL", check=has_code("config_error")):
+            kind("127.0.0.1:8700", token="x")
+
+
+def test_the_variable_of_the_client_is_no_unknown_setting() -> None:
+    assert load(env={"NEWTON_URL": "http://127.0.0.1:8700"}).agent == "default"
