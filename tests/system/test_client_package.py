@@ -1,6 +1,7 @@
 """The distribution newton-client: without the server, from its files and from its wheel."""
 
 import asyncio
+import json
 import os
 import sys
 import zipfile
@@ -62,6 +63,16 @@ async def test_the_wheel_works_in_an_environment_of_its_own(api: Api, tmp_path: 
     assert all(name.startswith(("newton_client/", "newton_client-")) for name in names)
     await run(python, "-m", "pip", "install", "-q", str(wheel))
     assert await use(python, api) == ""
+
+
+@pytest.mark.slow
+async def test_a_program_with_both_clients_is_typed_strictly(tmp_path: Path) -> None:
+    site = str(lay_out(tmp_path / "site"))
+    config = {"include": [USAGE.name], "typeCheckingMode": "strict", "extraPaths": [site]}
+    (tmp_path / USAGE.name).write_text(USAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    words = (str(Path(sys.executable).with_name("pyright")), "-p", str(tmp_path), "--pythonpath", sys.executable)
+    assert "0 errors" in await run(*words, env=dict(os.environ))
 
 
 def test_the_distribution_is_built_from_the_client_of_newton() -> None:
