@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import re
 import sys
 import zipfile
 from collections.abc import AsyncGenerator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,10 @@ from newton.client import ApiError, Client, SyncClient
 from newton.db.pool import Database
 from newton.settings import load
 from tests.support import has_code
-from tests.system.client_package import DISTRIBUTION, lay_out
+from tests.system.client_package import DISTRIBUTION, ROOT, lay_out
 from tests.system.served import Api, served
 
+ADAPTERS = {"agents": "openai_agents", "pydantic_ai": "pydantic_ai"}  # by the module of the framework
 USAGE = Path(__file__).with_name("client_usage.py")
 
 
@@ -41,14 +44,34 @@ def wheel_in(folder: Path) -> Path:
     return wheel
 
 
-async def use(python: str, api: Api, **variables: str) -> str:
-    """Run the program; return the names of packages that a client has no need of."""
+async def use(python: str, api: Api, *, program: str = "", **variables: str) -> str:
+    """Run a program; return its output. That of USAGE is the names of packages that a client has no need of."""
     variables = {"NEWTON_URL": api.url, "NEWTON_TOKEN": await api.token("ana"), **variables}
-    return await run(python, str(USAGE), env={"PATH": os.environ["PATH"], **variables})
+    words = ("-c", program) if program else (str(USAGE),)
+    return await run(python, *words, env={"PATH": os.environ["PATH"], **variables})
+
+
+def read_blocks(page: str) -> list[str]:
+    """The programs of a page."""
+    text = (ROOT / "docs" / "clients" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 async def test_both_clients_work_without_the_server(api: Api, tmp_path: Path) -> None:
     assert await use(sys.executable, api, PYTHONPATH=str(lay_out(tmp_path / "site"))) == ""
+
+
+@pytest.mark.parametrize("page", ["python.md", "adapters.md"])
+async def test_the_blocks_of_the_documents_run(page: str, api: Api, tmp_path: Path) -> None:
+    blocks = read_blocks(page)
+    missing = [name for name in ADAPTERS if find_spec(name) is None]
+    runnable = [one for one in blocks if not any(f"adapters.{ADAPTERS[name]} " in one for name in missing)]
+    if not runnable:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    assert len(blocks) == {"python.md": 4, "adapters.md": 2}[page]
+    site = os.pathsep.join([str(lay_out(tmp_path / "site")), *sys.path[1:]])
+    for block in runnable:
+        await use(sys.executable, api, program=block, PYTHONPATH=site)
 
 
 @pytest.mark.slow  # it downloads the build backend and the dependencies
