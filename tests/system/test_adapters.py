@@ -1,6 +1,7 @@
 """The adapters of newton-client, with their frameworks where these are installed, on a daemon."""
 
 import importlib
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
 def package(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The module newton_client."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(lay_out(tmp_path_factory.mktemp("site"))))
+        patch.setattr(sys, "path", [str(lay_out(tmp_path_factory.mktemp("site"))), *sys.path])
         return importlib.import_module("newton_client")
 
 
@@ -73,8 +74,14 @@ async def test_a_session_of_the_agents_sdk_is_remembered(client: Any) -> None:
     agents = importlib.import_module("agents")
     session = module.NewtonSession("talk", client)
     assert isinstance(session, agents.Session)
-    output = {"type": "output_text", "text": "In the blue jar.", "annotations": []}
-    reply = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [output]}
+    output: dict[str, Any] = {"type": "output_text", "text": "In the blue jar.", "annotations": []}
+    reply: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [output],
+    }
     await session.add_items([MESSAGES[0], reply])
     assert await session.get_items() == MESSAGES
     found = await client.recall("Where is the key?")
