@@ -133,3 +133,15 @@ class TokenQuotaError(ProviderError):
 
 class ContextWindowError(ProviderError):
     code = "context_window_exceeded"
+
+
+def error_from_code(code: str, what: str, *, hint: str) -> NewtonError:
+    """Return the error with this code; a NewtonError if there is no such code."""
+    return _error_types(NewtonError).get(code, NewtonError)(what, hint=hint)
+
+
+def _error_types(base: type[NewtonError]) -> dict[str, type[NewtonError]]:
+    types = {base.code: base}
+    for subclass in base.__subclasses__():
+        types = _error_types(subclass) | types
+    return types

@@ -12,6 +12,7 @@ from hypothesis import settings
 from newton import ids
 from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.scope import AgentScope
+from newton.client import ApiError
 from newton.clock import Clock, ManualClock
 from newton.db.pool import Database, Tx
 from newton.heart.lifecycle.engine import LifecycleContext
@@ -29,6 +30,11 @@ EXAMPLES = 20  # of each property; scripts/test-slow tries twenty times as many
 def count(text: str) -> int:
     """A stand-in for a tokenizer where its exact figures do not matter: a token every four characters."""
     return max(1, (len(text) + 3) // 4)
+
+
+def has_code(code: str) -> Callable[[ApiError], bool]:
+    """For `pytest.raises`: that an error of the client has this code."""
+    return lambda error: error.code == code
 
 
 def examples(usual: int) -> settings:

@@ -24,11 +24,11 @@ from newton.bench.environment import (
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.scoring import p50_and_p95, percentile
 from newton.bench.synthetic_dialogue import generate_dialogue
-from newton.client import Client, MessageDict
+from newton.client import ApiError, Client, MessageDict
 from newton.clock import monotonic_ms
 from newton.cognition.request import ContextBuildRequest
 from newton.concurrency import task_group
-from newton.errors import ConfigError, NewtonError
+from newton.errors import ConfigError
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft
 from newton.runtime.cli import formatting
@@ -51,7 +51,7 @@ class LoadResult:
         started = monotonic_ms()
         try:
             await request()
-        except NewtonError as error:
+        except ApiError as error:
             self.errors[f"{kind}: {error.code}"] += 1
         self.durations_ms.setdefault(kind, []).append(monotonic_ms() - started)
 

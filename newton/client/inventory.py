@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import uuid4
 
-from newton.client.connection import DaemonConnection
-from newton.client.json_types import IdLike, JsonDict, encode_segment
+from .connection import DaemonConnection
+from .json_types import IdLike, JsonDict, encode_segment
 
 
 class InventoryOperations(DaemonConnection):

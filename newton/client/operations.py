@@ -1,11 +1,14 @@
 """Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
 
-from newton.client.inventory import InventoryOperations
-from newton.client.json_types import IdLike, JsonDict, encode_segment
+from .inventory import InventoryOperations
+from .json_types import IdLike, JsonDict, encode_segment
 
 
 class AgentOperations(InventoryOperations):
-    """The operations that answer plain JSON. `docs/reference/http.md` lists the fields of requests and responses."""
+    """The operations that return plain JSON. `docs/reference/http.md` lists the routes, `/openapi.json` their fields.
+
+    Every one raises ApiError, with the code `not_found` for an id or a name that does not exist.
+    """
 
     async def think(self, decision_id: IdLike, text: str) -> None:
         """Record a thought on an open decision."""
@@ -16,13 +19,13 @@ class AgentOperations(InventoryOperations):
         await self.post(f"/v1/decisions/{decision_id}/done")
 
     async def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision without recording it."""
+        """Check a decision without recording it: similar decisions, base rate, censors and guardrails."""
         return await self.post(
             "/v1/decisions/preview", {"description": description, "confidence": confidence, **fields}
         )
 
     async def decisions(self, **filters: str | int | bool) -> list[JsonDict]:
-        """List one page of decisions. `iter_pages` yields all of them."""
+        """List one page of decisions, newest first; `iter_pages` yields all. `filters` are those of the route."""
         return await self.get_items("/v1/decisions", **filters)
 
     async def decision(self, decision_id: IdLike) -> JsonDict:
@@ -34,6 +37,7 @@ class AgentOperations(InventoryOperations):
         return await self.get_items("/v1/decisions/outcomes", **filters)
 
     async def guardrails(self) -> list[JsonDict]:
+        """List the active and the retired guardrails."""
         return await self.get_items("/v1/guardrails")
 
     async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
@@ -69,6 +73,7 @@ class AgentOperations(InventoryOperations):
         return (await self.post(f"/v1/censors/{censor_id}/approve"))["changed"]
 
     async def retire_censor(self, censor_id: IdLike) -> None:
+        """Retire a censor permanently. It stays in the list."""
         await self.post(f"/v1/censors/{censor_id}/retire")
 
     async def false_positive(self, censor_id: IdLike) -> None:
@@ -112,11 +117,11 @@ class AgentOperations(InventoryOperations):
         return await self.get(f"/v1/bundles/{bundle_id}/diff/{other_id}")
 
     async def metrics(self, *, days: int = 7) -> JsonDict:
-        """Return the quality metrics of the contexts."""
+        """Return the quality metrics of the contexts of the last `days` days, with their targets."""
         return await self.get("/v1/metrics", {"days": days})
 
     async def growth(self, *, weeks: int = 1) -> JsonDict:
-        """Return the development of the agent, compared with the period before."""
+        """Return the development of the agent over a number of weeks, compared with the period before."""
         return await self.get("/v1/growth", {"weeks": weeks})
 
     async def entities(self, *, limit: int = 20) -> list[JsonDict]:

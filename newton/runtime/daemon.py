@@ -16,7 +16,7 @@ from typing import Protocol
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from newton.client.connection import LOOPBACK_HOSTS
+from newton.client.environment import LOOPBACK_HOSTS
 from newton.concurrency import task_group, with_timeout
 from newton.errors import ConfigError, DatabaseError
 from newton.runtime import daemon_address

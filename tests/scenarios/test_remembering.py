@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.client import Client
-from newton.errors import CensorError
+from newton.client import ApiError, Client
 from newton.heart.censors import CensorRule
 from newton.memory.lookup import short_id
 from newton.providers.minilm import MiniLM
@@ -22,6 +21,7 @@ from newton.runtime.cli.formatting import format_remember_report
 from newton.runtime.tools.mcp_tools import run_tool
 from newton.runtime.wiring import AgentServices
 from tests.scenarios.conftest import Mind, newton
+from tests.support import has_code
 from tests.system.served import OPERATOR, serving
 
 
@@ -106,7 +106,7 @@ async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: Agen
         for partner in (here, there):
             (report,) = await tell(mind, partner, text)
             assert report.warning and "nobody is there to help" in report.warning
-        with pytest.raises(CensorError):
+        with pytest.raises(ApiError, check=has_code("censor_blocked")):
             await client.remember(f"{text} The wiki says so.", source="web")
     assert (await own.censors("cli").list_censors())[0].activations == 1, "a statement of a person is no act"
     refused = await run_tool(own, "remember", {"content": text, "source": "own"})

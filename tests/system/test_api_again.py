@@ -17,11 +17,12 @@ from newton.agent.services.memories import FactDraft
 from newton.brain.calibration import snapshots
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.hash_chain import ChainHead
+from newton.client import ApiError
 from newton.clock import SystemClock
 from newton.content.skills import Skill
 from newton.db.pool import Database
 from newton.dialogue.messages import Message
-from newton.errors import ConflictError, DatabaseError, ForbiddenError, NotFoundError, OverloadedError
+from newton.errors import DatabaseError
 from newton.heart.censors import CensorRule
 from newton.ids import derive_agent_id, new_id
 from newton.runtime.access import tokens
@@ -36,7 +37,7 @@ from newton.runtime.jobs.queue import JobOutcome
 from newton.runtime.tools.mcp_tools import run_tool
 from newton.runtime.wiring import AgentServices
 from tests.endpoint import Wire, endpoint
-from tests.support import NOON, until
+from tests.support import NOON, has_code, until
 from tests.system.cutting import cutting
 from tests.system.served import Api, each_once, effects, served
 
@@ -321,15 +322,16 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
         assert [one["decision_id"] async for one in client.iter_pages("/v1/decisions", limit=1)] == [
             made["decision_id"]
         ]
-        with pytest.raises(ConflictError, match="reviewed"):
+        with pytest.raises(ApiError, match="reviewed", check=has_code("conflict")):
             await client.review(made["decision_id"], "failure")
-        with pytest.raises(NotFoundError):
+        with pytest.raises(ApiError, check=has_code("not_found")):
             await client.expand(str(new_id()))
     async with api.client(await api.token("ana", "read")) as reader:
-        with pytest.raises(ForbiddenError, match="scope write"):
+        with pytest.raises(ApiError, match="scope write", check=has_code("forbidden")):
             await reader.remember("x")
     async with Client("http://127.0.0.1:1", token="x", max_attempts=1) as nobody:
-        with pytest.raises(DatabaseError, match=r"http://127\.0\.0\.1:1 cannot be reached: All connection"):
+        unreachable = r"http://127\.0\.0\.1:1 cannot be reached: All connection"
+        with pytest.raises(ApiError, match=unreachable, check=has_code("daemon_unreachable")):
             await nobody.calibration()
 
 
@@ -339,9 +341,9 @@ async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> N
         await wire.send(503, problem)
 
     async with endpoint(respond) as there, Client(there.url.removesuffix("/v1"), token="x", max_attempts=1) as client:
-        with pytest.raises(DatabaseError) as failed:
+        with pytest.raises(ApiError, check=has_code("database_unavailable")) as failed:
             await client.calibration()
-    assert failed.value.what == f"The daemon at {there.url[:-3]} cannot reach its database: It is away."
+    assert failed.value.detail == f"The daemon at {there.url[:-3]} cannot reach its database: It is away."
     assert "run `newton doctor` on the host of the daemon" in failed.value.hint
 
 
@@ -360,11 +362,11 @@ async def test_a_stranger_at_the_address_of_a_daemon_is_named_as_one(said: str) 
         Client(there.url.removesuffix("/v1"), token="x", max_attempts=1) as client,
     ):
         partner = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "read", "model": None})
-        with pytest.raises(OverloadedError, match="not from a Newton daemon"):
+        with pytest.raises(ApiError, match="not from a Newton daemon"):
             await client.get_token_info()
-        with pytest.raises(OverloadedError, match="404"):
+        with pytest.raises(ApiError, match="404", check=has_code("unexpected_response")):
             await client.calibration()
-        with pytest.raises(OverloadedError, match="not from a Newton daemon"):
+        with pytest.raises(ApiError, match="not from a Newton daemon"):
             assert [piece async for piece in partner.run_turn("s", "hi")] == []
 
 

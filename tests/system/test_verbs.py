@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from newton.client import Client
+from newton.client import ApiError, Client
 from newton.db.pool import Database
-from newton.errors import ConflictError, ForbiddenError, InputError, NotFoundError
 from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_result, parse_arguments
+from tests.support import has_code
 from tests.system.served import OPERATOR, Api, served
 
 REASON = {"kind": "empirical", "text": "It held last winter."}
@@ -48,16 +48,16 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     (outcome,) = await client.outcomes()
     assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early.")
     assert (await tool(client, "outcomes", outcome="success"))["items"] == []
-    with pytest.raises(ConflictError):
+    with pytest.raises(ApiError, check=has_code("conflict")):
         await tool(client, "done", decision_id=made["decision_id"])
-    with pytest.raises(ConflictError):
+    with pytest.raises(ApiError, check=has_code("conflict")):
         await client.think(made["decision_id"], "Too late.")
 
 
 async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Client) -> None:
     # procedures of the agent come from files, so it has none here
     assert await client.procedures() == [] == (await tool(client, "procedures"))["items"]
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ApiError, check=has_code("not_found")):
         await client.procedure_outcome("no such thing", "success")
     assert (await tool(client, "add_censor", trigger="open the sluice", reason="villages lie below"))["is_new"]
     (proposed,) = await client.censors()
@@ -111,7 +111,7 @@ async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts
     assert "replaced" not in third, "the word of an agent replaces nothing that a person told"
     links = (await client.expand(first["memory_id"]))["links"]
     assert ("is superseded by", second["memory_id"]) in [(one["type"], one["memory_id"]) for one in links]
-    with pytest.raises(ConflictError, match="Noor lives in Bergen"):
+    with pytest.raises(ApiError, match="Noor lives in Bergen", check=has_code("conflict")):
         await client.confirm(first["memory_id"])
 
 
@@ -123,7 +123,7 @@ async def test_a_value_that_is_stated_again_replaces_the_one_between(client: Cli
     again = await client.remember("Noor lives in Oslo.", **home)
     assert (again["memory_id"], again["status"]) == (oslo["memory_id"], "confirmed")
     assert [one["text"] for one in again["replaced"]] == ["Noor lives in Bergen."]
-    with pytest.raises(ConflictError, match="Noor lives in Oslo"):
+    with pytest.raises(ApiError, match="Noor lives in Oslo", check=has_code("conflict")):
         await client.confirm(bergen["memory_id"])
 
 
@@ -134,7 +134,7 @@ async def test_a_contested_value_is_not_named_as_what_replaced_a_fact(client: Cl
     await tool(client, "remember", content="Noor lives in Turku.", **home)
     bergen = await client.remember("Noor lives in Bergen.", **home)
     assert oslo["memory_id"] in [one["memory_id"] for one in bergen["replaced"]]
-    with pytest.raises(ConflictError, match="Noor lives in Bergen"):
+    with pytest.raises(ApiError, match="Noor lives in Bergen", check=has_code("conflict")):
         await client.confirm(oslo["memory_id"])
 
 
@@ -170,7 +170,7 @@ async def test_a_long_memory_is_read_in_pages_by_the_id_in_the_context(client: C
             break
         offset = page["next_offset"]
     assert whole == LONG and "next_offset" not in page
-    with pytest.raises(InputError):
+    with pytest.raises(ApiError, check=has_code("invalid_input")):
         await tool(client, "expand", memory_id=number, offset=10**6)
 
 
@@ -195,7 +195,7 @@ async def test_reports_and_the_identity_are_read_everywhere(client: Client, api:
     await client.accept_proposal(proposal["line_id"])
     assert not await client.propose_identity("instruction", "Answer in metric units.")
     assert [one["text"] for one in (await client.identity())["lines"]] == ["Answer in metric units."]
-    with pytest.raises(ForbiddenError):
+    with pytest.raises(ApiError, check=has_code("forbidden")):
         await client.agents()
     async with api.client(OPERATOR) as operator:
         assert "ana" in [one["name"] for one in await operator.agents()]
@@ -203,14 +203,14 @@ async def test_reports_and_the_identity_are_read_everywhere(client: Client, api:
 
 async def test_the_working_memory_of_a_session_is_a_context_everywhere(client: Client) -> None:
     # S000-11
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ApiError, check=has_code("not_found")):
         await client.working_memory("walk")
     async for _ in client.run_turn("walk", "The path along the dyke is closed."):
         pass
     first = await client.working_memory("walk", profile="recent")
     assert "The path along the dyke is closed." in first["text"] and first["profile"] == "recent"
     assert (await tool(client, "working_memory", session="walk", profile="recent"))["text"] == first["text"]
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ApiError, check=has_code("not_found")):
         await client.working_memory("walk", profile="nonsense")
     bundle = (await client.bundles())[0]
     assert (await tool(client, "why", bundle=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"]

@@ -18,7 +18,7 @@ from tests.docs.reference import describe_api
 VERBS = load_verbs()
 
 # methods of the client that any verb uses, and that are none themselves
-PLUMBING = {"get", "get_items", "post", "request", "stream", "iter_pages", "call_tool", "unreachable_error"}
+PLUMBING = {"get", "get_items", "post", "request", "stream", "iter_pages", "call_tool", "aclose"}
 
 
 def commands(app: App, before: tuple[str, ...] = ()) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from newton import __version__
-from newton.client.connection import LOOPBACK_HOSTS
+from newton.client.environment import LOOPBACK_HOSTS
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import problems
 from newton.runtime.api.event_broadcaster import EventBroadcaster

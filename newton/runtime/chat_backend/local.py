@@ -13,9 +13,9 @@ from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
-from newton.client.connection import error_from_code
 from newton.content.frames import get_frame
 from newton.dialogue.branches import SessionCheckpoint
+from newton.errors import error_from_code
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
@@ -142,7 +142,8 @@ class LocalAgent:
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         result = await run_tool(self.newton, name, arguments, origin=self.origin, trust="user")
         if result.is_error:
-            raise error_from_code(result.fields["code"], result.fields["error"], hint=result.fields["hint"])
+            code, what, hint = (str(result.fields[name]) for name in ("code", "error", "hint"))
+            raise error_from_code(code, what, hint=hint)
         return result.fields
 
     @property

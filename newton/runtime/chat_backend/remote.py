@@ -11,8 +11,9 @@ from pydantic import TypeAdapter
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
-from newton.client import Client, MemoryMentionDict, TokenInfoDict, TurnEvent, session_path
-from newton.client.connection import expect_newton_response
+from newton.client import ApiError, Client, MemoryMentionDict, TokenInfoDict, TurnEvent
+from newton.client.client import session_path
+from newton.client.http_messages import expect_newton_response
 from newton.content.yaml_models import get_by_name
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent
@@ -37,9 +38,9 @@ TASK_FIELDS = {"replaces_task_id": "instead_of", "note": "words", "first_positio
 
 @dataclass(slots=True, kw_only=True)
 class RemoteAgent:
-    """A chat backend that calls a daemon. `on_compaction` receives the progress of compactions.
+    """A chat backend that calls a daemon, and raises ApiError for what it reports.
 
-    `selected_model` is the model that was chosen in place of the agent's.
+    `on_compaction` receives the progress of compactions. `selected_model` was chosen in place of the agent's model.
     """
 
     client: Client
@@ -98,7 +99,9 @@ class RemoteAgent:
     async def has_session(self, session: str) -> bool:
         try:
             await self.list_checkpoints(session)
-        except NotFoundError:
+        except ApiError as error:
+            if error.code != NotFoundError.code:
+                raise
             return False
         return True
 

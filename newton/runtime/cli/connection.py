@@ -8,12 +8,13 @@ from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
-from newton.client import Client
-from newton.client.connection import LOOPBACK_HOSTS
+from newton.client import ApiError, Client
+from newton.client.environment import LOOPBACK_HOSTS
 from newton.environment import read_token
 from newton.errors import ConfigError, InputError, ProviderError, UnauthorizedError
 from newton.providers.chat import ModelSelector
 from newton.runtime.access import operator_token
+from newton.runtime.chat_backend.daemon_errors import convert_api_errors
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
@@ -61,12 +62,15 @@ async def open_chat_backend(
     token = _find_token(settings, url, token_file)
     is_operator = token.startswith(operator_token.PREFIX) and "agent" in settings.model_fields_set
     agent = settings.agent if is_agent_explicit or is_operator else None
-    async with Client(url, token=token, agent=agent, max_attempts=MAX_ATTEMPTS) as client:
-        try:
-            token_info = await client.get_token_info()
-        except UnauthorizedError:
-            raise UnauthorizedError(f"The daemon at {url} rejects the token.", hint=TOKEN_HINT) from None
-        yield RemoteAgent(client=client, token_info=token_info, on_compaction=print_progress)
+    with convert_api_errors():
+        async with Client(url, token=token, agent=agent, max_attempts=MAX_ATTEMPTS) as client:
+            try:
+                token_info = await client.get_token_info()
+            except ApiError as error:
+                if error.code != UnauthorizedError.code:
+                    raise
+                raise UnauthorizedError(f"The daemon at {url} rejects the token.", hint=TOKEN_HINT) from None
+            yield RemoteAgent(client=client, token_info=token_info, on_compaction=print_progress)
 
 
 def _check_daemon_url(url: str) -> str:

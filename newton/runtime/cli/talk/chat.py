@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
+from newton.client import ApiError
 from newton.errors import InputError, NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text, clean_ref
@@ -118,6 +119,8 @@ class ChatConversation:
                 await self.backend.process_pending()
         except NewtonError as error:
             formatting.print_notice(f"{error.what}\n  {error.hint}")
+        except ApiError as error:
+            formatting.print_notice(f"{error.detail}\n  {error.hint}")
 
     async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
         """Run a turn. Ctrl-C stops the turn, which stores the partial reply; the conversation continues."""

@@ -1,0 +1,250 @@
+# Generated from newton/client/client.py by scripts/make-reference; change that module instead.
+"""Asynchronous client of the HTTP API."""
+
+import time
+from collections.abc import Generator, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx2
+
+from ..context import ContextResponse
+from ..http_messages import (
+    connection_lost_error,
+    error_from_problem,
+    expect_newton_response,
+    retry_delay,
+    unreachable_error,
+)
+from ..json_types import IdLike
+from ..response_types import (
+    ChangedMemoryDict,
+    DecisionDict,
+    EventDict,
+    MessageDict,
+    Outcome,
+    RecallDict,
+    RememberDict,
+    StreamedEvent,
+    TaskChangeDict,
+    TokenInfoDict,
+    TurnEvent,
+)
+from .operations import SyncAgentOperations
+
+
+class SyncClient(SyncAgentOperations):
+    """HTTP client for the memory of one agent. Use it with `with`, which closes it.
+
+    A method that fails raises ApiError; its `code` says why. A memory is identified by its id, or by the end of it.
+    Every time is a timezone-aware datetime in an argument, and ISO 8601 text in a result. The daemon counts tokens.
+    `idempotency_key` makes repeated calls one: with an equal key the daemon answers with its first response.
+    """
+
+    def remember(
+        self, content: str, *, idempotency_key: str | None = None, **fields: str | float | datetime | None
+    ) -> RememberDict:
+        """Store one statement as a fact, or confirm it if it is known.
+
+        `fields` may contain `subject`, `attribute`, `confidence` (0 to 1), `importance` (0 to 10), `source` ("own",
+        "tool" or "web"), and `at` and `until`, the times at which it becomes true and stops being true. Raises ApiError
+        `censor_blocked` if a censor forbids a text of a tool or a page.
+        """
+        return self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
+
+    def recall(self, query: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> RecallDict:
+        """Search the memory; return at most `limit` memories, best first.
+
+        `kinds` are kinds of memories, such as "fact" or "episode". The `evidence` of a result is 0 for no match and
+        about 1 for a clear one. `missing` names sources that were not available, with the reason.
+        """
+        return self.post("/v1/recall", {"query": query, "limit": limit, "kinds": kinds})
+
+    def context(self, input: str, *, max_tokens: int | None = None, **fields: object) -> ContextResponse:
+        """Build the context for an input, of at most `max_tokens` tokens; its `text` is for the prompt of a model.
+
+        Without `max_tokens` the size adapts to the input. `fields` are the other fields of `POST /v1/context`:
+        `session`, `frame`, `profile`, `kinds`, `since`, `until`, `as_of`, `fill` and more. Only the bundle is stored.
+        """
+        return self.post("/v1/context", {"input": input, "max_tokens": max_tokens, **fields})
+
+    def expand(self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None) -> dict[str, Any]:
+        """Return a memory in full, with its links and state changes.
+
+        `full_text` begins at the character `offset` and has at most `limit` characters; `remaining_chars` is the number
+        of characters behind it. Raises ApiError `not_found`.
+        """
+        return self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
+
+    def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
+        """Confirm a fact; return False if it was confirmed today already. Raises ApiError `not_found` or `conflict`."""
+        return (self.post(f"/v1/memories/{memory_id}/confirm", idempotency_key=idempotency_key))["counted"]
+
+    def supersede(self, memory_id: IdLike, content: str, *, idempotency_key: str | None = None) -> str:
+        """Replace a fact that was true until now; return the id of the new one. Raises ApiError `conflict`."""
+        path = f"/v1/memories/{memory_id}/supersede"
+        return (self.post(path, {"content": content}, idempotency_key=idempotency_key))["superseded_by"]
+
+    def retract(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> None:
+        """Retract a fact that was never true. The fact that it had superseded becomes active again."""
+        self.post(f"/v1/memories/{memory_id}/retract", idempotency_key=idempotency_key)
+
+    def list_conflicts(self) -> list[dict[str, Any]]:
+        """Return pairs of facts that may exclude each other, each with its `newer` and its `older` fact."""
+        return (self.get("/v1/conflicts"))["items"]
+
+    def settle_conflict(self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"]) -> None:
+        """Settle the conflicts of a fact by the word of a person: which fact to `keep`; `same` merges both."""
+        self.post(f"/v1/conflicts/{memory_id}/settle", {"keep": keep})
+
+    def set_outcome(self, memory_id: IdLike, outcome: str, *, idempotency_key: str | None = None) -> None:
+        """Set the outcome of an episode: success, partial or failure."""
+        self.post(f"/v1/memories/{memory_id}/outcome", {"outcome": outcome}, idempotency_key=idempotency_key)
+
+    def forget(self, memory_id: IdLike, *, include_derived: bool = False, reason: str = "asked for") -> list[str]:
+        """Permanently delete a memory; return the ids of all deleted memories. Needs a token of the scope `admin`.
+
+        `include_derived` also deletes the memories derived from it. Only the ids, the time and the `reason` are kept.
+        """
+        params = {"confirm": "forget", "include_derived": include_derived, "reason": reason}
+        path = f"/v1/memories/{memory_id}"
+        return (self.request("DELETE", path, params=params, idempotency_key=str(uuid4()))).json()["items"]
+
+    def append_messages(
+        self,
+        session: str,
+        messages: Sequence[MessageDict],
+        *,
+        events: Sequence[EventDict] = (),
+        idempotency_key: str | None = None,
+    ) -> list[int]:
+        """Append messages and events to a session, which is created if needed.
+
+        Return the positions of the new messages, from 0. A message with a `ref` that the session already has is
+        ignored. At most 1,000 messages are sent in one call.
+        """
+        path, body = f"{session_path(session)}/messages", {"messages": messages, "events": events}
+        return (self.post(path, body, idempotency_key=idempotency_key))["positions"]
+
+    def get_session_view(self, session: str, *, max_tokens: int | None = None) -> dict[str, Any]:
+        """Return the view of a session that a model would be sent now, of at most `max_tokens` tokens."""
+        return self.get(f"{session_path(session)}/view", {"max_tokens": max_tokens} if max_tokens else None)
+
+    def run_turn(self, session: str, input: str, **fields: object) -> Generator[TurnEvent]:
+        """Send a message in a session, which is created if needed; yield the deltas, then the result.
+
+        `fields` are the other fields of `POST /v1/sessions/{session}/turns`: `frame`, `model`, `include_context` and
+        `private`. If the generator is closed early, the text so far is stored. The request is never retried, because
+        the daemon stores the message at once. Raises ApiError, `connection_lost` if the reply is incomplete.
+        """
+        path, ended = f"{session_path(session)}/turns", False
+        try:
+            with self.stream("POST", path, body={"input": input, **fields}) as steps:
+                for event in steps:
+                    if event.type == "problem":
+                        raise error_from_problem(event.data)
+                    ended = event.type == "result"
+                    yield TurnEvent(event.type, dict(event.data))
+        except httpx2.ConnectError as error:
+            raise unreachable_error(self._http.base_url, error) from error
+        except httpx2.TransportError as error:
+            raise connection_lost_error() from error
+        if not ended:
+            raise connection_lost_error()
+
+    def close_session(self, session: str) -> None:
+        """Close a session: its messages become an episode, from which facts are learnt. It can still be continued."""
+        self.post(f"{session_path(session)}/close")
+
+    def get_token_info(self) -> TokenInfoDict:
+        """Return the agent and the scope of the token."""
+        info = self.get("/v1/token")
+        with expect_newton_response():
+            return TokenInfoDict(agent=info["agent"], scope=info["scope"], model=info["model"])
+
+    def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
+        """Index, embed and deduplicate pending memories; return the state transitions since a time."""
+        changes = self.post("/v1/memories/process", {"since": since})
+        with expect_newton_response():
+            return changes["items"]
+
+    def explain_memory(self, bundle_id: IdLike, item: str) -> dict[str, Any]:
+        """Explain why a memory is in a context or not. `item` is its number, its id, its ref, or words of its text."""
+        return self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
+
+    def accept_proposal(self, line_id: IdLike) -> list[str]:
+        """Accept an identity proposal as a person; return the ids of the lines that it replaced."""
+        return (self.post(f"/v1/identity/proposals/{line_id}/accept"))["replaced"]
+
+    def reject_proposal(self, line_id: IdLike) -> None:
+        """Reject an identity proposal."""
+        self.post(f"/v1/identity/proposals/{line_id}/reject")
+
+    def push(self, goal: str, *, session: str | None = None, idempotency_key: str | None = None) -> TaskChangeDict:
+        """Start a task inside the current one, in the named session or the default one. Raises ApiError `conflict`."""
+        return self.post("/v1/tasks", {"goal": goal, "session": session}, idempotency_key=idempotency_key)
+
+    def pop(
+        self, result: str = "", *, session: str | None = None, idempotency_key: str | None = None
+    ) -> TaskChangeDict:
+        """Finish the current task with its result. Raises ApiError `conflict` if there is none."""
+        return self.post("/v1/tasks/pop", {"result": result, "session": session}, idempotency_key=idempotency_key)
+
+    def decide(
+        self, description: str, *, confidence: float, idempotency_key: str | None = None, **fields: object
+    ) -> DecisionDict:
+        """Record a decision before it is carried out. `confidence` is the probability of its success, from 0 to 1.
+
+        `fields` are the other fields of `POST /v1/decisions`: `reasons` (each with `kind` and `text`), `alternatives`,
+        `stakes`, `category`, `expected`, `look_again_at` and more. Raises ApiError `guardrail_blocked` or
+        `censor_blocked`; then nothing is recorded.
+        """
+        body = {"description": description, "confidence": confidence, **fields}
+        return self.post("/v1/decisions", body, idempotency_key=idempotency_key)
+
+    def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
+        """Record the outcome of a decision. It can be recorded only once; then ApiError `conflict` is raised."""
+        self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
+
+    def calibration(self) -> dict[str, Any]:
+        """Return how well the stated confidence of decisions agrees with their outcomes. Null means too few cases."""
+        return self.get("/v1/calibration")
+
+    def iter_pages(self, path: str, **params: str | int | bool) -> Generator[dict[str, Any]]:
+        """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.
+
+        `limit` is the number of items of one page; a page is requested when its first item is wanted.
+        """
+        cursor: str | None = None
+        while True:
+            page = self.get(path, {**params, **({"cursor": cursor} if cursor else {})})
+            yield from page["items"]
+            if (cursor := page["next"]) is None:
+                return
+
+    def events(self, *, after: int | None = None) -> Generator[StreamedEvent]:
+        """Stream events without end, from now on or after the event with the number `after`.
+
+        It reconnects if the connection breaks and continues after the last event. Raises ApiError `daemon_unreachable`
+        after `max_attempts` failures in a row. Events are kept for seven days.
+        """
+        failures = 0
+        while True:
+            try:
+                headers = {} if after is None else {"Last-Event-ID": str(after)}
+                with self.stream("GET", "/v1/events", headers=headers) as stream:
+                    for event in stream:
+                        after, failures = int(event.id), 0
+                        yield StreamedEvent(after, event.type, event.data)
+            except httpx2.TransportError as error:
+                failures += 1
+                if failures >= self.max_attempts:
+                    raise unreachable_error(self._http.base_url, error) from error
+            time.sleep(retry_delay(failures, None))
+
+
+def session_path(session: str) -> str:
+    """Return the path of a session."""
+    return f"/v1/sessions/{quote(session, safe='')}"

@@ -1,0 +1,150 @@
+# Generated from newton/client/connection.py by scripts/make-reference; change that module instead.
+"""HTTP connection to the daemon. Failed requests are retried with the same idempotency key."""
+
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+from uuid import uuid4
+
+import httpx2
+
+from ..environment import LOOPBACK_HOSTS, resolve_token, resolve_url
+from ..http_messages import (
+    JSON_HEADERS,
+    MCP_HEADERS,
+    EventParser,
+    ServerSentEvent,
+    decode_json,
+    decode_tool_result,
+    encode_body,
+    encode_fields,
+    is_retryable,
+    retry_delay,
+    to_error,
+    unreachable_error,
+)
+
+MAX_ATTEMPTS = 5
+TIMEOUT_SECONDS = 65  # longer than the time limit of a request in the daemon
+
+
+class SyncDaemonConnection:
+    """An HTTP connection with retries and exponential backoff."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        max_attempts: int = MAX_ATTEMPTS,
+    ) -> None:
+        """Prepare the connection; it is opened by the first request.
+
+        `url` is that of the daemon (default: NEWTON_URL, or http://127.0.0.1:8700) and `token` one of its tokens
+        (default: NEWTON_TOKEN). `agent` selects an agent and needs the token of the operator; `user` selects the memory
+        of one user and needs a token for users. `timeout` is the number of seconds to wait for a connection and for
+        each part of a response. A request is sent at most `max_attempts` times. Raises ApiError with the code
+        `config_error` if there is no token, or if the URL is invalid.
+        """
+        address, chosen = resolve_url(url), {"X-Newton-Agent": agent, "X-Newton-User": user}
+        headers = {
+            "Authorization": f"Bearer {resolve_token(token)}",
+            **{name: one for name, one in chosen.items() if one},
+        }
+        # A proxy from the environment would see the token, and cannot reach a loopback address.
+        is_local = httpx2.URL(address).host in LOOPBACK_HOSTS
+        self._http = httpx2.Client(base_url=address, headers=headers, timeout=timeout, trust_env=not is_local)
+        self.max_attempts = max_attempts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def get(self, path: str, params: Mapping[str, str | int | bool] | None = None) -> Any:
+        """Return the JSON of a GET request."""
+        return decode_json(self.request("GET", path, params=params))
+
+    def post(self, path: str, body: Mapping[str, object] | None = None, *, idempotency_key: str | None = None) -> Any:
+        """Return the JSON of a POST request. Fields that are None are left out; times are sent as ISO 8601.
+
+        It takes effect only once, also if it is retried, and once for all calls with the same `idempotency_key`.
+        """
+        key = idempotency_key or str(uuid4())
+        return decode_json(self.request("POST", path, body=encode_fields(body or {}), idempotency_key=key))
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Generator[Generator[ServerSentEvent]]:
+        """Open an event stream. It is not retried. Raises ApiError, or httpx2.TransportError without a connection."""
+        content, headers = encode_body(body), {**JSON_HEADERS, **(headers or {})}
+        with self._http.stream(method, path, content=content, headers=headers) as response:
+            if response.is_error:
+                response.read()
+                raise to_error(response)
+            yield _parse_events(response)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, object] | None = None,
+        params: Mapping[str, str | int | bool] | None = None,
+        idempotency_key: str | None = None,
+    ) -> httpx2.Response:
+        """Send a request and return its successful response.
+
+        It is sent again if the connection fails or the daemon is busy, each time with the same idempotency key. Raises
+        ApiError with the error of the daemon, or with the code `daemon_unreachable`.
+        """
+        content = encode_body(body)
+        headers = {**JSON_HEADERS, **({"Idempotency-Key": idempotency_key} if idempotency_key else {})}
+        for attempt in range(1, self.max_attempts + 1):
+            try:
+                response = self._http.request(method, path, content=content, params=params, headers=headers)
+            except httpx2.TransportError as error:
+                if attempt == self.max_attempts:
+                    raise unreachable_error(self._http.base_url, error) from error
+                time.sleep(retry_delay(attempt, None))
+                continue
+            if not response.is_error:
+                return response
+            if attempt == self.max_attempts or not is_retryable(response):
+                raise to_error(response)
+            time.sleep(retry_delay(attempt, response.headers.get("retry-after")))
+        raise AssertionError("unreachable")
+
+    def call_tool(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Call a tool of the MCP server and return its result. It is not retried, because it may store something."""
+        call = {"name": name, "arguments": dict(arguments)}
+        content = encode_body({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        try:
+            response = self._http.post("/mcp", content=content, headers={**JSON_HEADERS, **MCP_HEADERS})
+        except httpx2.TransportError as error:
+            raise unreachable_error(self._http.base_url, error) from error
+        if response.is_error:
+            raise to_error(response)
+        return decode_tool_result(response)
+
+
+def _parse_events(response: httpx2.Response) -> Generator[ServerSentEvent]:
+    parser = EventParser()
+    for line in response.iter_lines():
+        if event := parser.feed(line):
+            yield event

@@ -1,0 +1,148 @@
+# Generated from newton/client/operations.py by scripts/make-reference; change that module instead.
+"""Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
+
+from ..json_types import IdLike, JsonDict, encode_segment
+from .inventory import InventoryOperations
+
+
+class SyncAgentOperations(InventoryOperations):
+    """The operations that return plain JSON. `docs/reference/http.md` lists the routes, `/openapi.json` their fields.
+
+    Every one raises ApiError, with the code `not_found` for an id or a name that does not exist.
+    """
+
+    def think(self, decision_id: IdLike, text: str) -> None:
+        """Record a thought on an open decision."""
+        self.post(f"/v1/decisions/{decision_id}/thoughts", {"text": text})
+
+    def done(self, decision_id: IdLike) -> None:
+        """Mark a decision as carried out."""
+        self.post(f"/v1/decisions/{decision_id}/done")
+
+    def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
+        """Check a decision without recording it: similar decisions, base rate, censors and guardrails."""
+        return self.post("/v1/decisions/preview", {"description": description, "confidence": confidence, **fields})
+
+    def decisions(self, **filters: str | int | bool) -> list[JsonDict]:
+        """List one page of decisions, newest first; `iter_pages` yields all. `filters` are those of the route."""
+        return self.get_items("/v1/decisions", **filters)
+
+    def decision(self, decision_id: IdLike) -> JsonDict:
+        """Return a decision in full."""
+        return self.get(f"/v1/decisions/{decision_id}")
+
+    def outcomes(self, **filters: str | int) -> list[JsonDict]:
+        """List the reviewed decisions with their outcomes and lessons, latest review first."""
+        return self.get_items("/v1/decisions/outcomes", **filters)
+
+    def guardrails(self) -> list[JsonDict]:
+        """List the active and the retired guardrails."""
+        return self.get_items("/v1/guardrails")
+
+    def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
+        """Check a decision against the guardrails only."""
+        return self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
+
+    def procedures(self) -> list[JsonDict]:
+        """List the procedures with their track records."""
+        return self.get_items("/v1/procedures")
+
+    def procedure(self, name: str) -> JsonDict:
+        """Return the goals, steps and details of a procedure."""
+        return self.get(f"/v1/procedures/{encode_segment(name)}")
+
+    def procedure_outcome(self, name: str, result: str) -> None:
+        """Record how the last use of a procedure ended: success, failure or neutral."""
+        self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})
+
+    def censors(self) -> list[JsonDict]:
+        """List the censors and how often each matched."""
+        return self.get_items("/v1/censors")
+
+    def add_censor(self, trigger: str, *, reason: str, **fields: object) -> bool:
+        """Add a censor; return False if it is in force already."""
+        return (self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields}))["is_new"]
+
+    def check_censors(self, text: str, **fields: object) -> JsonDict:
+        """Check a text against the censors."""
+        return self.post("/v1/censors/check", {"text": text, **fields})
+
+    def approve_censor(self, censor_id: IdLike) -> bool:
+        """Put a proposed censor in force; return False if it was not waiting."""
+        return (self.post(f"/v1/censors/{censor_id}/approve"))["changed"]
+
+    def retire_censor(self, censor_id: IdLike) -> None:
+        """Retire a censor permanently. It stays in the list."""
+        self.post(f"/v1/censors/{censor_id}/retire")
+
+    def false_positive(self, censor_id: IdLike) -> None:
+        """Report the last match of a censor as a false positive."""
+        self.post(f"/v1/censors/{censor_id}/false-positive")
+
+    def relax_censor(self, censor_id: IdLike, reason: str) -> None:
+        """Make a blocking censor a warning; the reason is recorded."""
+        self.post(f"/v1/censors/{censor_id}/relax", {"reason": reason})
+
+    def identity(self) -> JsonDict:
+        """Return the version of the identity and its lines by priority."""
+        return self.get("/v1/identity")
+
+    def propose_identity(self, section: str, text: str) -> bool:
+        """Propose a line for the identity; return False if it is not new."""
+        return (self.post("/v1/identity/proposals", {"section": section, "text": text}))["is_new"]
+
+    def proposals(self) -> list[JsonDict]:
+        """List the identity proposals that wait for a person."""
+        return self.get_items("/v1/identity/proposals")
+
+    def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
+        """Build a context from the working memory of a session. `fields` are profile and max_tokens."""
+        return self.get("/v1/working-memory", {**fields, **({"session": session} if session else {})})
+
+    def bundles(self, **fields: str | int) -> list[JsonDict]:
+        """List one page of the stored contexts, newest first."""
+        return self.get_items("/v1/bundles", **fields)
+
+    def bundle(self, bundle_id: IdLike) -> JsonDict:
+        """Return a stored context with all candidates."""
+        return self.get(f"/v1/bundles/{bundle_id}")
+
+    def replay(self, bundle_id: IdLike) -> JsonDict:
+        """Rebuild a stored context and compare it with the original."""
+        return self.post(f"/v1/bundles/{bundle_id}/replay")
+
+    def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
+        """Compare two stored contexts."""
+        return self.get(f"/v1/bundles/{bundle_id}/diff/{other_id}")
+
+    def metrics(self, *, days: int = 7) -> JsonDict:
+        """Return the quality metrics of the contexts of the last `days` days, with their targets."""
+        return self.get("/v1/metrics", {"days": days})
+
+    def growth(self, *, weeks: int = 1) -> JsonDict:
+        """Return the development of the agent over a number of weeks, compared with the period before."""
+        return self.get("/v1/growth", {"weeks": weeks})
+
+    def entities(self, *, limit: int = 20) -> list[JsonDict]:
+        """List the people and things that are mentioned most."""
+        return self.get_items("/v1/entities", limit=limit)
+
+    def relations(self, name: str, *, depth: int = 1) -> list[JsonDict]:
+        """List the relations of an entity."""
+        return self.get_items(f"/v1/entities/{encode_segment(name)}/relations", depth=depth)
+
+    def sessions(self, **fields: str | int) -> list[JsonDict]:
+        """List one page of the sessions."""
+        return self.get_items("/v1/sessions", **fields)
+
+    def messages(self, session: str, **fields: str | int) -> list[JsonDict]:
+        """List one page of the messages of a session."""
+        return self.get_items(f"/v1/sessions/{encode_segment(session)}/messages", **fields)
+
+    def tasks(self, session: str | None = None) -> list[JsonDict]:
+        """List the tasks of a session."""
+        return self.get_items("/v1/tasks", **({"session": session} if session else {}))
+
+    def agents(self) -> list[JsonDict]:
+        """List the agents of the database. Needs the token of the operator."""
+        return self.get_items("/v1/agents")

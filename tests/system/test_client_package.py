@@ -1,0 +1,118 @@
+"""The distribution newton-client: without the server, from its files and from its wheel."""
+
+import asyncio
+import json
+import os
+import re
+import sys
+import zipfile
+from collections.abc import AsyncGenerator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from newton.client import ApiError, Client, SyncClient
+from newton.db.pool import Database
+from newton.settings import load
+from tests.support import has_code
+from tests.system.client_package import DISTRIBUTION, ROOT, lay_out
+from tests.system.served import Api, served
+
+ADAPTERS = {"agents": "openai_agents", "pydantic_ai": "pydantic_ai"}  # by the module of the framework
+USAGE = Path(__file__).with_name("client_usage.py")
+
+
+@pytest_asyncio.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
+    async with served(db, tmp_path) as running:
+        yield running
+
+
+async def run(*words: str, env: dict[str, str] | None = None) -> str:
+    """The output of a process that ends well."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe, env=env)
+    out, err = await process.communicate()
+    assert process.returncode == 0, (out + err).decode()
+    return out.decode()
+
+
+def wheel_in(folder: Path) -> Path:
+    (wheel,) = folder.glob("newton_client-*.whl")
+    return wheel
+
+
+async def use(python: str, api: Api, *, program: str = "", **variables: str) -> str:
+    """Run a program; return its output. That of USAGE is the names of packages that a client has no need of."""
+    variables = {"NEWTON_URL": api.url, "NEWTON_TOKEN": await api.token("ana"), **variables}
+    words = ("-c", program) if program else (str(USAGE),)
+    return await run(python, *words, env={"PATH": os.environ["PATH"], **variables})
+
+
+def read_blocks(page: str) -> list[str]:
+    """The programs of a page."""
+    text = (ROOT / "docs" / "clients" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+async def test_both_clients_work_without_the_server(api: Api, tmp_path: Path) -> None:
+    assert await use(sys.executable, api, PYTHONPATH=str(lay_out(tmp_path / "site"))) == ""
+
+
+@pytest.mark.parametrize("page", ["python.md", "adapters.md"])
+async def test_the_blocks_of_the_documents_run(page: str, api: Api, tmp_path: Path) -> None:
+    blocks = read_blocks(page)
+    missing = [name for name in ADAPTERS if find_spec(name) is None]
+    runnable = [one for one in blocks if not any(f"adapters.{ADAPTERS[name]} " in one for name in missing)]
+    if not runnable:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    assert len(blocks) == {"python.md": 4, "adapters.md": 2}[page]
+    site = os.pathsep.join([str(lay_out(tmp_path / "site")), *sys.path[1:]])
+    for block in runnable:
+        await use(sys.executable, api, program=block, PYTHONPATH=site)
+
+
+@pytest.mark.slow  # it downloads the build backend and the dependencies
+async def test_the_wheel_works_in_an_environment_of_its_own(api: Api, tmp_path: Path) -> None:
+    env = tmp_path / "venv"
+    await run(sys.executable, "-m", "venv", str(env))
+    python = str(env / "bin" / "python")
+    await run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(DISTRIBUTION))
+    wheel = wheel_in(tmp_path)
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert names >= {"newton_client/py.typed", "newton_client/sync/client.py", "newton_client/adapters/__init__.py"}
+    assert all(name.startswith(("newton_client/", "newton_client-")) for name in names)
+    await run(python, "-m", "pip", "install", "-q", str(wheel))
+    assert await use(python, api) == ""
+
+
+@pytest.mark.slow
+async def test_a_program_with_both_clients_is_typed_strictly(tmp_path: Path) -> None:
+    site = str(lay_out(tmp_path / "site"))
+    config = {"include": [USAGE.name], "typeCheckingMode": "strict", "extraPaths": [site]}
+    (tmp_path / USAGE.name).write_text(USAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    words = (str(Path(sys.executable).with_name("pyright")), "-p", str(tmp_path), "--pythonpath", sys.executable)
+    assert "0 errors" in await run(*words, env=dict(os.environ))
+
+
+def test_the_distribution_is_built_from_the_client_of_newton() -> None:
+    assert (DISTRIBUTION / "client").resolve() == DISTRIBUTION.parents[1] / "newton" / "client"
+
+
+def test_url_and_token_come_from_arguments_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NEWTON_URL", "NEWTON_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for kind in (Client, SyncClient):
+        with pytest.raises(ApiError, match="No token", check=has_code("config_error")):
+            kind()
+        with pytest.raises(ApiError, match="invalid", check=has_code("config_error")):
+            kind(token="two\nlines")
+        with pytest.raises(ApiError, match="not the URL", check=has_code("config_error")):
+            kind("127.0.0.1:8700", token="x")
+
+
+def test_the_variable_of_the_client_is_no_unknown_setting() -> None:
+    assert load(env={"NEWTON_URL": "http://127.0.0.1:8700"}).agent == "default"
