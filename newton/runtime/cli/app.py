@@ -86,8 +86,7 @@ async def run_hosted_command(argv: list[str]) -> int:
     Expected errors are printed as in `run_command_line`. Raises RunInProcessError, before any output, for what only the
     caller's process can do: read or write a file that the command line names, print help, or ask.
     """
-    # Only a daemon needs it, which has loaded it; help is printed without it.
-    from asyncio import to_thread  # noqa: PLC0415
+    from asyncio import to_thread  # noqa: PLC0415 (only a daemon needs it; help is printed without it)
 
     try:
         command, bound = await to_thread(_parse, expand_default_command(argv))
