@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from newton.errors import NewtonError
+from newton.errors import DaemonStoppedError, NewtonError
 from newton.runtime.api import problems
 from newton.runtime.api.auth import BEARER, get_caller
 
@@ -28,19 +28,23 @@ class HttpTransport:
         self._open_lock = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._manager_task: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
             agent, user = request.headers.get("X-Newton-Agent"), request.headers.get("X-Newton-User")
             scope[CALLER_KEY] = await get_caller(request, await BEARER(request), agent, user)
+            if self._is_closed:
+                raise DaemonStoppedError("The daemon is shutting down.", hint="Retry when it runs again.")
         except NewtonError as error:
             await problems.error_response(error, scope["path"])(scope, receive, send)
             return
         await (await self._get_manager()).handle_request(scope, receive, send)
 
     async def close(self) -> None:
-        """Stop the session manager."""
+        """Stop the session manager. Later requests are answered with an error that asks to retry."""
+        self._is_closed = True
         if self._manager_task:
             self._manager_task.cancel()
             with suppress(asyncio.CancelledError):
