@@ -54,7 +54,7 @@ LIBRARY_CHOICES = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "OPENAI_ORG_ID", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSources:
-    """What a process reads its settings from: the file, and the variables by their names.
+    """The sources of the settings of a process: the file, and the variables by their names.
 
     `folder` is the working directory, to which paths are relative; `home` is the data folder; `library_choices` are the
     variables among LIBRARY_CHOICES that are set, `upstream_keys` those that the file names as keys of models.

@@ -137,7 +137,7 @@ class ConflictsInput(ToolInput):
 
 
 class SettlementInput(ToolInput):
-    """How a conflict is settled."""
+    """The settlement of a conflict."""
 
     keep: Settlement = Field(
         description="newer: it replaces the older fact; older: the newer fact is wrong; both: both are true; "

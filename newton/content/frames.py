@@ -73,7 +73,7 @@ def _normalize(text: str) -> str:
 
 
 class Frame(NamedModel):
-    """How to treat one kind of input: questions, priorities by kind of memory, scoring profile and layer shares."""
+    """The treatment of one kind of input: questions, priorities by kind of memory, scoring profile and layer shares."""
 
     description: Text = Field(description="One sentence: the inputs that the frame is for.")
     questions: tuple[Text, ...] = Field(min_length=2, max_length=4, description="Two to four short questions.")

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=BaseModel)
 
 
 class EndpointKey(NamedTuple):
-    """What tells endpoints apart: two upstreams are two endpoints, even at one address."""
+    """The identity of an endpoint: two upstreams are two endpoints, even at one address."""
 
     upstream: str
     address: str

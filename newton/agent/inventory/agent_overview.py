@@ -29,7 +29,7 @@ class StateCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOverview:
-    """What an agent holds. `size_bytes` is that of its rows without indexes.
+    """The contents of an agent. `size_bytes` is that of its rows without indexes.
 
     `user_agents` are the ids and names of the memories of its users, which are deleted with it.
     """

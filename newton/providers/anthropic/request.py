@@ -62,7 +62,7 @@ _NO_PARAMETERS: Block = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What is known of a model. `max_tokens` is the largest limit of a reply; None if the server does not say.
+    """Known properties of a model. `max_tokens` is the largest limit of a reply; None if the server does not say.
 
     `is_adaptive` is whether it decides itself how much to reason, `can_disable` whether it answers without reasoning.
     """

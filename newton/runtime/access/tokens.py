@@ -52,7 +52,7 @@ class TokenClaims(NamedTuple):
 
 
 class TokenDraft(NamedTuple):
-    """What is chosen for a new token. See `TokenClaims` for `users`."""
+    """The options of a new token. See `TokenClaims` for `users`."""
 
     name: str
     scope: TokenScope = "write"

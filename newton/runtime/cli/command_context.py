@@ -81,7 +81,7 @@ class ProcessTerminal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """Where a command runs. Without `host` and `sources`, in a process of its own with that process's settings."""
+    """The surroundings of a command. Without `host` and `sources`, it runs in a process of its own, with its settings."""
 
     terminal: Terminal = field(default_factory=ProcessTerminal)
     sources: SettingSources | None = None

@@ -23,7 +23,7 @@ from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED, get_error
 GREETING_SECONDS = 2.0  # a daemon that does not greet within this time is too busy, or hangs
 
 
-class DaemonConnection:
+class CommandConnection:
     """A connection to a daemon of this version that greeted."""
 
     def __init__(self, connection: socket.socket, stream: BufferedReader) -> None:
@@ -67,13 +67,13 @@ def run_in_daemon(argv: Sequence[str]) -> int | None:
         return EXIT_FAILED
 
 
-def open_connection(home: Path) -> DaemonConnection | None:
+def open_connection(home: Path) -> CommandConnection | None:
     """Connect to the daemon of a data folder; None if there is none of this version that greets."""
     connection = command_socket.connect(home)
     if connection is None:
         return None
     connection.settimeout(GREETING_SECONDS)
-    daemon = DaemonConnection(connection, connection.makefile("rb"))
+    daemon = CommandConnection(connection, connection.makefile("rb"))
     greeting = daemon.read()
     if greeting is None or greeting.get("version") != __version__:
         daemon.close()
@@ -87,7 +87,7 @@ def encode_sources(sources: SettingSources) -> dict[str, object]:
     return {**asdict(sources), "file_values": dict(sources.file_values)}
 
 
-def _run(daemon: DaemonConnection, argv: Sequence[str], sources: SettingSources) -> int | None:
+def _run(daemon: CommandConnection, argv: Sequence[str], sources: SettingSources) -> int | None:
     terminal = current_terminal()
     with _cancel_on_interrupt(daemon):
         try:
@@ -139,7 +139,7 @@ def _report_lost_daemon(argv: Sequence[str]) -> int:
 
 
 @contextmanager
-def _cancel_on_interrupt(daemon: DaemonConnection) -> Generator[None]:
+def _cancel_on_interrupt(daemon: CommandConnection) -> Generator[None]:
     """Cancel the command on the first Ctrl-C, so that it ends in order; on the second, raise KeyboardInterrupt."""
 
     def cancel(*_: object) -> None:

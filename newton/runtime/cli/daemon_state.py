@@ -19,7 +19,7 @@ FileStamps = frozenset[tuple[str, int, int]]  # path, time of change in nanoseco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonState:
-    """What a daemon was started with: settings, variables that libraries read, its folder, and its content files."""
+    """The start conditions of a daemon: settings, variables that libraries read, its folder, and its content files."""
 
     settings: Settings
     library_choices: Mapping[str, str]

@@ -61,7 +61,7 @@ def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLoc
     return DaemonLocation(url, token, agent if token.startswith(OPERATOR_PREFIX) else None)
 
 
-class DaemonConnection:
+class HookConnection:
     """One connection for the few requests of a hook. `requests` counts them."""
 
     def __init__(self, location: DaemonLocation) -> None:

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from newton.runtime.hooks import spool
 from newton.runtime.hooks.daemon_connection import (
-    DaemonConnection,
     DaemonUnavailableError,
+    HookConnection,
     RequestRefusedError,
 )
 from newton.runtime.hooks.json_values import JsonObject
@@ -29,7 +29,7 @@ class DeliveryOptions(NamedTuple):
 class HookDelivery:
     """The requests of one hook. Without a `connection`, `unavailable` says why; `notes` are for standard error."""
 
-    def __init__(self, options: DeliveryOptions, connection: DaemonConnection | None, unavailable: str = "") -> None:
+    def __init__(self, options: DeliveryOptions, connection: HookConnection | None, unavailable: str = "") -> None:
         self.options = options
         self.connection = connection
         self.unavailable = unavailable

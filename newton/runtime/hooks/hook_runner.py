@@ -8,8 +8,8 @@ from typing import NamedTuple
 from newton.clock import SystemClock
 from newton.runtime.hooks import tool_events, transcript
 from newton.runtime.hooks.daemon_connection import (
-    DaemonConnection,
     DaemonUnavailableError,
+    HookConnection,
     find_daemon,
     find_data_dir,
 )
@@ -68,7 +68,7 @@ def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[st
 
 def _open_delivery(options: DeliveryOptions, env: Mapping[str, str]) -> HookDelivery:
     try:
-        return HookDelivery(options, DaemonConnection(find_daemon(options.data_dir, options.agent, env)))
+        return HookDelivery(options, HookConnection(find_daemon(options.data_dir, options.agent, env)))
     except DaemonUnavailableError as error:
         return HookDelivery(options, None, str(error))
 

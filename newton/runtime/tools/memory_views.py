@@ -132,7 +132,7 @@ class BulkSampleItem(ViewModel):
 
 
 class BulkChangeResponse(ViewModel):
-    """What a change affected, or in a preview what it would affect, with a sample and the token that confirms it."""
+    """The memories that a change affected, or in a preview would affect, a sample of them, and the confirming token."""
 
     action: BulkAction
     is_done: bool

@@ -246,7 +246,7 @@ class WorkingMemoryResponse(ViewModel):
 
 
 class ForgetPlanResponse(ViewModel):
-    """What `forget` would delete, and the token that confirms it."""
+    """The memories that `forget` would delete, and the token that confirms it."""
 
     memory_id: str
     kind: str

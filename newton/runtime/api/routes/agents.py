@@ -72,7 +72,7 @@ class MemoryCount(ResponseModel):
 
 
 class AgentOverviewResponse(ResponseModel):
-    """What an agent holds. `users` is the number of its users with a memory of their own."""
+    """The contents of an agent. `users` is the number of its users with a memory of their own."""
 
     agent_id: UUID
     name: str
@@ -87,7 +87,7 @@ class AgentOverviewResponse(ResponseModel):
 
 
 class DeleteAgentResponse(ResponseModel):
-    """What was deleted, or in a preview what would be, with the token that confirms it."""
+    """The agent that was deleted, or in a preview would be, with the token that confirms it."""
 
     is_deleted: bool
     agent: AgentOverviewResponse
