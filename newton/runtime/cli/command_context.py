@@ -81,7 +81,7 @@ class ProcessTerminal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """The surroundings of a command. Without `host` and `sources`, it runs in a process and with settings of its own."""
+    """The surroundings of a command. Without `host` and `sources`, it runs in its own process with its own settings."""
 
     terminal: Terminal = field(default_factory=ProcessTerminal)
     sources: SettingSources | None = None
