@@ -21,9 +21,10 @@ class FrameSelection(TypedDict):
 
 
 class LayerTokens(TypedDict):
-    """The token budget of a layer, and the tokens used."""
+    """The tokens of a layer. `used` never exceeds `ceiling`, and exceeds `share` if other layers leave tokens unused."""
 
-    budget: int
+    share: int
+    ceiling: int
     used: int
 
 

@@ -103,7 +103,7 @@ async def test_facts_of_the_session_are_there_where_its_lines_have_no_room(mind:
     facts = [c for c in artifacts(shown) if c.detail and ": this session so far" not in c.text]
     assert facts
     assert all(f"- [2026-11-21] {c.text.removeprefix('[2026-11-21] ')}\n" in shown.text for c in facts)
-    assert 0 < shown.layers[LAYER].used <= shown.layers[LAYER].budget
+    assert 0 < shown.layers[LAYER].used <= shown.layers[LAYER].share
     assert shown.tokens == token_counter.count(shown.text) <= 400
 
 

@@ -47,9 +47,10 @@ async def test_no_context_is_one_token_over(mind: Mind, budget: int) -> None:
     await mind.hear(*(f"Line {n}: the harbour of ship {n} is «Ünïcode» 日本 {n}." for n in range(40)))
     bundle = await mind.context("Which ship sails in May?", budget=budget)
     assert token_counter.count(bundle.text) == bundle.tokens <= budget
+    assert all(layer.used <= layer.ceiling <= budget for layer in bundle.layers.values())
 
 
-async def test_layers_are_reported_with_budget_and_use(mind: Mind) -> None:
+async def test_layers_are_reported_with_share_ceiling_and_use(mind: Mind) -> None:
     # S002-2
     await mind.know("Ships sail in May.")
     bundle = await mind.context("Which ships sail?")

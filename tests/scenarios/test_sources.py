@@ -177,7 +177,7 @@ async def test_what_the_caller_adds_stands_in_a_section_of_its_own_within_the_bu
     if budget == 2_000:
         section = bundle.text.partition("## Additional Context\n")[2]
         assert section.startswith("- The build is red.\n- ## Active Constraints\n- A long remark")
-        assert bundle.layers["additional"].used == bundle.layers["additional"].budget
+        assert bundle.layers["additional"].used == bundle.layers["additional"].share
         assert "additional" not in bundle.missing
     else:
         assert bundle.missing["additional"].startswith("no room for the last ")

@@ -97,7 +97,7 @@ async def test_a_leaf_of_many_tasks_sees_root_way_and_results_within_their_share
     ) / len(TASK_LAYER_PERCENT)
     for part, percent in TASK_LAYER_PERCENT.items():
         layer = bundle.layers[part]
-        assert 0 < layer.used <= layer.budget <= percent / 100 * flexible + 1
+        assert 0 < layer.used <= layer.share <= percent / 100 * flexible + 1
     assert token_counter.count(bundle.text) == bundle.tokens <= BUDGET
     assert "amber-17" in bundle.text, "its own detail"
     assert not any(c.detail and c.memory_id in bundle.assembly_input.tasks.task_ids for c in bundle.candidates)

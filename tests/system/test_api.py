@@ -101,7 +101,7 @@ async def test_a_context_is_answered_explained_and_made_again(ana: httpx2.AsyncC
     kept = {"memory_id", "kind", "layer", "detail", "tokens", "score", "features", "refs", "text"}
     assert kept <= item.keys()
     assert item["memory_id"] == first
-    assert all({"budget", "used"} == layer.keys() for layer in made["layers"].values())
+    assert all({"share", "ceiling", "used"} == layer.keys() for layer in made["layers"].values())
     assert made["tokens"] <= 300
     bundle = f"/v1/bundles/{made['bundle_id']}"
     assert (await ana.get(bundle)).json()["text"] == made["text"]

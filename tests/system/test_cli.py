@@ -104,7 +104,7 @@ def test_context_as_json_has_the_public_shape(home: Path) -> None:
         bundle["items"][0]
     )
     assert bundle["tokens"] <= bundle["budget"] == 500
-    assert bundle["layers"]["facts"].keys() == {"budget", "used"}
+    assert bundle["layers"]["facts"].keys() == {"share", "ceiling", "used"}
 
 
 def test_a_context_may_be_told_what_to_hold_and_given_words(home: Path) -> None:

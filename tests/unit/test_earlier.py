@@ -146,7 +146,7 @@ def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> 
     assert large.summary_tokens > sum(one.summary_tokens for one in small)
     assert {reasons(shown)[n] for n in (1, 2, 3)} == {"repeats a message of the context"}
     assert reasons(shown)[4] == "fits its layer: number 1 of the session, by meaning and words"
-    assert shown.layers[SESSION_LAYER].used <= shown.layers[SESSION_LAYER].budget == 800
+    assert shown.layers[SESSION_LAYER].used <= shown.layers[SESSION_LAYER].share == 800
 
 
 def test_what_the_section_leaves_goes_to_others() -> None:
@@ -155,7 +155,7 @@ def test_what_the_section_leaves_goes_to_others() -> None:
     beside, alone = (told([*few, *said], budget=budget) for few in ([artifact(1)], []))
     without, (small,) = alone.block.tokens, [c for c in beside.candidates if c.kind == "artifact"]
     assert small.detail
-    assert beside.layers[SESSION_LAYER].budget > 10 * small.tokens
+    assert beside.layers[SESSION_LAYER].share > 10 * small.tokens
     assert beside.block.tokens >= without - max(one.summary_tokens for one in said), "no more than a line is left over"
 
 

@@ -231,8 +231,8 @@ def test_lines_that_come_all_at_once_enter_beyond_the_share_of_their_layer() -> 
     older = [memory(50, kind="exchange", words="An older line")]
     done, now = brought([], 2_000, ContextAdditions(lines), before=older)
     assert done is not None
-    used = done.assembly.layers["working"].used
-    assert used > now.budget.layers["working"]
+    layer = done.assembly.layers["working"]
+    assert layer.share == now.budget.layers["working"] < layer.used <= layer.ceiling
     assert done.assembly.focus == tuple(reversed(lines)), "as they were said, and no older"
     assert older[0].memory_id in done.evicted
 

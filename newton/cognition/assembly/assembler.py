@@ -388,8 +388,12 @@ def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
 def _measure_layers(
     sections: Mapping[str, Sequence[TextBlock]], assembly_input: AssemblyInput
 ) -> dict[str, LayerUsage]:
-    headers = assembly_input.header_tokens
+    headers, budget = assembly_input.header_tokens, assembly_input.budget
     return {
-        name: LayerUsage(budget=tokens, used=render({name: sections.get(name, ())}, header_tokens=headers).tokens)
-        for name, tokens in assembly_input.budget.layers.items()
+        name: LayerUsage(
+            share=share,
+            ceiling=budget.find_ceiling(name),
+            used=render({name: sections.get(name, ())}, header_tokens=headers).tokens,
+        )
+        for name, share in budget.layers.items()
     }

@@ -83,6 +83,9 @@ def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
 DEFAULT_TOTAL = 8_000
 FIXED_LAYERS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
 FLEXIBLE_LAYERS: Mapping[str, int] = LayerShares().shares
+# Beside the flexible layers, these may exceed their share: with the messages since the last context, and with the note
+# that memory has nothing.
+EXTENSIBLE_LAYERS = frozenset({"working", "note"})
 NOTE_TOKENS = 100  # for the calibration note; taken from the flexible part
 MAX_SESSION_SHARE = 0.5  # of the flexible part, for session artifacts
 MAX_EXTRA_SHARE = 0.5  # of the total, for the caller's lines
@@ -106,6 +109,16 @@ class ContextBudget:
     total: int
     layers: Mapping[str, int]
     flexible: frozenset[str] = frozenset(FLEXIBLE_LAYERS)
+
+    def find_ceiling(self, layer: str) -> int:
+        """Return the most tokens that a layer may use: its share, or the total if it may use tokens of other layers.
+
+        >>> budget = allocate_budget(8_000)
+        >>> budget.find_ceiling("identity"), budget.find_ceiling("decisions")
+        (500, 8000)
+        """
+        may_exceed_share = layer in self.flexible or layer in EXTENSIBLE_LAYERS
+        return self.total if may_exceed_share else min(self.layers[layer], self.total)
 
 
 def allocate_budget(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
@@ -11,6 +11,9 @@ from newton.cognition.assembly.render import LAYERS_BY_DAY
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.representations import split_date_prefix
 from newton.memory.search_types import RetrievedMemory
+
+if TYPE_CHECKING:
+    from newton.client.context import LayerTokens
 
 SHOWN_TOGETHER = "one item with a fact that it contradicts"
 REPEATS_FACT = "repeats a fact of the context"
@@ -133,7 +136,14 @@ def label_candidates(
 
 @dataclass(frozen=True, slots=True)
 class LayerUsage:
-    """Token budget and usage of a layer, header included. `used` exceeds `budget` if the layer uses others' tokens."""
+    """The tokens of a layer, header included. `used` never exceeds `ceiling`.
 
-    budget: int
+    `share` is what the layer is given before others; it exceeds that if the other layers leave tokens unused.
+    """
+
+    share: int
+    ceiling: int
     used: int
+
+    def as_json(self) -> "LayerTokens":
+        return {"share": self.share, "ceiling": self.ceiling, "used": self.used}

@@ -145,7 +145,7 @@ class Bundle:
             "frame": self.frame_choice.as_json(),
             "profile": {"name": self.profile.name, "weights": self.profile.weights.nonzero},
             "identity": self.identity.as_json(),
-            "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
+            "layers": {name: layer.as_json() for name, layer in self.layers.items()},
             "times": {
                 "asked": [span.phrase for span in self.assembly_input.time_ranges],
                 "blank": bool(self.empty_time_ranges),

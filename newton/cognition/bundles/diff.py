@@ -140,7 +140,7 @@ def _compare_fields(first: StoredBundle, second: StoredBundle) -> Iterator[Field
         ("budget", first.budget, second.budget),
         ("tokens", first.tokens, second.tokens),
         ("code", a.rules_hash, b.rules_hash),
-        *((f"layer {name}", a.layers[name].budget, b.layers[name].budget) for name in a.layers if name in b.layers),
+        *((f"layer {name}", a.layers[name].share, b.layers[name].share) for name in a.layers if name in b.layers),
         *((f"source {name}", a.missing.get(name), b.missing.get(name)) for name in sorted({*a.missing, *b.missing})),
     ]
     yield from (FieldChange(name, _format_value(x), _format_value(y)) for name, x, y in pairs if x != y)

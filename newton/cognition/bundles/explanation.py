@@ -149,7 +149,7 @@ class BundleExplanation:
             "budget": stored.budget,
             "frame": trace.frame_choice.as_json(),
             "profile": trace.assembly_input.profile.model_dump(mode="json"),
-            "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in trace.layers.items()},
+            "layers": {name: layer.as_json() for name, layer in trace.layers.items()},
             "missing": dict(trace.missing),
             "candidates": [item.as_json() for item in self.items],
             "missed": {layer: str(item.stored_candidate.memory_id) for layer, item in self.near_misses.items()},

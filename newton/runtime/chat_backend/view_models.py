@@ -183,7 +183,7 @@ def to_context_view(bundle: Bundle) -> ContextView:
         frame=bundle.frame_choice.as_json(),
         profile=bundle.profile.name,
         best_evidence=max(evidence, default=None),
-        layers={name: {"budget": layer.budget, "used": layer.used} for name, layer in bundle.layers.items()},
+        layers={name: layer.as_json() for name, layer in bundle.layers.items()},
         items=[_to_item_view(bundle, c) for c in bundle.items],
         dropped=len(bundle.rejected_candidates),
         near_misses=[_to_item_view(bundle, c) for c in bundle.rejected_candidates[:MAX_NEAR_MISSES]],

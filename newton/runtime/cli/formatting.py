@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.client.context import FrameSelection
+from newton.client.context import FrameSelection, LayerTokens
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation
 from newton.cognition.bundles.replay import format_verdict
@@ -241,7 +241,7 @@ def format_bundle(context: ContextView) -> str:
     for name, layer in context.layers.items():
         items = [(n, c) for n, c in enumerate(context.items, 1) if c.layer == name]
         if layer["used"]:
-            lines.append(f"\n{name}  {layer['used']} of {layer['budget']} tokens")
+            lines.append(f"\n{_format_layer_tokens(name, layer)}")
             lines += [f"  {n:>3}. {_format_item(c)}" for n, c in items]
             if name == "identity":
                 lines += [f"       always {line}" for line in context.identity.lines]
@@ -249,6 +249,15 @@ def format_bundle(context: ContextView) -> str:
         lines.append(f"\n{context.dropped} candidates left out; the best of them:")
         lines += [f"       {_format_item(c)}  ({c.reason})" for c in context.near_misses]
     return "\n".join(lines)
+
+
+def _format_layer_tokens(name: str, layer: LayerTokens) -> str:
+    """
+    >>> _format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
+    'procedures  374 of at most 4,000 tokens (share 253)'
+    """
+    share = "" if layer["share"] == layer["ceiling"] else f" (share {layer['share']:,})"
+    return f"{name}  {layer['used']:,} of at most {layer['ceiling']:,} tokens{share}"
 
 
 def _format_item(item: ItemView) -> str:
@@ -295,7 +304,7 @@ def format_bundle_explanation(explanation: BundleExplanation) -> str:
     ]
     for name, layer in trace.layers.items():
         if layer.used or name in explanation.near_misses:
-            lines += ["", f"{name}  {layer.used} of {layer.budget} tokens", *_format_layer(explanation, name)]
+            lines += ["", _format_layer_tokens(name, layer.as_json()), *_format_layer(explanation, name)]
     out = Counter(item.stored_candidate.reason for item in explanation.items if not item.stored_candidate.detail)
     if out:
         reasons = ", ".join(f"{number} {reason}" for reason, number in out.most_common())
