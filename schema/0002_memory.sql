@@ -131,6 +131,43 @@ include (state, quarantined, origin, trust, created_at);
 create index memories_created_idx on memory.memories (agent_id, kind, created_at, memory_id)
 include (state, quarantined, origin, trust, occurred_at);
 
+-- Returns true if a memory matches the conditions of a list; null for `origins` or `trusts` permits all of them, and a range of
+-- times excludes its end. The planner inlines it, so that a range still limits what it reads of an index.
+create function memory.matches_filter(
+    m memory.memories,
+    states text[],
+    origins text[],
+    trusts text[],
+    since timestamptz,
+    until timestamptz,
+    created_since timestamptz,
+    created_until timestamptz
+)
+returns boolean
+language sql
+immutable
+parallel safe
+return memory.has_listed_state(m.kind, m.state, m.quarantined, states)
+and (origins is null or m.origin = any(origins))
+and (trusts is null or m.trust = any(trusts))
+and m.occurred_at >= since and m.occurred_at < until
+and m.created_at >= created_since and m.created_at < created_until;
+
+-- Returns the number by which a list sorts a memory; 0 for one without it, such as one that was never accessed.
+create function memory.sort_key(m memory.memories, sort text) returns numeric
+language sql
+stable
+parallel safe
+return case sort
+    when 'created' then extract(epoch from m.created_at)
+    when 'occurred' then extract(epoch from m.occurred_at)
+    when 'accessed' then coalesce(extract(epoch from m.accessed_at), 0)
+    when 'confirmed' then coalesce(extract(epoch from m.confirmed_at), 0)
+    when 'uses' then m.uses
+    when 'importance'
+        then round(memory.effective_importance(m.importance, m.kind, m.state, m.outcome, m.uses)::numeric, 6)
+end;
+
 -- The memories that a derived memory was made from. Its trust is never higher than theirs.
 create table memory.sources (
     agent_id uuid not null,

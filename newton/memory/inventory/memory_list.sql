@@ -8,11 +8,7 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
-        and ($4::text[] is null or m.origin = any($4))
-        and ($5::text[] is null or m.trust = any($5))
-        and m.occurred_at >= $6 and m.occurred_at < $7
-        and m.created_at >= $8 and m.created_at < $9
+        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
         and (m.created_at, m.memory_id) < ($10, $11)
     order by m.created_at desc, m.memory_id desc
     limit $12
@@ -29,11 +25,7 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
-        and ($4::text[] is null or m.origin = any($4))
-        and ($5::text[] is null or m.trust = any($5))
-        and m.occurred_at >= $6 and m.occurred_at < $7
-        and m.created_at >= $8 and m.created_at < $9
+        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
         and (m.created_at, m.memory_id) > ($10, $11)
     order by m.created_at, m.memory_id
     limit $12
@@ -50,11 +42,7 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
-        and ($4::text[] is null or m.origin = any($4))
-        and ($5::text[] is null or m.trust = any($5))
-        and m.occurred_at >= $6 and m.occurred_at < $7
-        and m.created_at >= $8 and m.created_at < $9
+        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
         and (m.occurred_at, m.memory_id) < ($10, $11)
     order by m.occurred_at desc, m.memory_id desc
     limit $12
@@ -71,11 +59,7 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
-        and ($4::text[] is null or m.origin = any($4))
-        and ($5::text[] is null or m.trust = any($5))
-        and m.occurred_at >= $6 and m.occurred_at < $7
-        and m.created_at >= $8 and m.created_at < $9
+        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
         and (m.occurred_at, m.memory_id) > ($10, $11)
     order by m.occurred_at, m.memory_id
     limit $12
@@ -88,26 +72,11 @@ limit $12;
 -- these kinds.
 select m.memory_id, s.key as position
 from memory.memories as m
-cross join lateral (
-    select
-        $11::integer * case $10::text
-            when 'created' then extract(epoch from m.created_at)
-            when 'occurred' then extract(epoch from m.occurred_at)
-            when 'accessed' then coalesce(extract(epoch from m.accessed_at), 0)
-            when 'confirmed' then coalesce(extract(epoch from m.confirmed_at), 0)
-            when 'uses' then m.uses
-            when 'importance'
-                then round(memory.effective_importance(m.importance, m.kind, m.state, m.outcome, m.uses)::numeric, 6)
-        end as key
-) as s
+cross join lateral (select $11::integer * memory.sort_key(m, $10) as key) as s
 where
     m.agent_id = $1
     and m.kind = any($2::text[])
-    and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
-    and ($4::text[] is null or m.origin = any($4))
-    and ($5::text[] is null or m.trust = any($5))
-    and m.occurred_at >= $6 and m.occurred_at < $7
-    and m.created_at >= $8 and m.created_at < $9
+    and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
     and ($12::numeric is null or (s.key, m.memory_id) > ($12, $13::uuid))
 order by s.key, m.memory_id
 limit $14;
@@ -116,27 +85,12 @@ limit $14;
 -- The same for the memories of a narrower filter, which are found first.
 select m.memory_id, s.key as position
 from memory.memories as m
-cross join lateral (
-    select
-        $12::integer * case $11::text
-            when 'created' then extract(epoch from m.created_at)
-            when 'occurred' then extract(epoch from m.occurred_at)
-            when 'accessed' then coalesce(extract(epoch from m.accessed_at), 0)
-            when 'confirmed' then coalesce(extract(epoch from m.confirmed_at), 0)
-            when 'uses' then m.uses
-            when 'importance'
-                then round(memory.effective_importance(m.importance, m.kind, m.state, m.outcome, m.uses)::numeric, 6)
-        end as key
-) as s
+cross join lateral (select $12::integer * memory.sort_key(m, $11) as key) as s
 where
     m.agent_id = $1
     and m.memory_id = any($2::uuid[])
     and m.kind = any($3::text[])
-    and memory.has_listed_state(m.kind, m.state, m.quarantined, $4)
-    and ($5::text[] is null or m.origin = any($5))
-    and ($6::text[] is null or m.trust = any($6))
-    and m.occurred_at >= $7 and m.occurred_at < $8
-    and m.created_at >= $9 and m.created_at < $10
+    and memory.matches_filter(m, $4, $5, $6, $7, $8, $9, $10)
     and ($13::numeric is null or (s.key, m.memory_id) > ($13, $14::uuid))
 order by s.key, m.memory_id
 limit $15;
@@ -147,11 +101,7 @@ from memory.memories as m
 where
     m.agent_id = $1
     and m.kind = any($2::text[])
-    and memory.has_listed_state(m.kind, m.state, m.quarantined, $3)
-    and ($4::text[] is null or m.origin = any($4))
-    and ($5::text[] is null or m.trust = any($5))
-    and m.occurred_at >= $6 and m.occurred_at < $7
-    and m.created_at >= $8 and m.created_at < $9;
+    and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: count_selected(agent_id, memory_ids, kinds, states, origins, trusts, since, until, created_since, created_until)
 select count(*) as memories
@@ -160,11 +110,7 @@ where
     m.agent_id = $1
     and m.memory_id = any($2::uuid[])
     and m.kind = any($3::text[])
-    and memory.has_listed_state(m.kind, m.state, m.quarantined, $4)
-    and ($5::text[] is null or m.origin = any($5))
-    and ($6::text[] is null or m.trust = any($6))
-    and m.occurred_at >= $7 and m.occurred_at < $8
-    and m.created_at >= $9 and m.created_at < $10;
+    and memory.matches_filter(m, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: find_by_subject(agent_id, subject_key)
 select memory_id
