@@ -21,7 +21,7 @@ class FrameSelection(TypedDict):
 
 
 class LayerTokens(TypedDict):
-    """The tokens of a layer. `used` never exceeds `ceiling`, and exceeds `share` if other layers leave tokens unused."""
+    """The tokens of a layer. `used` never exceeds `ceiling`; it may exceed `share` if other layers need less."""
 
     share: int
     ceiling: int

@@ -9,11 +9,10 @@ import openai
 
 from newton.errors import ProviderError
 from newton.providers.model_endpoint import FAILURES, build_request_headers
-from newton.providers.upstreams import DEFAULT_MODELS, ModelUpstream
+from newton.providers.upstreams import DEFAULT_MODELS, ModelUpstream, format_model_names
 
 LIST_SECONDS = 5.0
 CACHE_SECONDS = 60.0
-MAX_LISTED = 10  # names in an error
 EMBEDDING_MARK = "embed"  # in the names of models that cannot chat
 LIST_QUERY = {"limit": 1_000}  # of a server that lists in pages
 NAME_PREFIX = re.compile(r"^models/(?=gemini-)")  # of the names that Gemini lists
@@ -76,7 +75,7 @@ async def find_only_model(upstream: ModelUpstream, client: openai.AsyncOpenAI) -
     if not names:
         raise ProviderError(f"{address} offers no chat model.", hint="Load a model there, such as `ollama pull NAME`.")
     setting = upstream.model_setting
-    what = f"{setting} is not set, and {address} offers several models: {format_names(names)}."
+    what = f"{setting} is not set, and {address} offers several models: {format_model_names(names)}."
     raise ProviderError(what, hint=f"Set {setting} to one of them.")
 
 
@@ -86,8 +85,3 @@ def known_only_model(upstream: ModelUpstream) -> str | None:
         return DEFAULT_MODELS[upstream.provider]
     listing = _listings.get(upstream)
     return next(iter(listing.models)) if listing and len(listing.models) == 1 else None
-
-
-def format_names(names: tuple[str, ...]) -> str:
-    """Return a list of names for an error, at most ten."""
-    return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")

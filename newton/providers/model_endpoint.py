@@ -23,7 +23,7 @@ from newton.errors import (
 )
 from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
 from newton.providers.structured_output import EndpointKey
-from newton.providers.upstreams import ModelUpstream, openai_upstream
+from newton.providers.upstreams import ModelUpstream, build_provider_upstream
 from newton.settings import Settings
 
 T = TypeVar("T")
@@ -243,7 +243,7 @@ def _redact(match: re.Match[str]) -> str:
 
 def make_endpoint(settings: Settings, model: str, setting: str) -> ModelEndpoint:
     """Return the endpoint of a model that is configured by the setting of that name."""
-    upstream = replace(openai_upstream(settings), model_setting=setting)
+    upstream = replace(build_provider_upstream("openai", settings), model_setting=setting)
     return ModelEndpoint(client=make_client(upstream), model=model, upstream=upstream)
 
 

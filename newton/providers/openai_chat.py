@@ -10,11 +10,10 @@ from typing import cast
 import openai
 from pydantic import BaseModel
 
-from newton.providers import model_catalog
 from newton.providers.call_extras import find_call_extras
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, to_openai_message
 from newton.providers.field_substitution import Fields, send_accepted_fields
-from newton.providers.model_endpoint import ModelEndpoint, make_client
+from newton.providers.model_endpoint import ModelEndpoint
 from newton.providers.reply_stream import (
     Completion,
     StartCompletion,
@@ -25,7 +24,7 @@ from newton.providers.reply_stream import (
 )
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
-from newton.providers.upstreams import ModelUpstream
+from newton.providers.upstream_chat import UpstreamChat
 
 LIMIT_FIELDS = ("max_completion_tokens", "max_tokens")  # at OpenAI, elsewhere
 STREAMED_AUDIO_FORMAT = "pcm16"
@@ -35,40 +34,8 @@ _NO_OPTIONS = RequestOptions()
 _without_tools: set[EndpointKey] = set()  # models without tool support, as learned by this process
 
 
-class OpenAIChat:
-    """A ChatModel. A call is retried only before its reply begins.
-
-    Without a model name, the only model of the server is used; see `find_only_model`.
-    """
-
-    def __init__(
-        self, upstream: ModelUpstream, *, model: str | None = None, client: openai.AsyncOpenAI | None = None
-    ) -> None:
-        self._upstream, self._model = upstream, model or upstream.model
-        self._client = client or make_client(upstream)
-
-    @property
-    def upstream(self) -> ModelUpstream:
-        """Return the server of the model."""
-        return self._upstream
-
-    @property
-    def name(self) -> str:
-        """Return the model's name; of an unknown model, a description."""
-        known = self._model or model_catalog.known_only_model(self._upstream)
-        return self._upstream.label(known) if known else f"the model of {self._upstream.address}"
-
-    def with_model(self, name: str | None) -> "OpenAIChat":
-        """Return the named model of the same server; None for the one that the settings name."""
-        return OpenAIChat(self._upstream, model=name, client=self._client)
-
-    async def list_models(self) -> Sequence[str]:
-        """See `ModelSelector.list_models`."""
-        return await model_catalog.list_models(self._upstream, self._client)
-
-    async def resolve_name(self) -> str:
-        """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
-        return self._model or await model_catalog.find_only_model(self._upstream, self._client)
+class OpenAIChat(UpstreamChat):
+    """A ChatModel of OpenAI's protocol. A call is retried only before its reply begins."""
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
@@ -93,9 +60,6 @@ class OpenAIChat:
         async with aclosing(stream_reply(endpoint, accumulator, start)) as pieces:
             async for piece in pieces:
                 yield piece
-
-    async def _open_endpoint(self) -> ModelEndpoint:
-        return ModelEndpoint(client=self._client, model=await self.resolve_name(), upstream=self._upstream)
 
 
 async def _start_with_options(

@@ -1,5 +1,6 @@
 """The upstreams: the servers of models that the settings name, each with its address, key and model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,6 +13,7 @@ BASE_URLS: dict[Provider, str] = {
     "anthropic": "https://api.anthropic.com/v1",
 }
 DEFAULT_MODELS: dict[Provider, str] = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-5-5"}  # of both themselves
+MAX_LISTED = 10  # names of models in an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,52 +57,45 @@ def list_upstreams(settings: Settings) -> dict[str, ModelUpstream]:
     An upstream of `[models]` with the name of a provider takes the place of that provider's variables.
     """
     found: dict[str, ModelUpstream] = {}
-    if settings.openai_api_key is not None or settings.openai_base_url is not None:
-        found["openai"] = openai_upstream(settings)
-    if settings.anthropic_api_key is not None or settings.anthropic_base_url is not None:
-        found["anthropic"] = anthropic_upstream(settings)
-    return found | {name: _named_upstream(name, one, settings) for name, one in settings.models.items()}
+    for provider in BASE_URLS:
+        configured = _read_provider_settings(settings, provider)
+        if configured.api_key is not None or configured.base_url is not None:
+            found[provider] = build_provider_upstream(provider, settings)
+    return found | {name: _build_named_upstream(name, one, settings) for name, one in settings.models.items()}
 
 
-def openai_upstream(settings: Settings) -> ModelUpstream:
-    """Return the upstream of the variables `OPENAI_…`, whether they are set or not."""
+def build_provider_upstream(provider: Provider, settings: Settings) -> ModelUpstream:
+    """Return the upstream of the variables of a provider, such as `OPENAI_…`, whether they are set or not."""
+    configured, prefix = _read_provider_settings(settings, provider), provider.upper()
     return ModelUpstream(
-        name="openai",
-        provider="openai",
-        address=_to_address(settings.openai_base_url, "openai"),
-        model=settings.openai_model,
-        key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else None,
+        name=provider,
+        provider=provider,
+        address=_to_address(configured.base_url, provider),
+        model=configured.model,
+        key=configured.api_key.get_secret_value() if configured.api_key else None,
         seconds=settings.llm_timeout,
-        key_setting="OPENAI_API_KEY",
-        address_setting="OPENAI_BASE_URL",
-        model_setting="OPENAI_MODEL",
+        key_setting=f"{prefix}_API_KEY",
+        address_setting=f"{prefix}_BASE_URL",
+        model_setting=f"{prefix}_MODEL",
     )
 
 
-def anthropic_upstream(settings: Settings) -> ModelUpstream:
-    """Return the upstream of the variables `ANTHROPIC_…`, whether they are set or not."""
-    return ModelUpstream(
-        name="anthropic",
-        provider="anthropic",
-        address=_to_address(settings.anthropic_base_url, "anthropic"),
-        model=settings.anthropic_model,
-        key=settings.anthropic_api_key.get_secret_value() if settings.anthropic_api_key else None,
-        seconds=settings.llm_timeout,
-        key_setting="ANTHROPIC_API_KEY",
-        address_setting="ANTHROPIC_BASE_URL",
-        model_setting="ANTHROPIC_MODEL",
-    )
+def _read_provider_settings(settings: Settings, provider: Provider) -> UpstreamSettings:
+    if provider == "anthropic":
+        key, base_url, model = settings.anthropic_api_key, settings.anthropic_base_url, settings.anthropic_model
+    else:
+        key, base_url, model = settings.openai_api_key, settings.openai_base_url, settings.openai_model
+    return UpstreamSettings(provider=provider, base_url=base_url, model=model, api_key=key)
 
 
-def _named_upstream(name: str, configured: UpstreamSettings, settings: Settings) -> ModelUpstream:
+def _build_named_upstream(name: str, configured: UpstreamSettings, settings: Settings) -> ModelUpstream:
     """Return an upstream of `[models]`.
 
     One without an address is the provider itself and may use the provider's key; a key is never sent to another server.
     """
     key, key_setting = configured.api_key, configured.api_key_env or f"api_key_env of [models.{name}]"
     if key is None and configured.api_key_env is None and configured.base_url is None:
-        keys = {"openai": settings.openai_api_key, "anthropic": settings.anthropic_api_key}
-        key = keys[configured.provider]
+        key = _read_provider_settings(settings, configured.provider).api_key
     return ModelUpstream(
         name=name,
         provider=configured.provider,
@@ -114,6 +109,11 @@ def _named_upstream(name: str, configured: UpstreamSettings, settings: Settings)
         address_setting=f"base_url of [models.{name}]",
         model_setting=f"model of [models.{name}]",
     )
+
+
+def format_model_names(names: Sequence[str]) -> str:
+    """Return the names of models for an error, at most MAX_LISTED."""
+    return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
 
 
 def _to_address(base_url: str | None, provider: Provider) -> str:

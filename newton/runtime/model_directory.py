@@ -2,23 +2,18 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from newton.agent.loop.completion import NO_MODEL_MESSAGE
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
-from newton.providers.upstreams import ModelUpstream, list_upstreams
+from newton.providers.upstreams import ModelUpstream, format_model_names, list_upstreams
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.providers.anthropic.chat import AnthropicChat
-    from newton.providers.openai_chat import OpenAIChat
-
-    UpstreamChat: TypeAlias = OpenAIChat | AnthropicChat
-
-MAX_LISTED_MODELS = 10  # in the error for an unknown model
+    from newton.providers.upstream_chat import UpstreamChat
 
 
 class UnusableModel:
@@ -151,7 +146,7 @@ class ModelDirectory:
             hint = f"{NO_MODEL_MESSAGE} Use the model `newton`."
             return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
         names = list(dict.fromkeys([*self._named, *offered])) or [default.name]
-        hint = f"There are: {_join_names(names)}." if len(names) > 1 or offered else f"There is: {default.name}."
+        hint = f"There are: {format_model_names(names)}." if len(names) > 1 or offered else f"There is: {default.name}."
         return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
 
 
@@ -169,16 +164,12 @@ def ensure_offered(name: str, names: Sequence[str]) -> None:
     A name that begins with an upstream is left to that upstream.
     """
     if name.partition("/")[0] not in names and not is_offered(name, names):
-        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {_join_names(names)}.")
+        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {format_model_names(names)}.")
 
 
 def is_offered(name: str, names: Iterable[str]) -> bool:
     """Return whether a model is among the names, with or without its tag."""
     return _without_tag(name) in map(_without_tag, names)
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_LISTED_MODELS]) + (", …" if len(names) > MAX_LISTED_MODELS else "")
 
 
 def _without_tag(name: str) -> str:

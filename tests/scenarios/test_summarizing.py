@@ -17,7 +17,7 @@ from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from newton.providers.openai_chat import OpenAIChat
 from newton.providers.token_counter import count
-from newton.providers.upstreams import openai_upstream
+from newton.providers.upstreams import build_provider_upstream
 from newton.runtime.bootstrap import open_newton
 from newton.settings import Settings
 from tests.endpoint import Wire, chunk, endpoint, hangs
@@ -203,7 +203,7 @@ async def overflows(wire: Wire) -> None:
 
 
 async def taken(mind: Mind, url: str, text: str, **limits: int) -> tuple[str, TurnResult]:
-    made = mind.turns(OpenAIChat(openai_upstream(settings(url))))
+    made = mind.turns(OpenAIChat(build_provider_upstream("openai", settings(url))))
     made = replace(made, limits=replace(made.limits, **limits))
     session_id = await mind.session()
     pieces = [piece async for piece in made.run(TurnInput(session_id=session_id, text=text))]
@@ -259,7 +259,7 @@ async def test_a_turn_stopped_in_its_second_try_keeps_what_was_heard(mind: Mind)
         await hangs(wire)
 
     async def take(url: str) -> None:
-        made = mind.turns(OpenAIChat(openai_upstream(settings(url))))
+        made = mind.turns(OpenAIChat(build_provider_upstream("openai", settings(url))))
         async for piece in made.run(TurnInput(session_id=await mind.session(), text="Tell me.")):
             assert isinstance(piece, str)
             heard.append(piece)

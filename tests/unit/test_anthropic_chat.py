@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from newton.errors import ContextWindowError, ModelNotFoundError, ProviderError, RateLimitError, RefusedRequestError
 from newton.providers.anthropic.chat import AnthropicChat
 from newton.providers.chat import ChatMessage, ChatReply, ReplyDelta, RequestOptions, ToolCall, ToolDefinition
-from newton.providers.upstreams import anthropic_upstream
+from newton.providers.upstreams import build_provider_upstream
 from newton.settings import load
 from tests.endpoint import Endpoint, Respond, Wire, endpoint
 from tests.messages_server import AnthropicServer
@@ -25,7 +25,7 @@ END = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {
 
 def model(url: str, name: str = "tiny", **changed: object) -> AnthropicChat:
     chosen = {"anthropic_base_url": url, "anthropic_api_key": KEY, "anthropic_model": name, "llm_timeout": 5.0}
-    return AnthropicChat(anthropic_upstream(load({**chosen, **changed}, env={})))
+    return AnthropicChat(build_provider_upstream("anthropic", load({**chosen, **changed}, env={})))
 
 
 async def heard(chat: AnthropicChat, *messages: ChatMessage, **fields: object) -> list[Any]:
@@ -361,5 +361,5 @@ async def test_images_and_documents_are_sent_with_their_data_or_address() -> Non
 
 
 def test_anthropic_itself_has_a_default() -> None:
-    upstream = anthropic_upstream(load({"anthropic_api_key": "sk-ant-x"}, env={}))
+    upstream = build_provider_upstream("anthropic", load({"anthropic_api_key": "sk-ant-x"}, env={}))
     assert (AnthropicChat(upstream).name, upstream.address) == ("claude-haiku-5-5", "https://api.anthropic.com/v1")

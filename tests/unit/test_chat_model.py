@@ -19,7 +19,7 @@ from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.model_endpoint import make_client, make_endpoint
 from newton.providers.openai_chat import OpenAIChat
 from newton.providers.openai_embedding import OpenAIEmbedder
-from newton.providers.upstreams import openai_upstream
+from newton.providers.upstreams import build_provider_upstream
 from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs
 from tests.support import NOON
@@ -38,7 +38,9 @@ async def heard(server: Endpoint, **changed: object) -> tuple[list[str], ChatRep
     pieces: list[str] = []
     reply = None
     try:
-        async for piece in OpenAIChat(openai_upstream(settings(server.url, **changed))).stream(ASKED, max_tokens=50):
+        async for piece in OpenAIChat(build_provider_upstream("openai", settings(server.url, **changed))).stream(
+            ASKED, max_tokens=50
+        ):
             if isinstance(piece, ChatReply):
                 reply = piece
             else:
@@ -227,7 +229,9 @@ async def test_a_hanging_endpoint_is_left_at_the_deadline(response: Respond, pie
 
 async def test_a_reader_that_is_slower_than_the_deadline_is_told_and_not_cancelled() -> None:
     async with endpoint(stalls) as server:
-        stream = OpenAIChat(openai_upstream(settings(server.url, llm_timeout=0.3))).stream(ASKED, max_tokens=50)
+        stream = OpenAIChat(build_provider_upstream("openai", settings(server.url, llm_timeout=0.3))).stream(
+            ASKED, max_tokens=50
+        )
         assert await anext(stream) == "Good "
         await asyncio.sleep(0.4)  # the reader's own time, which no event of ours ends
         rest = [await anext(stream)]
@@ -284,12 +288,12 @@ async def test_what_a_busy_or_broken_endpoint_says_is_told_in_a_line_without_key
 
 
 def test_a_server_without_a_key_gets_a_placeholder() -> None:
-    assert make_client(openai_upstream(settings("http://127.0.0.1:1/v1"))).api_key == "none"
+    assert make_client(build_provider_upstream("openai", settings("http://127.0.0.1:1/v1"))).api_key == "none"
 
 
 def test_without_an_address_it_is_openai() -> None:
     chosen = load({"openai_api_key": "sk-x"}, env={})
-    assert str(make_client(openai_upstream(chosen)).base_url) == "https://api.openai.com/v1/"
+    assert str(make_client(build_provider_upstream("openai", chosen)).base_url) == "https://api.openai.com/v1/"
 
 
 def embedder(server: Endpoint, dimensions: int = 2) -> OpenAIEmbedder:

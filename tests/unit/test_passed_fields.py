@@ -7,7 +7,7 @@ import pytest
 from newton.errors import ProviderError, RefusedRequestError
 from newton.providers.chat import ChatMessage, ChatReply, ReplyDelta, RequestOptions
 from newton.providers.openai_chat import OpenAIChat
-from newton.providers.upstreams import openai_upstream
+from newton.providers.upstreams import build_provider_upstream
 from newton.runtime.api.chat_completions.delta_merge import merge_delta
 from newton.settings import load
 from tests.endpoint import Respond, Wire, chunk, endpoint, says
@@ -18,7 +18,9 @@ ASKED = [ChatMessage("user", "Hello")]
 
 def model(url: str, **changed: object) -> OpenAIChat:
     return OpenAIChat(
-        openai_upstream(load({"openai_base_url": url, "openai_model": "tiny", "llm_timeout": 5.0, **changed}, env={}))
+        build_provider_upstream(
+            "openai", load({"openai_base_url": url, "openai_model": "tiny", "llm_timeout": 5.0, **changed}, env={})
+        )
     )
 
 
@@ -148,7 +150,7 @@ async def test_the_model_of_a_server_is_found_if_it_is_the_only_one(offered: lis
 
 
 def test_openai_itself_has_a_default() -> None:
-    assert OpenAIChat(openai_upstream(load({"openai_api_key": "sk-x"}, env={}))).name == "gpt-4o-mini"
+    assert OpenAIChat(build_provider_upstream("openai", load({"openai_api_key": "sk-x"}, env={}))).name == "gpt-4o-mini"
 
 
 def test_deltas_make_one_message() -> None:

@@ -11,7 +11,7 @@ from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.openai_chat import OpenAIChat
 from newton.providers.structured_output import add_schema_to_prompt, parse_output
-from newton.providers.upstreams import openai_upstream
+from newton.providers.upstreams import build_provider_upstream
 from newton.settings import load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, endpoint, fails
 
@@ -39,7 +39,7 @@ def knows(*kinds: str, refuses: int = 500, answer: str = GIVEN) -> Respond:
 
 async def asks(server: Endpoint, model: str = "tiny") -> ChatReply:
     chosen = load({"openai_base_url": server.url, "openai_model": model, "llm_timeout": 5.0}, env={})
-    said = OpenAIChat(openai_upstream(chosen)).stream(ASKED, max_tokens=50, schema=Named)
+    said = OpenAIChat(build_provider_upstream("openai", chosen)).stream(ASKED, max_tokens=50, schema=Named)
     (reply,) = [piece async for piece in said if isinstance(piece, ChatReply)]
     return reply
 

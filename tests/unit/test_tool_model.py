@@ -7,7 +7,7 @@ import pytest
 from newton.errors import ProviderError, RefusedRequestError
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolDefinition
 from newton.providers.openai_chat import OpenAIChat
-from newton.providers.upstreams import openai_upstream
+from newton.providers.upstreams import build_provider_upstream
 from newton.settings import Settings, load
 from tests.endpoint import Wire, calls_tools, endpoint, fails, says
 
@@ -37,7 +37,7 @@ async def answered(model: OpenAIChat, options: RequestOptions = LOOK) -> ChatRep
 
 async def test_a_model_calls_the_tools_it_is_given() -> None:
     async with endpoint(calls_tools(("c1", "look", {"at": "the sea"}), text="I look.")) as server:
-        reply = await answered(OpenAIChat(openai_upstream(settings(server.url))))
+        reply = await answered(OpenAIChat(build_provider_upstream("openai", settings(server.url))))
     assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("look", {"at": "the sea"})]
     assert (reply.text, reply.finish, reply.input_tokens) == ("I look.", "stop", 20)
     assert server.asked[0]["tools"] == [{"type": "function", "function": TOOLS[0].function}]
@@ -49,7 +49,7 @@ async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_rem
         await wire.send(400, {"error": {"message": "tiny does not support tools"}})
 
     async with endpoint(refuses, says(["Plain."])) as server:
-        model = OpenAIChat(openai_upstream(settings(server.url)))
+        model = OpenAIChat(build_provider_upstream("openai", settings(server.url)))
         assert [(await answered(model)).text, (await answered(model)).text] == ["Plain.", "Plain."]
     assert ["tools" in body for body in server.asked] == [True, False, False]
 
@@ -60,13 +60,15 @@ async def test_a_caller_whose_tools_are_refused_is_told() -> None:
 
     async with endpoint(refuses, says(["Plain."])) as server:
         with pytest.raises(RefusedRequestError, match="does not support tools"):
-            await answered(OpenAIChat(openai_upstream(settings(server.url))), RequestOptions(tools=TOOLS))
+            await answered(
+                OpenAIChat(build_provider_upstream("openai", settings(server.url))), RequestOptions(tools=TOOLS)
+            )
     assert len(server.asked) == 1
 
 
 async def test_an_endpoint_that_keeps_failing_is_left_alone_by_whoever_asks() -> None:
     # R8: attempts, the second ones included
     async with endpoint(fails(500)) as server:
-        said = [await failure(OpenAIChat(openai_upstream(settings(server.url)))) for _ in range(12)]
+        said = [await failure(OpenAIChat(build_provider_upstream("openai", settings(server.url)))) for _ in range(12)]
     assert len(server.asked) <= 10
     assert "calls are paused" in said[-1]

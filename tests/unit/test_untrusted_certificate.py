@@ -11,7 +11,7 @@ from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage
 from newton.providers.openai_chat import OpenAIChat
 from newton.providers.openai_embedding import OpenAIEmbedder
-from newton.providers.upstreams import openai_upstream
+from newton.providers.upstreams import build_provider_upstream
 from tests.unit.test_chat_model import settings
 
 ASKED = [ChatMessage("user", "Hello")]
@@ -35,7 +35,7 @@ async def test_an_untrusted_certificate_names_the_variable_that_helps(
     server = await asyncio.start_server(lambda _, writer: writer.close(), "localhost", 0, ssl=context)
     async with server:
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}/v1"
-        model = OpenAIChat(openai_upstream(settings(url)))
+        model = OpenAIChat(build_provider_upstream("openai", settings(url)))
         with pytest.raises(ProviderError) as refused:
             [piece async for piece in model.stream(ASKED, max_tokens=50)]
         assert "is not trusted" in refused.value.what and "SSL_CERT_FILE" in refused.value.hint
@@ -43,5 +43,10 @@ async def test_an_untrusted_certificate_names_the_variable_that_helps(
             await OpenAIEmbedder(settings(url, embedding_model="tiny", embedding_dimensions=8)).embed(["x"])
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         with pytest.raises(ProviderError) as trusted:
-            [piece async for piece in OpenAIChat(openai_upstream(settings(url))).stream(ASKED, max_tokens=50)]
+            [
+                piece
+                async for piece in OpenAIChat(build_provider_upstream("openai", settings(url))).stream(
+                    ASKED, max_tokens=50
+                )
+            ]
         assert "is not trusted" not in trusted.value.what

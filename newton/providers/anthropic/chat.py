@@ -15,11 +15,11 @@ from newton.providers.anthropic.events import REASONING_EXTRA, EventTranslator
 from newton.providers.anthropic.request import Block, ModelFacts, build_body
 from newton.providers.call_extras import find_call_extras
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
-from newton.providers.model_endpoint import ModelEndpoint, build_request_headers, make_client
+from newton.providers.model_endpoint import ModelEndpoint, build_request_headers
 from newton.providers.reply_stream import StartCompletion, drop_deltas, start_structured, stream_reply
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
-from newton.providers.upstreams import ModelUpstream
+from newton.providers.upstream_chat import UpstreamChat
 
 Events: TypeAlias = openai.AsyncStream[object]
 
@@ -30,40 +30,8 @@ _NOTHING: Mapping[str, Any] = {}
 _known_facts: dict[EndpointKey, ModelFacts] = {}  # of models that their servers describe, as learned by this process
 
 
-class AnthropicChat:
-    """A ChatModel of Anthropic's Messages API. A call is retried only before its reply begins.
-
-    Without a model name, the default of Anthropic is used, or the only model of another server.
-    """
-
-    def __init__(
-        self, upstream: ModelUpstream, *, model: str | None = None, client: openai.AsyncOpenAI | None = None
-    ) -> None:
-        self._upstream, self._model = upstream, model or upstream.model
-        self._client = client or make_client(upstream)
-
-    @property
-    def upstream(self) -> ModelUpstream:
-        """Return the server of the model."""
-        return self._upstream
-
-    @property
-    def name(self) -> str:
-        """Return the model's name; of an unknown model, a description."""
-        known = self._model or model_catalog.known_only_model(self._upstream)
-        return self._upstream.label(known) if known else f"the model of {self._upstream.address}"
-
-    def with_model(self, name: str | None) -> "AnthropicChat":
-        """Return the named model of the same server; None for the one that the settings name."""
-        return AnthropicChat(self._upstream, model=name, client=self._client)
-
-    async def list_models(self) -> Sequence[str]:
-        """See `ModelSelector.list_models`."""
-        return await model_catalog.list_models(self._upstream, self._client)
-
-    async def resolve_name(self) -> str:
-        """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
-        return self._model or await model_catalog.find_only_model(self._upstream, self._client)
+class AnthropicChat(UpstreamChat):
+    """A ChatModel of Anthropic's Messages API. A call is retried only before its reply begins."""
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
@@ -82,7 +50,7 @@ class AnthropicChat:
     async def _stream_reply(
         self, accumulator: StreamAccumulator, start: StartCompletion[Events]
     ) -> AsyncGenerator[ReplyPiece | ChatReply]:
-        endpoint = ModelEndpoint(client=self._client, model=await self.resolve_name(), upstream=self._upstream)
+        endpoint = await self._open_endpoint()
         async with aclosing(stream_reply(endpoint, accumulator, start, EventTranslator().to_chunk)) as pieces:
             async for piece in pieces:
                 yield piece

@@ -1,0 +1,65 @@
+"""What the chat models of all protocols share: the server, its client, and the name of the model."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from typing import Self
+
+import openai
+from pydantic import BaseModel
+
+from newton.providers import model_catalog
+from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions
+from newton.providers.model_endpoint import ModelEndpoint, make_client
+from newton.providers.upstreams import ModelUpstream
+
+
+class UpstreamChat(ABC):
+    """A ToolModel and a ModelSelector of the models of one upstream; a subclass calls them in the protocol of its server.
+
+    Without a model name, the default of the provider is used, or the only model of another server; see
+    `find_only_model`.
+    """
+
+    def __init__(
+        self, upstream: ModelUpstream, *, model: str | None = None, client: openai.AsyncOpenAI | None = None
+    ) -> None:
+        self._upstream, self._model = upstream, model or upstream.model
+        self._client = client or make_client(upstream)
+
+    @property
+    def upstream(self) -> ModelUpstream:
+        """Return the server of the model."""
+        return self._upstream
+
+    @property
+    def name(self) -> str:
+        """Return the model's name; of an unknown model, a description."""
+        known = self._model or model_catalog.known_only_model(self._upstream)
+        return self._upstream.label(known) if known else f"the model of {self._upstream.address}"
+
+    def with_model(self, name: str | None) -> Self:
+        """Return the named model of the same server; None for the one that the settings name."""
+        return type(self)(self._upstream, model=name, client=self._client)
+
+    async def list_models(self) -> Sequence[str]:
+        """See `ModelSelector.list_models`."""
+        return await model_catalog.list_models(self._upstream, self._client)
+
+    async def resolve_name(self) -> str:
+        """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
+        return self._model or await model_catalog.find_only_model(self._upstream, self._client)
+
+    @abstractmethod
+    def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncGenerator[str | ChatReply]:
+        """See `StructuredModel.stream`."""
+
+    @abstractmethod
+    def answer(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
+    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+        """See `ToolModel.answer`."""
+
+    async def _open_endpoint(self) -> ModelEndpoint:
+        return ModelEndpoint(client=self._client, model=await self.resolve_name(), upstream=self._upstream)
