@@ -238,6 +238,9 @@ COMMAND_GROUPS = (
     ("hook", "Hooks of coding agents: Claude Code and Codex.", HOOK_COMMANDS),
     ("bench", "Measure Newton.", BENCH_COMMANDS),
 )
+TOP_LEVEL_NAMES = frozenset((*TOP_LEVEL_COMMANDS, *(name for name, _, _ in COMMAND_GROUPS)))
+# Every word that is a command: of `newton` itself, or of one of its groups.
+COMMAND_NAMES = TOP_LEVEL_NAMES.union(*(commands for _, _, commands in COMMAND_GROUPS))
 
 
 # The sections of `newton --help`, in order. Each command belongs to exactly one.

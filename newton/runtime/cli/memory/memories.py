@@ -13,6 +13,7 @@ from newton.memory.memory import RECALLABLE_KINDS, past_reason
 from newton.memory.search_types import RetrievedMemory
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_registry import COMMAND_NAMES, TOP_LEVEL_NAMES
 from newton.runtime.cli.options import (
     AgentOption,
     EndTime,
@@ -28,7 +29,10 @@ from newton.runtime.cli.printing import say
 async def remember(
     content: Annotated[str, Parameter(help="Text to store.")],
     *,
-    fact: Annotated[bool, Parameter(negative=(), help="Store the text as a fact (the default).")] = False,
+    fact: Annotated[
+        bool,
+        Parameter(negative=(), help="Store the text as a fact (the default), even if it is the name of a command."),
+    ] = False,
     episode: Annotated[str | None, Parameter(help="Store the text as an episode with this title.")] = None,
     subject: Annotated[str | None, Parameter(help="Person or thing that the fact is about.")] = None,
     attribute: Annotated[str | None, Parameter(help="Attribute of the subject, such as 'lives in'.")] = None,
@@ -47,6 +51,8 @@ async def remember(
     """
     if fact and episode is not None:
         raise InputError("--fact and --episode exclude each other.", hint="Give one of them.")
+    if not fact and episode is None:
+        _reject_command_name(content.strip())
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         intake = newton.fact_intake("cli")
         if episode is not None:
@@ -82,6 +88,17 @@ async def remember(
         formatting.print_notice(
             f"(Not embedded: {report.embedder_error}. Until it is embedded, search finds the memory by its words only.)"
         )
+
+
+def _reject_command_name(content: str) -> None:
+    """Raise InputError for a text that is the name of a command, which is more likely what the user means."""
+    if content not in COMMAND_NAMES:
+        return
+    command = f"newton {content}" if content in TOP_LEVEL_NAMES else "newton --help"
+    raise InputError(
+        f"{content!r} is a command and says nothing as a fact.",
+        hint=f"Run `{command}`. To store the word, run `newton remember --fact {content}`.",
+    )
 
 
 async def recall(
