@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
@@ -60,6 +61,12 @@ class OpenAIErrorResponse(BaseModel):
     """An error in OpenAI's format."""
 
     error: OpenAIError
+
+
+# The description of errors in the OpenAPI document, for routes of OpenAI's protocol.
+OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
+    "default": {"model": OpenAIErrorResponse, "description": "An error in the format of OpenAI."}
+}
 
 
 def to_problem(error: NewtonError) -> ProblemDetails:

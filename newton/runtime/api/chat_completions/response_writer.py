@@ -48,7 +48,7 @@ class ResponseWriter:
         self._body, self._debug = body, debug
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
 
-    async def build_response(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, object] | None:
+    async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, object] | None:
         """Return the whole reply as one response; None when the client has disconnected."""
         result: TurnResult | None = None
         choices: dict[int, _MergedChoice] = {0: _MergedChoice()}
@@ -67,7 +67,7 @@ class ResponseWriter:
         extra = {"usage": build_usage(result), "newton": build_newton_fields(result)}
         return {**self._common_fields("chat.completion"), "choices": listed, **extra, **_server_fields(result)}
 
-    async def stream_chunks(
+    async def stream_events(
         self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]
     ) -> AsyncGenerator[str]:
         """Yield the reply as server-sent events, beginning with a piece that has been read already."""

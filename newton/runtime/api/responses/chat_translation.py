@@ -11,7 +11,7 @@ from newton.runtime.api.responses.request_models import (
     FunctionOutputItem,
     FunctionToolParam,
     InputItem,
-    MessageItem,
+    ResponseMessageItem,
     ResponseRequest,
 )
 
@@ -65,12 +65,12 @@ def to_chat_messages(items: Iterable[InputItem]) -> list[ChatMessageFields]:
     messages: list[ChatMessageFields] = []
     for index, item in enumerate(items):
         match item:
-            case MessageItem(role="assistant"):
+            case ResponseMessageItem(role="assistant"):
                 _merge_into_reply(messages, text=_join_texts(item.content, f"input[{index}].content"))
             case FunctionCallItem():
                 function = {"name": item.name, "arguments": item.arguments}
                 _merge_into_reply(messages, call={"id": item.call_id, "type": "function", "function": function})
-            case MessageItem():
+            case ResponseMessageItem():
                 content = _to_chat_content(item.content, f"input[{index}].content")
                 messages.append({"role": item.role, "content": content})
             case FunctionOutputItem():

@@ -10,9 +10,9 @@ from newton.runtime.api.responses.item_ids import ItemPlace, parse_item_id
 from newton.runtime.api.responses.request_models import (
     FunctionCallItem,
     InputItem,
-    MessageItem,
     ReasoningItem,
     ReferenceItem,
+    ResponseMessageItem,
 )
 
 
@@ -35,7 +35,7 @@ def _find_item(place: ItemPlace, stored: Mapping[UUID, StoredResponse], *, param
     if response and place.kind == "rs":
         return ReasoningItem(type="reasoning")
     if response and place.kind == "msg" and response.text:
-        return MessageItem(role="assistant", content=response.text)
+        return ResponseMessageItem(role="assistant", content=response.text)
     if response and place.kind == "fc" and place.number < len(response.calls):
         call = response.calls[place.number]
         return FunctionCallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)

@@ -14,7 +14,7 @@ MAX_TOOLS = 128
 ContentParts = tuple[dict[str, Any], ...]
 
 
-class MessageItem(OpenAIRequestModel):
+class ResponseMessageItem(OpenAIRequestModel):
     """A message, which may be the output of an earlier response."""
 
     type: Literal["message"] = "message"
@@ -64,7 +64,7 @@ def _name_item_type(item: object) -> str:
 
 
 InputItem = Annotated[
-    Annotated[MessageItem, Tag("message item")]
+    Annotated[ResponseMessageItem, Tag("message item")]
     | Annotated[FunctionCallItem, Tag("function_call item")]
     | Annotated[FunctionOutputItem, Tag("function_call_output item")]
     | Annotated[ReasoningItem, Tag("reasoning item")]
@@ -174,4 +174,4 @@ class ResponseRequest(BaseModel):
     @property
     def items(self) -> tuple[InputItem, ...]:
         """Return the items of the input."""
-        return (MessageItem(role="user", content=self.input),) if isinstance(self.input, str) else self.input
+        return (ResponseMessageItem(role="user", content=self.input),) if isinstance(self.input, str) else self.input

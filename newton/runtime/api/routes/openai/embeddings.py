@@ -15,7 +15,7 @@ from newton.runtime.api import problems
 from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
 from newton.runtime.api.chat_completions.model_choice import choose_agent
 from newton.runtime.api.chat_completions.request_models import OWN_MODEL, OpenAIRequestModel
-from newton.runtime.api.routes.openai.chat_completions import CLIENT_CLOSED_REQUEST
+from newton.runtime.api.chat_completions.turn_response import CLIENT_CLOSED_REQUEST
 
 MAX_TEXTS = 2_048
 MAX_TEXT_CHARACTERS = 200_000
@@ -25,7 +25,7 @@ BATCH_TEXTS = 128
 router = APIRouter(
     prefix="/v1/embeddings",
     tags=["openai"],
-    responses={"default": {"model": problems.OpenAIErrorResponse, "description": "An error in the format of OpenAI."}},
+    responses=problems.OPENAI_ERRORS,
 )
 
 

@@ -10,7 +10,7 @@ from newton.runtime.api.chat_completions.request_models import OWN_MODEL
 router = APIRouter(
     prefix="/v1/models",
     tags=["openai"],
-    responses={"default": {"model": problems.OpenAIErrorResponse, "description": "An error in the format of OpenAI."}},
+    responses=problems.OPENAI_ERRORS,
 )
 
 

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
 
 from newton.agent.loop.history_match import HistoryMatch
-from newton.agent.loop.turn_types import TurnInput, TurnResult
+from newton.agent.loop.turn_types import TurnResult
 from newton.agent.services.responses import ResponseService
 from newton.dialogue.response_store import ResponseRecord
 from newton.errors import InputError, NewtonError, NotFoundError
@@ -18,7 +17,7 @@ from newton.ids import new_id
 from newton.runtime.api import problems
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
-from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, TurnPiece
+from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM
 from newton.runtime.api.chat_completions.turn_request import (
     ORIGIN,
     RememberHeader,
@@ -32,19 +31,18 @@ from newton.runtime.api.chat_completions.turn_request import (
     to_private_input,
     to_turn_input,
 )
+from newton.runtime.api.chat_completions.turn_response import respond
 from newton.runtime.api.responses.chat_translation import to_chat_request
 from newton.runtime.api.responses.event_writer import EventWriter
 from newton.runtime.api.responses.item_ids import parse_response_id
 from newton.runtime.api.responses.item_references import resolve_references
 from newton.runtime.api.responses.request_models import ResponseRequest
 from newton.runtime.api.responses.response_object import ResponseHead, build_stored_response
-from newton.runtime.api.routes.openai.chat_completions import CLIENT_CLOSED_REQUEST
-from newton.runtime.api.turn_stream import TurnStream
 
 router = APIRouter(
     prefix="/v1/responses",
     tags=["openai"],
-    responses={"default": {"model": problems.OpenAIErrorResponse, "description": "An error in the format of OpenAI."}},
+    responses=problems.OPENAI_ERRORS,
 )
 
 
@@ -88,7 +86,7 @@ async def _run_turn(
     turn_input = to_turn_input(chat, mark_feedback(history, request.app.state.agents.ui_tasks))
     store = partial(_store_response, responses=responses, history=history)
     writer = EventWriter(body=body, head=head, now=newton.scope.now, store=store if is_stored else None)
-    return await _respond(writer, turn_input, target, request)
+    return await respond(writer, turn_input, target, request, is_streamed=bool(body.stream))
 
 
 async def _run_private_turn(
@@ -98,21 +96,8 @@ async def _run_private_turn(
     previous = await newton.responses(ORIGIN).find_previous(previous_id) if previous_id else None
     turn_input = to_private_input(chat, newton, task=task, previous=previous)
     head = ResponseHead(new_id(), newton.scope.now(), previous_id, is_stored=False)
-    return await _respond(EventWriter(body=body, head=head, now=newton.scope.now), turn_input, target, request)
-
-
-async def _respond(writer: EventWriter, turn_input: TurnInput, target: TurnTarget, request: Request) -> Response:
-    turn = target.newton.turn_runner(target.model, origin=ORIGIN).run(turn_input)
-    pieces = TurnStream[TurnPiece]().read_pieces(
-        turn, target.caller, request, is_private=turn_input.private is not None
-    )
-    body = writer.body
-    if body.stream:
-        # an error before the first piece still has an HTTP status; None means that the client has disconnected
-        first = await anext((piece async for piece in pieces if piece is not None), None)
-        return StreamingResponse(writer.stream_events(first, pieces), media_type="text/event-stream")
-    response = await writer.build_whole(pieces)
-    return JSONResponse(response) if response else Response(status_code=CLIENT_CLOSED_REQUEST)
+    writer = EventWriter(body=body, head=head, now=newton.scope.now)
+    return await respond(writer, turn_input, target, request, is_streamed=bool(body.stream))
 
 
 @router.get("/{response_id}", response_model=None)
