@@ -13,7 +13,7 @@ from rich.table import Table
 from newton.bench.environment import AtLeastOne, open_environment, vacuum_analyze
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.clock import SystemClock, monotonic_ms
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.heart import activations, censors, episodes, procedures
 from newton.heart.activations import ActivationResult
@@ -94,7 +94,7 @@ async def _create_censors_and_procedures(tx: Tx, ctx: LifecycleContext, count: i
     rules = [CensorRule(trigger=f"touch wire {n}", reason="it is live") for n in range(count)]
     censor_ids = await censors.add_rules(tx, rules, ctx=ctx)
     for n in range(count):
-        skill = Skill(name=f"wire-{n}", description=f"Mend wire {n}.", core=("Look.", "Mend."))
+        skill = SkillFile(name=f"wire-{n}", description=f"Mend wire {n}.", core=("Look.", "Mend."))
         await procedures.add_procedure(tx, skill, ctx=ctx)
     procedure_ids = [one.memory_id for one in await procedures.list_versions(tx, agent_id=ctx.agent_id)]
     for _ in range(6):

@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from newton.content.package_data import data_folder
-from newton.content.recency_decay import Decay
+from newton.content.recency_decay import RecencyDecay
 from newton.content.yaml_models import (
     ExpressionCheck,
     NamedModel,
@@ -129,7 +129,7 @@ class Profile(NamedModel):
         default={}, description="Instead of `weights`: the name of the profile to use, by frame."
     )
     otherwise: str = Field(default="balanced", description="The profile for a frame that by_frame does not name.")
-    recency: Decay = Field(default=Decay(kind="none"), description="The decay of the recency feature.")
+    recency: RecencyDecay = Field(default=RecencyDecay(kind="none"), description="The decay of the recency feature.")
     outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="A factor for each outcome.")
     usage: UsageBoost = Field(default=UsageBoost(), description="A factor by number of uses.")
     boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for words, age and names.")

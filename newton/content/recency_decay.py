@@ -26,7 +26,7 @@ DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
 }
 
 
-class Decay(StrictModel):
+class RecencyDecay(StrictModel):
     """Decay of recency with age. Exactly one rate field is set; in a file, `preset` replaces kind and rate."""
 
     kind: Literal["exponential", "hyperbolic", "none"]
@@ -49,7 +49,7 @@ class Decay(StrictModel):
         return {**fields, **DECAY_PRESETS[cast("DecayPreset", preset)]}
 
     @model_validator(mode="after")
-    def _check_single_rate(self) -> "Decay":
+    def _check_single_rate(self) -> "RecencyDecay":
         rates = (self.half_life_days, self.time_constant_hours, self.rate_per_day)
         count = sum(rate is not None for rate in rates)
         if count != (self.kind != "none"):
@@ -81,7 +81,7 @@ class Decay(StrictModel):
         decayed = self.rate * max(hours, 0.0) / _HOURS_A_DAY
         return math.exp(-decayed) if self.kind == "exponential" else 1 / (1 + decayed)
 
-    def with_time_constant(self, hours: float) -> "Decay":
+    def with_time_constant(self, hours: float) -> "RecencyDecay":
         """Return the decay with this time constant. Raises InputError when it is not positive, or nothing decays."""
         if self.kind == "none":
             raise InputError(
@@ -90,4 +90,4 @@ class Decay(StrictModel):
             )
         if not 0 < hours < math.inf:
             raise InputError(f"A decay of {hours} hours is not possible.", hint="Give a number above 0, such as 0.5.")
-        return Decay(kind=self.kind, clock=self.clock, time_constant_hours=hours)
+        return RecencyDecay(kind=self.kind, clock=self.clock, time_constant_hours=hours)

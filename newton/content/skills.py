@@ -48,7 +48,7 @@ Line = Annotated[str, Field(max_length=500), BeforeValidator(_to_single_line)]
 Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_to_single_line)]
 
 
-class Skill(NamedModel):
+class SkillFile(NamedModel):
     """A procedure: its triggers, goals, steps (`core`) and details."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder name: a-z, 0-9 and hyphens.")
@@ -81,16 +81,16 @@ def make_slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).lstrip("-0123456789")[:60].rstrip("-")
 
 
-def load_skills(own: Path | None = None) -> dict[str, Skill]:
+def load_skills(own: Path | None = None) -> dict[str, SkillFile]:
     """Load the skills that ship with Newton; those of the folder `own` replace them by name. Raises ConfigError."""
     folders = [data_folder("procedures"), *([own.expanduser()] if own else [])]
     return {path.parent.name: read_skill(path) for folder in folders for path in _iter_skill_files(folder)}
 
 
-def read_skill(path: Path) -> Skill:
+def read_skill(path: Path) -> SkillFile:
     """Read a SKILL.md. Raises ConfigError with file, line and remedy for the first mistake."""
     front, text = load_front_matter(path)
-    skill = validate_model(_add_bands(front, _select_fields(front), _SkillBody(path, text)), Skill)
+    skill = validate_model(_add_bands(front, _select_fields(front), _SkillBody(path, text)), SkillFile)
     return check_name(front, skill, path.parent.name, "folder")
 
 
@@ -112,7 +112,7 @@ def _select_fields(front: YamlDocument) -> dict[str, object]:
         hint = "Write fields such as 'name: ...' and 'description: ...'."
         raise front.error((), "the front matter is not a mapping of fields.", hint)
     fields = cast("dict[str, object]", value)
-    known = [name for name in Skill.model_fields if name not in _BANDS]
+    known = [name for name in SkillFile.model_fields if name not in _BANDS]
     for name in fields:
         if name not in known and name not in _IGNORED_FIELDS:
             hint = did_you_mean(name, {*known, *_IGNORED_FIELDS}) or f"Its fields are {', '.join(known)}."

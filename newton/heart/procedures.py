@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
@@ -70,7 +70,7 @@ class _StoredVersion:
     origin: str
 
 
-async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: LifecycleContext) -> SyncReport:
+async def sync_procedures(tx: Tx, skills: Mapping[str, SkillFile], *, ctx: LifecycleContext) -> SyncReport:
     """Synchronize with the folder: add new and changed skills, retire missing ones, restore those that returned."""
     if not _differs(await _read_latest(tx, ctx), skills):
         return SyncReport(0, 0)
@@ -86,7 +86,7 @@ async def sync_procedures(tx: Tx, skills: Mapping[str, Skill], *, ctx: Lifecycle
     return SyncReport(len(changed), len(missing))
 
 
-async def add_procedure(tx: Tx, skill: Skill, *, ctx: LifecycleContext) -> UUID | None:
+async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> UUID | None:
     """Store a learnt procedure and return its id; None if it exists. Raises ConflictError for a used name."""
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     if known := (await _read_latest(tx, ctx)).get(skill.name):
@@ -120,23 +120,23 @@ async def _read_latest(tx: Tx, ctx: LifecycleContext) -> dict[str, _StoredVersio
     return {row["name"]: _StoredVersion(**row) for row in rows}
 
 
-def _differs(latest: Mapping[str, _StoredVersion], skills: Mapping[str, Skill]) -> bool:
+def _differs(latest: Mapping[str, _StoredVersion], skills: Mapping[str, SkillFile]) -> bool:
     if any(not _is_same(skill, latest.get(skill.name)) or latest[skill.name].retired for skill in skills.values()):
         return True
     return any(v.origin == DISK_ORIGIN and v.name not in skills and not v.retired for v in latest.values())
 
 
-def _is_same(skill: Skill, version: _StoredVersion | None) -> bool:
+def _is_same(skill: SkillFile, version: _StoredVersion | None) -> bool:
     return version is not None and version.content_hash == _version_hash(skill, version.version)
 
 
-def _version_hash(skill: Skill, version: int) -> bytes:
+def _version_hash(skill: SkillFile, version: int) -> bytes:
     """Return a hash that includes the version number, so that a later version may have the same text."""
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 
 async def _insert_versions(
-    tx: Tx, skills: Sequence[Skill], latest: Mapping[str, _StoredVersion], *, ctx: LifecycleContext
+    tx: Tx, skills: Sequence[SkillFile], latest: Mapping[str, _StoredVersion], *, ctx: LifecycleContext
 ) -> list[NewMemory]:
     versions = {skill.name: latest[skill.name].version + 1 if skill.name in latest else 1 for skill in skills}
     drafts = {skill.name: _to_new_memory(skill, versions[skill.name], ctx=ctx) for skill in skills}
@@ -159,7 +159,7 @@ def section_header(name: str) -> str:
     return f"## Procedure: {name}\n"
 
 
-def _make_short_forms(skill: Skill, count_tokens: TokenCounter) -> ShortForms:
+def _make_short_forms(skill: SkillFile, count_tokens: TokenCounter) -> ShortForms:
     """Return the description as micro form and the core steps as summary; token counts include the section header."""
     steps = " ".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
     core = make_short_forms(steps, count_tokens=count_tokens, max_tokens=CORE_TOKENS)
@@ -168,7 +168,7 @@ def _make_short_forms(skill: Skill, count_tokens: TokenCounter) -> ShortForms:
     return ShortForms(micro, core.summary, header + count_tokens(to_bullet(micro)), header + core.summary_tokens)
 
 
-def _to_new_memory(skill: Skill, version: int, *, ctx: LifecycleContext) -> NewMemory:
+def _to_new_memory(skill: SkillFile, version: int, *, ctx: LifecycleContext) -> NewMemory:
     text = "\n".join([skill.name.replace("-", " "), skill.description, *skill.triggers, *skill.goals])
     return NewMemory(
         kind="procedure",
@@ -183,6 +183,6 @@ def _to_new_memory(skill: Skill, version: int, *, ctx: LifecycleContext) -> NewM
     )
 
 
-def _to_row(skill: Skill, version: int, memory: NewMemory) -> dict[str, object]:
+def _to_row(skill: SkillFile, version: int, memory: NewMemory) -> dict[str, object]:
     columns = {"name", "description", "domain", "triggers", "frames", "tools", "goals", "core", "details"}
     return {**skill.model_dump(include=columns), "memory_id": str(memory.memory_id), "version": version}

@@ -33,7 +33,7 @@ LinkType = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
+class MemoryConfirmation:
     """A repeated statement of a known memory. `ref` is its idempotency key.
 
     Confirmations from one `source` are not independent of each other."""
@@ -81,7 +81,7 @@ def ref_conflict_error(kind: Kind, ref: str) -> ConflictError:
     return ConflictError(f"The {kind} {ref!r} exists with other content.", hint="Use another ref.")
 
 
-async def confirm(tx: Tx, confirmations: Sequence[Confirmation], *, ctx: WriteContext) -> set[str]:
+async def confirm(tx: Tx, confirmations: Sequence[MemoryConfirmation], *, ctx: WriteContext) -> set[str]:
     """Count confirmations and return the refs that are new."""
     if not confirmations:
         return set()

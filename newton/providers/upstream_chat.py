@@ -14,7 +14,7 @@ from newton.providers.upstreams import ModelUpstream
 
 
 class UpstreamChat(ABC):
-    """A ToolModel and a ModelSelector of the models of one upstream; a subclass calls them in the protocol of its server.
+    """A ToolModel and ModelSelector of one upstream; a subclass calls it in the protocol of its server.
 
     Without a model name, the default of the provider is used, or the only model of another server; see
     `find_only_model`.

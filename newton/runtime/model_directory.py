@@ -131,7 +131,7 @@ class ModelDirectory:
     def _build(self, upstream: ModelUpstream) -> "UpstreamChat":
         if upstream.name not in self._built:
             module, name = {
-                "openai": ("newton.providers.openai_chat", "OpenAIChat"),
+                "openai": ("newton.providers.openai.chat", "OpenAIChat"),
                 "anthropic": ("newton.providers.anthropic.chat", "AnthropicChat"),
             }[upstream.provider]
             self._built[upstream.name] = getattr(import_module(module), name)(upstream)

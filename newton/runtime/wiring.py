@@ -20,7 +20,7 @@ from newton.brain.chain_heads import ChainHeadFiles
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import CompactionEvent
 from newton.dialogue.compaction.strategies import parse_preset
@@ -62,7 +62,7 @@ class AgentServices(ScopeServices):
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
-    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
 
     def within(self, tx: Tx) -> "AgentServices":

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.heart import activations, documents, procedures
 from newton.heart.activations import ActivationResult
@@ -79,7 +79,7 @@ async def test_the_least_successful_procedures_are_archived_and_an_untried_one_i
     # S001 caps: 1K patterns (low success)
     records: dict[str, ActivationResult | None] = {"good": "success", "bad": "failure", "new": None}
     for name, result in records.items():
-        skill = Skill(name=name, description=f"{name}.", core=("Do it.",))
+        skill = SkillFile(name=name, description=f"{name}.", core=("Do it.",))
         memory_id = await procedures.add_procedure(tx, skill, ctx=ground())
         assert memory_id
         if result:

@@ -23,7 +23,7 @@ from newton.heart.facts.fact_store import NewFact, confirm, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.memory import agents, store
 from newton.memory.memory import Trust
-from newton.memory.store import Confirmation
+from newton.memory.store import MemoryConfirmation
 from tests.db.telling import holding, known, on, says, states, tell
 from tests.support import NOON, until
 
@@ -190,7 +190,7 @@ async def test_two_daily_jobs_at_once_take_each_step_once(db: Database, agent: U
         await tell(tx, says("tea", 1, attribute="likes"), ctx=on(1, agent, trust="agent"))
         await tell(tx, says("milk", attribute="likes", until=9), ctx=on(1, agent))
         ids = [await known(tx, value, agent) for value in ("tea", "milk")]
-        unseen = Confirmation(memory_id=ids[0], ref="unseen", source="unseen")
+        unseen = MemoryConfirmation(memory_id=ids[0], ref="unseen", source="unseen")
         await store.confirm(tx, [unseen], ctx=on(2, agent))
     async with asyncio.TaskGroup() as tasks, onlooker.transaction():
         await onlooker.execute("select from memory.memories where memory_id = any($1) for update", ids)

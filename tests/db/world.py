@@ -23,7 +23,7 @@ from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import branches, leases, log, long_messages, response_store, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
@@ -194,7 +194,7 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     (censor,) = await censors.add_rules(tx, [rule], ctx=lifted)
     await activations.record_activations(tx, "censor", [censor], stage="input", ctx=lifted)
     await attributes.set_cardinality(tx, "place", agent_id=ctx.agent_id, single=False)
-    skill = Skill(name="tea", description="Make tea.", core=("Boil water.",))
+    skill = SkillFile(name="tea", description="Make tea.", core=("Boil water.",))
     await procedures.add_procedure(tx, skill, ctx=lifted)
     source = DocumentSource(ref="/kettle.md", title="Kettles", format="markdown")
     await documents.replace_passages(tx, source, [TextChunk("Use", "Fill it with water.", 6)], ctx=ctx)

@@ -19,6 +19,7 @@ RENAMED = {
     "AsyncGenerator": "Generator",
     "Client": "SyncClient",
     "DaemonConnection": "SyncDaemonConnection",
+    "InventoryOperations": "SyncInventoryOperations",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "aclose": "close",

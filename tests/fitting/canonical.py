@@ -26,7 +26,7 @@ JOBS = ["nurse", "teacher", "plumber", "designer", "developer", "baker", "lawyer
 STATES = ["open", "closed", "paused", "broken", "working", "full", "empty"]
 
 
-class Relation(NamedTuple):
+class EntityRelation(NamedTuple):
     """A relation with one value at a time: {s} is its subject, {o} the older value and {n} the newer one."""
 
     subjects: Sequence[str]
@@ -36,7 +36,7 @@ class Relation(NamedTuple):
 
 
 SINGLE_VALUED = (
-    Relation(
+    EntityRelation(
         PEOPLE,
         "{s} lives in {n}.",
         CITIES,
@@ -49,7 +49,7 @@ SINGLE_VALUED = (
             "{s} left {o} for {n}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         PEOPLE,
         "{s} works at {n}.",
         COMPANIES,
@@ -62,13 +62,13 @@ SINGLE_VALUED = (
             "{s} no longer works at {o}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         PEOPLE,
         "{s} is a {n}.",
         JOBS,
         ("{s} became a {n}.", "{s} is a {n} now.", "{s} is no longer a {o}.", "{s} works as a {n} these days."),
     ),
-    Relation(
+    EntityRelation(
         PEOPLE,
         "{s} drives a {n}.",
         CARS,
@@ -80,7 +80,7 @@ SINGLE_VALUED = (
             "{s} replaced the {o} by a {n}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("The rate limit", "The timeout", "The budget", "The upload limit", "The quota", "My rent", "The fee"),
         "{s} is {n}.",
         NUMBERS,
@@ -94,7 +94,7 @@ SINGLE_VALUED = (
             "{s} is {n} from now on.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("The deadline", "The meeting", "The release", "The launch", "The exam", "Our deploy day", "The party"),
         "{s} is on {n}.",
         (*DAYS, *DATES),
@@ -108,7 +108,7 @@ SINGLE_VALUED = (
             "{s} has been rescheduled for {n}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("The standup", "The shop", "The class", "The clinic", "Dinner", "The show"),
         "{s} starts at {n}.",
         HOURS,
@@ -119,7 +119,7 @@ SINGLE_VALUED = (
             "{s} now begins at {n}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("The project", "The cat", "The service", "The team", "Our repo", "The product"),
         "{s} is called {n}.",
         NAMES,
@@ -131,7 +131,7 @@ SINGLE_VALUED = (
             "{s} is no longer called {o}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("the team lead", "the treasurer", "the owner of billing", "our coach", "my boss", "the project manager"),
         "{n} is {s}.",
         PEOPLE,
@@ -143,7 +143,7 @@ SINGLE_VALUED = (
             "{o} stepped down, {n} is {s} now.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("Our database", "The ticket tracker", "Our CI", "The cache", "The chat tool"),
         "{s} is {n}.",
         TOOLS,
@@ -156,7 +156,7 @@ SINGLE_VALUED = (
             "We moved off {o}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("The server", "The laptop", "The backend", "Production", "The worker"),
         "{s} runs version {n}.",
         VERSIONS,
@@ -168,19 +168,19 @@ SINGLE_VALUED = (
             "We downgraded {s} to {n}.",
         ),
     ),
-    Relation(
+    EntityRelation(
         ("The door", "Our logo", "Ana's hair", "The front wall", "The bus"),
         "{s} is {n}.",
         COLOURS,
         ("{s} is {n} now.", "{s} was painted {n}.", "{s} is no longer {o}.", "{s} turned {n}."),
     ),
-    Relation(
+    EntityRelation(
         ("The pool", "The ticket", "The road", "The printer", "The position"),
         "{s} is {n}.",
         STATES,
         ("{s} is {n} again.", "{s} is {n} now.", "{s} is no longer {o}.", "{s} has been {n} since Monday."),
     ),
-    Relation(
+    EntityRelation(
         ("phone number", "email address", "password", "address", "shoe size", "favourite song"),
         "My {s} is {n}.",
         ("555-1234", "555-9876", "a@x.org", "lee@y.net", "tulip-42", "Elm Road 4", "41", "43", "Imagine", "Hallelujah"),
@@ -251,7 +251,7 @@ def draw_pairs(seed: int = 7) -> Iterator[dict[str, str]]:
             yield _pair("compatible", older.format(s=name, a=one), newer.format(s=name, b=other))
 
 
-def _draw_updates(draw: random.Random, relation: Relation) -> Iterator[dict[str, str]]:
+def _draw_updates(draw: random.Random, relation: EntityRelation) -> Iterator[dict[str, str]]:
     for announced in relation.announced:
         for _ in range(3):
             subject, (older, newer) = draw.choice(relation.subjects), draw.sample(relation.values, 2)
@@ -261,7 +261,7 @@ def _draw_updates(draw: random.Random, relation: Relation) -> Iterator[dict[str,
         yield _pair("plain_same", *_fill(relation.statement, relation.statement, subject, older, newer))
 
 
-def _draw_other_subjects(draw: random.Random, relation: Relation) -> Iterator[dict[str, str]]:
+def _draw_other_subjects(draw: random.Random, relation: EntityRelation) -> Iterator[dict[str, str]]:
     """Yield a statement about one subject, and an announced change of another."""
     for announced in relation.announced:
         (first, second), (older, newer) = draw.sample(relation.subjects, 2), draw.sample(relation.values, 2)

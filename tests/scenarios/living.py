@@ -10,7 +10,7 @@ from uuid import UUID
 from newton.brain import decisions
 from newton.brain.calibration import snapshots
 from newton.clock import ManualClock
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
@@ -121,7 +121,7 @@ class Living:
         self._note("decision", (await recorded(tx, made, ctx=self.ctx))[0])
 
     async def _skill(self, tx: Tx) -> None:
-        skill = Skill(name=f"skill-{self.number % 7}", description=f"How {self._words()}.", core=(self._words(),))
+        skill = SkillFile(name=f"skill-{self.number % 7}", description=f"How {self._words()}.", core=(self._words(),))
         if learnt := await procedures.add_procedure(tx, skill, ctx=self.ground):
             self._note("procedure", learnt)
 

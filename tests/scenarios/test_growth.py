@@ -13,7 +13,7 @@ from newton.brain import decisions
 from newton.brain.codec import NewDecision
 from newton.brain.outcomes import Verdict
 from newton.clock import ManualClock
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.heart import activations, censors, episodes, procedures
@@ -178,7 +178,7 @@ async def test_censors_and_procedures_are_told_with_what_changed(story: Story) -
     async with story.db.transaction(story.agent) as tx:
         rule = CensorRule(trigger="push to main", reason="it is reviewed first")
         (censor,) = await censors.add_rules(tx, [rule], ctx=on(-12))
-        skill = Skill(name="tea", description="Make tea.", core=("Boil water.",))
+        skill = SkillFile(name="tea", description="Make tea.", core=("Boil water.",))
         await procedures.add_procedure(tx, skill, ctx=on(-12))
         tea = (await procedures.get_latest(tx, "tea", agent_id=story.agent)).memory_id
     for at in (-10, -3, -2):

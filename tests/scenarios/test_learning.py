@@ -11,7 +11,7 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.tasks import TaskService
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.dialogue.session_close import find_idle_sessions
@@ -138,10 +138,10 @@ async def test_the_outcome_of_an_episode_is_set_and_no_model_replaces_it(mind: M
 
 TRIGGER = "deploy the site"
 SKILLS = {
-    "rsync": Skill(
+    "rsync": SkillFile(
         name="rsync", description="Please deploy the site now.", core=("Copy the files.",), triggers=(TRIGGER,)
     ),
-    "image": Skill(name="image", description="Ship by containers.", core=("Build an image.",), triggers=(TRIGGER,)),
+    "image": SkillFile(name="image", description="Ship by containers.", core=("Build an image.",), triggers=(TRIGGER,)),
 }
 
 

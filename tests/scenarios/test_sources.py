@@ -12,7 +12,7 @@ import pytest
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, ContextFilters
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Database
 from newton.errors import DatabaseError
 from newton.heart import documents, procedures
@@ -98,11 +98,13 @@ async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it
     # S001-22
     async with mind.db.transaction(mind.agent_id) as tx:
         for n in range(12):  # as many as are searched for, and nearer to the input
-            skill = Skill(name=f"boat-{n}", description="Is the boat repaired? boat repaired", core=("Look.",))
+            skill = SkillFile(name=f"boat-{n}", description="Is the boat repaired? boat repaired", core=("Look.",))
             await procedures.add_procedure(
                 tx, skill, ctx=ground(teller(mind.agent_id, count_tokens=token_counter.count))
             )
-        asked = Skill(name="hull", description="Zinc.", core=("Scrape the hull.",), triggers=("is the boat repaired",))
+        asked = SkillFile(
+            name="hull", description="Zinc.", core=("Scrape the hull.",), triggers=("is the boat repaired",)
+        )
         await procedures.add_procedure(tx, asked, ctx=ground(teller(mind.agent_id, count_tokens=token_counter.count)))
     await mind.settle()
     bundle = await mind.context("Is the boat repaired?")

@@ -15,7 +15,7 @@ from newton.agent.loop.turn import TurnInput, TurnResult
 from newton.dialogue.messages import Message
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
-from newton.providers.openai_chat import OpenAIChat
+from newton.providers.openai.chat import OpenAIChat
 from newton.providers.token_counter import count
 from newton.providers.upstreams import build_provider_upstream
 from newton.runtime.bootstrap import open_newton

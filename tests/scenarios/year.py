@@ -16,7 +16,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Kind, NewMemory, Trust, digest
 from newton.memory.representations import make_short_forms
-from newton.memory.store import Confirmation
+from newton.memory.store import MemoryConfirmation
 from tests.db.telling import day, known, on, says, tell
 from tests.support import count, part, teller
 
@@ -163,7 +163,7 @@ async def agree(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
 
 async def agree_unseen(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
     """Evidence that nobody reviews: the daily job has to see it."""
-    telling = Confirmation(memory_id=await known(tx, words, agent), ref=f"unseen {at}", source=f"s{at}")
+    telling = MemoryConfirmation(memory_id=await known(tx, words, agent), ref=f"unseen {at}", source=f"s{at}")
     await store.confirm(tx, [telling], ctx=on(at, agent))
 
 

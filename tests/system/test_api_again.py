@@ -19,7 +19,7 @@ from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.hash_chain import ChainHead
 from newton.client import ApiError
 from newton.clock import SystemClock
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Database
 from newton.dialogue.messages import Message
 from newton.errors import DatabaseError
@@ -237,7 +237,7 @@ async def _judged(newton: AgentServices) -> None:
     await newton.censors("cli").add(CensorRule(trigger="paint the kettle", reason="it is hot", match_mode="phrase"))
     (met,) = (await gate.check("Paint the kettle now.", "input")).matches
     await newton.censors("cli").report_false_positive(met.memory_id.hex)
-    practice, skill = newton.procedures("cli"), Skill(name="kettle", description="Use it.", core=("Boil water.",))
+    practice, skill = newton.procedures("cli"), SkillFile(name="kettle", description="Use it.", core=("Boil water.",))
     await practice.sync_from_disk({skill.name: skill})
     await practice.record_use(skill.name, None)
     await practice.record_outcome(skill.name, "success")

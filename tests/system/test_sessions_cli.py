@@ -219,7 +219,7 @@ def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     assert listed[1].startswith("   ") and "tool_calls" in listed[1], "what is covered stands further in"
 
 
-class Terminal(io.StringIO):
+class CommandTerminal(io.StringIO):
     """Where a person watches."""
 
     def isatty(self) -> bool:
@@ -234,7 +234,7 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         CompactionCompleted(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
         CompactionFailed(strategy="goal_batch", error="no summary is shorter than its messages", time=NOON),
     ]
-    for where in (Terminal(), io.StringIO()):
+    for where in (CommandTerminal(), io.StringIO()):
         with redirect_stderr(where):
             for event in events:
                 print_progress(event)

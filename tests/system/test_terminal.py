@@ -30,7 +30,7 @@ main()
 
 
 @dataclass(slots=True)
-class Terminal:
+class CommandTerminal:
     """What a person sees and types."""
 
     screen: int
@@ -78,7 +78,7 @@ async def test_an_answer_is_stopped_by_ctrl_c_and_by_closing_the_terminal_and_ke
 async def stopped(home: Path, *flags: str, **own: str) -> None:
     """Two answers stopped by Ctrl-C, and one by closing the terminal."""
     screen, line = pty.openpty()
-    terminal = Terminal(screen)
+    terminal = CommandTerminal(screen)
     child = await chat(home, os.ttyname(line), *flags, **own)
     await terminal.shows("›")
     os.close(line)

@@ -12,7 +12,7 @@ from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicabl
 from newton.cognition.assembly.budget import allocate_budget, reserve_always_on
 from newton.cognition.assembly.render import TextBlock, count_header_tokens, render
 from newton.heart.censors import Censor, find_matching
-from newton.heart.identity.tenets import IDENTITY_PARTS, Identity, Tenet, render_tenet
+from newton.heart.identity.tenets import IDENTITY_PARTS, Identity, IdentityTenet, render_tenet
 from newton.memory.representations import to_bullet
 from newton.providers.token_counter import count
 
@@ -43,10 +43,10 @@ def make_censor(number: int, *, domain: str | None = None) -> Censor:
     )
 
 
-def make_tenet(number: int) -> Tenet:
+def make_tenet(number: int) -> IdentityTenet:
     part = IDENTITY_PARTS[number % len(IDENTITY_PARTS)]
     text = f"Report stock of shelf {number} in metric units, and name the source of every figure"
-    return Tenet(UUID(int=1_000 + number), part, text, count(render_tenet(part, text)))
+    return IdentityTenet(UUID(int=1_000 + number), part, text, count(render_tenet(part, text)))
 
 
 CENSORS = [make_censor(number) for number in range(200)]

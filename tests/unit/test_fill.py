@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.fill import FITS_GAP, FillCandidate, FillPolicy, Placement, fill
+from newton.cognition.assembly.fill import FITS_GAP, FillCandidate, FillPlacement, FillPolicy, fill
 
 LAYERS = ["facts", "episodes", "decisions"]
 
@@ -34,7 +34,7 @@ CAPS = st.fixed_dictionaries({layer: st.integers(0, 2_000) for layer in LAYERS})
 HEADERS = dict.fromkeys(LAYERS, 4)
 
 
-def cost(items: list[FillCandidate], placed: Sequence[Placement]) -> int:
+def cost(items: list[FillCandidate], placed: Sequence[FillPlacement]) -> int:
     """With the headers of layers and the headings within them."""
     by_id = {i.memory_id: i for i in items}
     inside = [by_id[p.memory_id] for p in placed]

@@ -12,7 +12,7 @@ from newton.heart.identity.tenets import (
     IDENTITY_PARTS,
     Identity,
     IdentityPart,
-    Tenet,
+    IdentityTenet,
     diff_tenets,
     fingerprint,
     render_tenet,
@@ -22,8 +22,8 @@ from newton.providers import token_counter
 WORDS = st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=60)
 
 
-def tenet(number: int, part: IdentityPart, words: str) -> Tenet:
-    return Tenet(
+def tenet(number: int, part: IdentityPart, words: str) -> IdentityTenet:
+    return IdentityTenet(
         tenet_id=UUID(int=number), part=part, text=words, tokens=token_counter.count(render_tenet(part, words))
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from newton.errors import ProviderError, RefusedRequestError
 from newton.providers.chat import ChatMessage, ChatReply, ReplyDelta, RequestOptions
-from newton.providers.openai_chat import OpenAIChat
+from newton.providers.openai.chat import OpenAIChat
 from newton.providers.upstreams import build_provider_upstream
 from newton.runtime.api.chat_completions.delta_merge import merge_delta
 from newton.settings import load

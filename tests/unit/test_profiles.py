@@ -13,12 +13,12 @@ from newton.cognition.scoring.score import check_expression
 from newton.content.package_data import data_folder
 from newton.content.profiles import (
     FEATURES,
-    Decay,
     FeatureWeights,
     ItemOrder,
     OutcomeFactors,
     OverflowMode,
     Profile,
+    RecencyDecay,
     UsageBoost,
     get_profile,
     load_profiles,
@@ -41,7 +41,7 @@ recency:
   half_life_days: 7
 """
 
-SESSION, DAILY_TAU24, DAILY, MONTHLY = (Decay.model_validate({"preset": name}) for name in DECAY_PRESETS)
+SESSION, DAILY_TAU24, DAILY, MONTHLY = (RecencyDecay.model_validate({"preset": name}) for name in DECAY_PRESETS)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_the_published_table_of_a_session(profiles: dict[str, Profile], hours: i
     [(SESSION, 1), (DAILY_TAU24, 16.6355), (DAILY, 24), (MONTHLY, 720)],
     ids=str,
 )
-def test_half_is_left_at_the_half_life(decay: Decay, hours: float) -> None:
+def test_half_is_left_at_the_half_life(decay: RecencyDecay, hours: float) -> None:
     assert decay.half_life is not None
     assert decay.half_life / timedelta(hours=1) == pytest.approx(hours, abs=0.001)
     assert decay.remaining(decay.half_life) == pytest.approx(0.5)
@@ -233,7 +233,7 @@ def test_a_mistake_names_its_file_and_line(tmp_path: Path, good: str, bad: str, 
 def test_a_good_profile_is_read(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(GOOD, encoding="utf-8")
     mine = read_folder(tmp_path, Profile)["mine"]
-    assert mine.recency == Decay(kind="exponential", clock="confirmed", half_life_days=7)
+    assert mine.recency == RecencyDecay(kind="exponential", clock="confirmed", half_life_days=7)
 
 
 def test_a_profile_cannot_be_changed(profiles: dict[str, Profile]) -> None:
@@ -265,7 +265,7 @@ LITERAL: dict[str, Callable[[float], float]] = {
 @pytest.mark.parametrize(("preset", "literal"), LITERAL.items(), ids=LITERAL)
 def test_each_preset_is_its_literal_formula(preset: str, literal: Callable[[float], float]) -> None:
     # the ruling on recency; S001-17
-    decay = Decay.model_validate({"preset": preset, "clock": "confirmed"})
+    decay = RecencyDecay.model_validate({"preset": preset, "clock": "confirmed"})
     assert decay.clock == "confirmed"
     for hours in (0.0, 0.25, 1.0, 16.6, 24.0, 100.0, 9_999.0):
         assert decay.remaining(timedelta(hours=hours)) == pytest.approx(literal(hours))
@@ -281,7 +281,7 @@ def test_the_archetypes_weigh_as_published(
     profile = profiles[name]
     assert profile.combine == "sum"
     assert profile.weights.nonzero == dict(zip(("similarity", "recency", "salience"), weights, strict=True))
-    assert profile.recency == Decay(kind="exponential", time_constant_hours=24, clock="occurred")
+    assert profile.recency == RecencyDecay(kind="exponential", time_constant_hours=24, clock="occurred")
     assert (profile.boosts.keyword, profile.boosts.fresh, profile.boosts.fresh_hours) == (0.1, 1.2, 24)
     assert profile.boosts.mentioned == 2.0
 

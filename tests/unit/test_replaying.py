@@ -20,7 +20,7 @@ from newton.cognition.assembly import assembler as assembling
 from newton.cognition.assembly import candidate_sections
 from newton.cognition.assembly.assembler import AssemblyInput, assemble
 from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, Placement
+from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
 from newton.cognition.assembly.order import arrange
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
 from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
@@ -35,7 +35,7 @@ from newton.cognition.scoring.score import FEATURE_NAMES, Combine, create_combin
 from newton.content.frames import load_frames
 from newton.content.profiles import FeatureWeights, Profile, load_profiles
 from newton.errors import ConflictError, InputError
-from newton.heart.identity.tenets import Tenet
+from newton.heart.identity.tenets import IdentityTenet
 from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
@@ -83,7 +83,9 @@ def settled(
         input="What is it?",
         budget=allocate_budget(tokens),
         profile=PROFILES[profile],
-        identity=IdentitySection(3, (Tenet(tenet_id=new_id(), part="value", text="Honest before kind", tokens=5),)),
+        identity=IdentitySection(
+            3, (IdentityTenet(tenet_id=new_id(), part="value", text="Honest before kind", tokens=5),)
+        ),
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("## Current Approach: debug\n", 6),
@@ -290,8 +292,8 @@ def in_reverse(*items: Any, **options: Any) -> list[Any]:
     return list(reversed(arrange(*items, **options)))
 
 
-def without_fill(candidates: Sequence[FillCandidate], **_: object) -> list[Placement]:
-    return [Placement(one.memory_id, None, 0, NO_ROOM) for one in candidates]
+def without_fill(candidates: Sequence[FillCandidate], **_: object) -> list[FillPlacement]:
+    return [FillPlacement(one.memory_id, None, 0, NO_ROOM) for one in candidates]
 
 
 def doubling(profile: Profile) -> Combine:

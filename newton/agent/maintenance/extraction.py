@@ -11,7 +11,7 @@ from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult, restates_request, store_facts
 from newton.agent.maintenance.statement_extraction import store_statements
 from newton.cognition.content_words import extract_content_words
-from newton.content.skills import Skill, make_slug
+from newton.content.skills import SkillFile, make_slug
 from newton.db.pool import Tx
 from newton.dialogue import extraction_queue as conversations
 from newton.dialogue.extraction_queue import EpisodeLines
@@ -159,9 +159,9 @@ async def _store_procedures(
     return count
 
 
-def _to_skill(proposed: ProposedProcedure) -> Skill:
+def _to_skill(proposed: ProposedProcedure) -> SkillFile:
     try:
-        return Skill(
+        return SkillFile(
             name=make_slug(clean_model_text(proposed.name)),
             description=clean_model_text(proposed.description),
             core=tuple(clean_model_text(step) for step in proposed.steps),

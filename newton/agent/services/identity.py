@@ -12,7 +12,7 @@ from newton.errors import InputError
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit, IdentityVersion, MessageRef, TenetProposal, TenetRecord
 from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
-from newton.heart.identity.tenets import Identity, IdentityPart, Tenet
+from newton.heart.identity.tenets import Identity, IdentityPart, IdentityTenet
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import Trust
 
@@ -63,7 +63,7 @@ class IdentityService:
         async with self._edit(reason) as (tx, edit):
             return self._publish("changed", await identity_store.change(tx, line_ref, text, part=part, edit=edit))
 
-    async def remove(self, line_ref: str, *, reason: str | None = None) -> Tenet:
+    async def remove(self, line_ref: str, *, reason: str | None = None) -> IdentityTenet:
         async with self._edit(reason) as (tx, edit):
             return self._publish("removed", await identity_store.remove(tx, line_ref, edit=edit))
 
@@ -77,7 +77,7 @@ class IdentityService:
         async with self._edit(None) as (tx, edit):
             return self._publish("accepted", await identity_store.accept(tx, line_ref, edit=edit))
 
-    async def reject(self, line_ref: str) -> Tenet:
+    async def reject(self, line_ref: str) -> IdentityTenet:
         async with self._edit(None) as (tx, edit):
             return self._publish("rejected", await identity_store.reject(tx, line_ref, edit=edit))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.errors import NotFoundError
 from newton.heart import activations, procedures
 from newton.heart.activations import ActivationResult
@@ -18,7 +18,7 @@ class ProcedureService:
 
     scope: AgentScope
 
-    async def sync_from_disk(self, skills: Mapping[str, Skill]) -> SyncReport:
+    async def sync_from_disk(self, skills: Mapping[str, SkillFile]) -> SyncReport:
         """Synchronize the stored procedures with those read from disk."""
         async with self.scope.at(DISK_ORIGIN, "operator").write() as (tx, ctx):
             return await procedures.sync_procedures(tx, skills, ctx=ctx)

@@ -9,7 +9,7 @@ from ..json_types import IdLike, JsonDict, encode_segment
 from .connection import SyncDaemonConnection
 
 
-class InventoryOperations(SyncDaemonConnection):
+class SyncInventoryOperations(SyncDaemonConnection):
     """The operations answer plain JSON. `docs/reference/http.md` lists the fields of requests and responses."""
 
     def list_memories(self, **filters: Any) -> JsonDict:

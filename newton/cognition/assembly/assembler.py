@@ -17,7 +17,7 @@ from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
 from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fact_labels import FactLabel
-from newton.cognition.assembly.fill import FillCandidate, Placement, fill
+from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.render import (
     LAYERS_BY_DAY,
     DayTokens,
@@ -133,7 +133,7 @@ class _Placer:
         self,
         ordered: Sequence[ScoredMemory],
         assembly_input: AssemblyInput,
-        rejected: Mapping[UUID, Placement],
+        rejected: Mapping[UUID, FillPlacement],
         *,
         max_tokens: int,
     ) -> None:
@@ -141,7 +141,7 @@ class _Placer:
         self._rejected, self._max_tokens = rejected, max_tokens
         self._artifacts = [s.found for s in ordered if s.layer == SESSION_LAYER]
 
-    def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, Placement]:
+    def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, FillPlacement]:
         """Return one placement per candidate.
 
         A candidate that repeats one of `shown_texts`, which are in the context in any case, is left out."""
@@ -158,7 +158,7 @@ class _Placer:
         folded = [text.casefold() for text in shown_texts] if artifacts else []
         return {f.memory_id for f in artifacts if any(f.spoken_text.casefold() in text for text in folded)}
 
-    def _fill_layers(self, repeated: Set[UUID]) -> dict[UUID, Placement]:
+    def _fill_layers(self, repeated: Set[UUID]) -> dict[UUID, FillPlacement]:
         inputs = self._assembly_input
         excluded = {f.memory_id: reason for f in self._artifacts if (reason := past_reason(f.kind, f.state))}
         excluded |= dict.fromkeys(repeated, "repeats a message of the context")
@@ -167,7 +167,7 @@ class _Placer:
             self._artifacts, inputs.artifact_selector, inputs.sent_messages, excluded=excluded, max_tokens=free_tokens
         )
         rejected = {
-            memory_id: Placement(memory_id, None, 0, reason) for memory_id, reason in selection.rejected.items()
+            memory_id: FillPlacement(memory_id, None, 0, reason) for memory_id, reason in selection.rejected.items()
         }
         rejected = {**self._rejected, **rejected}
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
@@ -183,7 +183,7 @@ class _Placer:
         return {**rejected, **{p.memory_id: _add_artifact_reason(p, selection) for p in placed}}
 
 
-def _add_artifact_reason(placed: Placement, selection: ArtifactSelection) -> Placement:
+def _add_artifact_reason(placed: FillPlacement, selection: ArtifactSelection) -> FillPlacement:
     reason = selection.selected.get(placed.memory_id)
     return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed
 
@@ -257,7 +257,7 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
 
 def _reject_candidates(
     ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
-) -> dict[UUID, Placement]:
+) -> dict[UUID, FillPlacement]:
     """Return the candidates that are left out even if they would fit."""
     focus_ids = {found.memory_id for found in focus}
     excluded = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=focus_ids) for s in ordered}
@@ -266,14 +266,14 @@ def _reject_candidates(
     best = max((found.evidence_score for found in comparable), default=0.0)
     out_of_range = _find_out_of_range(ordered, assembly_input)
     deduplicator = Deduplicator(assembly_input.identity, focus)
-    rejected: dict[UUID, Placement] = {}
+    rejected: dict[UUID, FillPlacement] = {}
     for s in ordered:
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
         if not reason and _is_too_far(s.found, assembly_input, best):
             reason = "too far from the input"
         reason = reason or find_floor_reason(s, assembly_input)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
-            rejected[s.found.memory_id] = Placement(s.found.memory_id, None, 0, reason)
+            rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
 
 

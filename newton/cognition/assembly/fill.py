@@ -27,7 +27,7 @@ class FillCandidate(NamedTuple):
     heading_tokens: int = 0
 
 
-class Placement(NamedTuple):
+class FillPlacement(NamedTuple):
     """The verdict on one candidate. `detail` is None when it is left out."""
 
     memory_id: UUID
@@ -52,7 +52,7 @@ def fill(
     header_tokens: Mapping[str, int],
     policy: FillPolicy = "downgrade",
     sealed_layers: Set[str] = frozenset(),
-) -> list[Placement]:
+) -> list[FillPlacement]:
     """Return one placement per candidate, best first.
 
     `max_tokens` limits the total, `layers` is the budget of each layer. Layers take turns in proportion to their
@@ -102,18 +102,18 @@ class _FillState:
         self._started_headings: set[tuple[str, str | None]] = set()
         self._is_full = False
 
-    def place(self, turn: _LayerTurn) -> Placement:
+    def place(self, turn: _LayerTurn) -> FillPlacement:
         candidate = turn.candidate
         is_over_layer = turn.shares > 1
         if (is_over_layer and candidate.layer in self._sealed_layers) or (self._is_full and self._policy == "stop"):
-            return Placement(candidate.memory_id, None, 0, NO_ROOM)
+            return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
         if self._try_reserve(turn, candidate.summary_tokens):
             reason = FITS_GAP if self._is_full else FITS_LEFTOVER if is_over_layer else FITS_LAYER
-            return Placement(candidate.memory_id, "summary", candidate.summary_tokens, reason)
+            return FillPlacement(candidate.memory_id, "summary", candidate.summary_tokens, reason)
         reason, self._is_full = f"{FITS_GAP}, in short" if self._is_full else FITS_SHORT, True
         if self._policy == "downgrade" and self._try_reserve(turn, candidate.micro_tokens):
-            return Placement(candidate.memory_id, "micro", candidate.micro_tokens, reason)
-        return Placement(candidate.memory_id, None, 0, NO_ROOM)
+            return FillPlacement(candidate.memory_id, "micro", candidate.micro_tokens, reason)
+        return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
 
     def _try_reserve(self, turn: _LayerTurn, tokens: int) -> bool:
         candidate = turn.candidate

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
-from newton.cognition.assembly.fill import DetailLevel, Placement
+from newton.cognition.assembly.fill import DetailLevel, FillPlacement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.representations import split_date_prefix
@@ -23,7 +23,7 @@ class ScoredCandidate(NamedTuple):
     """A candidate with its features, its score, the verdict on it and, for a fact, its label."""
 
     scored: ScoredMemory
-    placement: Placement
+    placement: FillPlacement
     label: FactLabel | None = None
 
     @property
@@ -97,22 +97,22 @@ def format_list_line(found: RetrievedMemory, text: str) -> str:
 
 def reject_repeated_facts(
     ordered: Sequence[ScoredMemory],
-    rejected: Mapping[UUID, Placement],
+    rejected: Mapping[UUID, FillPlacement],
     labels: Mapping[UUID, FactLabel],
     relation_evidence: Mapping[UUID, Sequence[UUID]],
-) -> dict[UUID, Placement]:
+) -> dict[UUID, FillPlacement]:
     """Return the rejected candidates, with relations that a fact states, and facts that are part of another's item.
 
     Of the facts that contradict each other, the best one that is not rejected is placed with the tokens of all.
     """
-    followers = dict[UUID, Placement]()
+    followers = dict[UUID, FillPlacement]()
     for memory_id in (s.found.memory_id for s in ordered):
         if memory_id not in rejected and memory_id not in followers and (label := labels.get(memory_id)):
             others = (other for other in label.group if other != memory_id)
-            followers |= {other: Placement(other, None, 0, SHOWN_TOGETHER) for other in others}
+            followers |= {other: FillPlacement(other, None, 0, SHOWN_TOGETHER) for other in others}
     accepted = {s.found.memory_id for s in ordered} - (rejected.keys() - followers.keys())
     repeated = {
-        relation_id: Placement(relation_id, None, 0, REPEATS_FACT)
+        relation_id: FillPlacement(relation_id, None, 0, REPEATS_FACT)
         for relation_id, fact_ids in relation_evidence.items()
         if relation_id in accepted and not accepted.isdisjoint(fact_ids)
     }

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.cognition.assembly.render import TextBlock, render_item
 from newton.dialogue.task_tree import Task, TaskStack
-from newton.heart.identity.tenets import Identity, Tenet, render_tenet
+from newton.heart.identity.tenets import Identity, IdentityTenet, render_tenet
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import make_short_forms, one_line, to_bullet
 
@@ -21,8 +21,8 @@ class IdentitySection(NamedTuple):
     """
 
     version: int = 0
-    shown: tuple[Tenet, ...] = ()
-    omitted: tuple[Tenet, ...] = ()
+    shown: tuple[IdentityTenet, ...] = ()
+    omitted: tuple[IdentityTenet, ...] = ()
     removed_texts: frozenset[str] = frozenset()
     note: TextBlock | None = None
 
@@ -46,7 +46,7 @@ def select_identity_lines(identity: Identity, *, max_tokens: int) -> IdentitySec
     return IdentitySection(identity.version, tuple(ranked[:count]), tuple(ranked[count:]), identity.removed_texts)
 
 
-def _list_ids(tenets: tuple[Tenet, ...]) -> list[str]:
+def _list_ids(tenets: tuple[IdentityTenet, ...]) -> list[str]:
     return [str(tenet.tenet_id) for tenet in tenets]
 
 

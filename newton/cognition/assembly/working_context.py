@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
-from newton.cognition.assembly.fill import FITS_SHORT, NO_ROOM, Placement
+from newton.cognition.assembly.fill import FITS_SHORT, NO_ROOM, FillPlacement
 from newton.cognition.assembly.order import arrange, cluster
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
@@ -140,16 +140,16 @@ def _place_ranked(
         found, label = scored.found, labels.get(scored.found.memory_id)
         sizes = label or found
         if reason := find_state_reason(found):
-            placement = Placement(found.memory_id, None, 0, reason)
+            placement = FillPlacement(found.memory_id, None, 0, reason)
         elif is_full:
-            placement = Placement(found.memory_id, None, 0, "comes after one that did not fit")
+            placement = FillPlacement(found.memory_id, None, 0, "comes after one that did not fit")
         elif sizes.summary_tokens + separator <= free_tokens:
-            placement = Placement(found.memory_id, "summary", sizes.summary_tokens, "fits")
+            placement = FillPlacement(found.memory_id, "summary", sizes.summary_tokens, "fits")
         elif policy == "downgrade" and sizes.micro_tokens + separator <= free_tokens:
-            placement = Placement(found.memory_id, "micro", sizes.micro_tokens, FITS_SHORT)
+            placement = FillPlacement(found.memory_id, "micro", sizes.micro_tokens, FITS_SHORT)
         else:
             is_full = policy == "stop"
-            placement = Placement(found.memory_id, None, 0, NO_ROOM)
+            placement = FillPlacement(found.memory_id, None, 0, NO_ROOM)
         if placement.detail:
             free_tokens, separator = free_tokens - placement.tokens - separator, SEPARATOR_TOKENS
         yield ScoredCandidate(scored, placement, label)

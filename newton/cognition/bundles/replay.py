@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.assembler import AssemblyResult, assemble, compose
-from newton.cognition.assembly.fill import DetailLevel, Placement
+from newton.cognition.assembly.fill import DetailLevel, FillPlacement
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate, compute_checksum
 from newton.cognition.scoring.score import FEATURE_NAMES, NEUTRAL_FEATURES, ScoredMemory, score_from_features
@@ -119,7 +119,7 @@ def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> A
     if stored.trace.update:  # an incremental update depends on the previous bundle, so its verdicts are not repeated
         placed = [
             ScoredCandidate(
-                ScoredMemory(found, features, c.score), Placement(c.memory_id, c.detail, c.tokens, c.reason)
+                ScoredMemory(found, features, c.score), FillPlacement(c.memory_id, c.detail, c.tokens, c.reason)
             )
             for c, found, features in candidates
         ]

@@ -14,7 +14,7 @@ from newton.cognition.assembly.assembler import (
     to_fill_candidate,
 )
 from newton.cognition.assembly.deduplicator import Deduplicator
-from newton.cognition.assembly.fill import Placement
+from newton.cognition.assembly.fill import FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
@@ -105,14 +105,14 @@ def _place_new_memory(
     found = scored.found
     tokens = to_fill_candidate(scored, assembly_input).summary_tokens
     reason = find_exclusion_reason(found, assembly_input, focus_ids=focus_ids)
-    placement = Placement(found.memory_id, "summary", tokens, REASON_ADDED)
+    placement = FillPlacement(found.memory_id, "summary", tokens, REASON_ADDED)
     if reason := reason or deduplicator.find_duplicate_reason(found):
-        placement = Placement(found.memory_id, None, 0, reason)
+        placement = FillPlacement(found.memory_id, None, 0, reason)
     return ScoredCandidate(scored._replace(score=NEW_MEMORY_SCORE), placement)
 
 
-def _reject(candidate: ScoredCandidate, reason: str) -> Placement:
-    return Placement(candidate.memory_id, None, 0, reason)
+def _reject(candidate: ScoredCandidate, reason: str) -> FillPlacement:
+    return FillPlacement(candidate.memory_id, None, 0, reason)
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class _EvictionState:
             return True
         return bool(freed)
 
-    def _list_options(self, *, shorten: bool) -> Iterator[tuple[int, Placement]]:
+    def _list_options(self, *, shorten: bool) -> Iterator[tuple[int, FillPlacement]]:
         """Yield new placements, lowest-scored items first: all that can be shortened, then all that can be evicted.
 
         Facts that contradict each other are one item, and follow the one that has its tokens.
@@ -151,7 +151,7 @@ class _EvictionState:
             item = self.candidates[index]
             tokens = to_fill_candidate(item.scored, self.assembly_input).micro_tokens
             if item.detail == "summary" and tokens <= item.tokens // SHORTENING_DIVISOR:
-                yield index, Placement(item.memory_id, "micro", tokens, REASON_SHORTENED)
+                yield index, FillPlacement(item.memory_id, "micro", tokens, REASON_SHORTENED)
         for index in indexes:
             if self.candidates[index].detail:
                 yield index, _reject(self.candidates[index], REASON_EVICTED)

@@ -16,7 +16,7 @@ from newton.heart.facts.attributes import normalize_attribute
 from newton.memory import store
 from newton.memory.memory import WriteContext
 from newton.memory.representations import make_short_forms
-from newton.memory.store import Confirmation, MemoryUpdate
+from newton.memory.store import MemoryConfirmation, MemoryUpdate
 
 SQL = load("newton.heart.entities", "entity_declarations.sql")
 
@@ -93,7 +93,7 @@ async def declare_relations(tx: Tx, declarations: Sequence[RelationDeclaration],
     refs = [(ref, entity_store.hash_relation(triple)) for ref, triple in triples]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="relation")
     ids = await entity_store.ensure_relations(tx, {triple for _, triple in triples}, index, ctx=ctx)
-    evidence = [Confirmation(memory_id=ids[t], ref=ref, source=ctx.origin) for ref, t in dict(triples).items()]
+    evidence = [MemoryConfirmation(memory_id=ids[t], ref=ref, source=ctx.origin) for ref, t in dict(triples).items()]
     counted = await store.confirm(tx, evidence, ctx=ctx)
     await entity_store.update_weights(tx, set(ids.values()), ctx=ctx)
     return len(counted)

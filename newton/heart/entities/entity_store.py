@@ -64,7 +64,7 @@ class EntityDeclaration:
     occurred_at: datetime | None = None
 
 
-class Relation(NamedTuple):
+class EntityRelation(NamedTuple):
     """A relation between two entities; `weight` in [0, 1) grows with the evidence."""
 
     memory_id: UUID
@@ -96,7 +96,7 @@ class EntitySummary:
 class ReachedRelation:
     """A relation found by graph traversal, with its distance in steps."""
 
-    relation: Relation
+    relation: EntityRelation
     depth: int
 
 
@@ -147,7 +147,7 @@ async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, 
     front = visited = set(entity_ids)
     for step in range(1, min(depth, MAX_DEPTH) + 1):
         rows = await SQL["list_relations"].fetch_all(tx, agent_id=agent_id, entity_ids=list(front))
-        new = [Relation(*row) for row in rows if row["memory_id"] not in relations]
+        new = [EntityRelation(*row) for row in rows if row["memory_id"] not in relations]
         relations |= {relation.memory_id: ReachedRelation(relation=relation, depth=step) for relation in new}
         front = {end for relation in new for end in (relation.source_id, relation.target_id)} - visited
         visited = visited | front

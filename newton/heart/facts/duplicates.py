@@ -8,7 +8,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.memory import store
-from newton.memory.store import Confirmation
+from newton.memory.store import MemoryConfirmation
 
 SQL = load("newton.heart.facts", "duplicates.sql")
 
@@ -25,7 +25,7 @@ async def merge_duplicates(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: L
     merged = [(row["memory_id"], row["original_id"]) for row in rows]
     await store.add_links(tx, "corroborates", merged, ctx=ctx)
     for row in rows:
-        confirmation = Confirmation(
+        confirmation = MemoryConfirmation(
             memory_id=row["original_id"], ref=f"memory:{row['memory_id']}", source=row["source"]
         )
         await store.confirm(tx, [confirmation], ctx=replace(ctx, origin=row["origin"], trust=row["trust"]))

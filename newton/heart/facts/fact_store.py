@@ -22,7 +22,7 @@ from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_short_forms, one_line, start_prefix
-from newton.memory.store import Confirmation
+from newton.memory.store import MemoryConfirmation
 from newton.memory.time_expressions import find_mentioned_times
 
 SQL = load("newton.heart.facts", "fact_store.sql")
@@ -172,7 +172,7 @@ async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: LifecycleContext) -> bool:
     """Confirm a fact. Return False when this confirmation was already counted."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
-    confirmation = Confirmation(memory_id=found.memory_id, ref=ref, source=source)
+    confirmation = MemoryConfirmation(memory_id=found.memory_id, ref=ref, source=source)
     counted = await store.confirm(tx, [confirmation], ctx=ctx)
     if counted:
         await _renew_validity(tx, [(found.memory_id, ctx.now)], ctx=ctx)
@@ -285,12 +285,14 @@ async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteConte
     hashes = [fact.content_hash for fact in facts]
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=hashes)
     known = {row["content_hash"]: row["memory_id"] for row in rows}
-    confirmations: list[Confirmation] = []
+    confirmations: list[MemoryConfirmation] = []
     for fact in facts:
         if fact.content_hash not in known:
             raise store.ref_conflict_error("fact", fact.ref)  # another process stored this ref in the meantime
         memory_id = known[fact.content_hash]
-        confirmations.append(Confirmation(memory_id=memory_id, ref=fact.ref, source=fact.confirmation_source(ctx)))
+        confirmations.append(
+            MemoryConfirmation(memory_id=memory_id, ref=fact.ref, source=fact.confirmation_source(ctx))
+        )
     counted = await store.confirm(tx, confirmations, ctx=ctx)
     await _renew_validity(tx, [(known[fact.content_hash], fact.valid_from) for fact in facts], ctx=ctx)
     return counted, list(known.values())

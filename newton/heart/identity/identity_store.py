@@ -11,7 +11,14 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.identity.conflicts import compare_lines
 from newton.heart.identity.standing_instructions import StandingInstruction
-from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity, IdentityPart, Tenet, fingerprint, render_tenet
+from newton.heart.identity.tenets import (
+    EMPTY_IDENTITY,
+    Identity,
+    IdentityPart,
+    IdentityTenet,
+    fingerprint,
+    render_tenet,
+)
 from newton.ids import new_id
 from newton.memory import hygiene
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
@@ -75,8 +82,8 @@ class TenetRecord:
 class TenetProposal(NamedTuple):
     """A proposal that waits for a decision. `instead_of` are the active lines that it would replace."""
 
-    tenet: Tenet
-    instead_of: tuple[Tenet, ...]
+    tenet: IdentityTenet
+    instead_of: tuple[IdentityTenet, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,9 @@ async def read_identity(
 ) -> Identity:
     """Return the identity, now or in the given version or at the given moment, without erased tenets."""
     rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
-    tenets = tuple(Tenet(row["tenet_id"], row["part"], row["words"], row["tokens"]) for row in rows if row["tenet_id"])
+    tenets = tuple(
+        IdentityTenet(row["tenet_id"], row["part"], row["words"], row["tokens"]) for row in rows if row["tenet_id"]
+    )
     return Identity(rows[0]["version"], tenets, frozenset(rows[0]["gone"])) if rows else EMPTY_IDENTITY
 
 
@@ -148,7 +157,7 @@ async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None
     return True
 
 
-async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
+async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet:
     """Remove a line and return it; earlier versions of the identity keep its text."""
     current = await _lock_and_read(tx, edit)
     tenet = _resolve_tenet(tenet_ref, current.tenets)
@@ -182,7 +191,7 @@ async def propose(
         raise InputError(f"Trust {edit.ctx.trust} cannot propose an identity change.", hint="A person or an agent can.")
     current = await _lock_and_read(tx, edit)
     pending = await _list_pending(tx, edit)
-    proposals: dict[UUID, Tenet] = {}
+    proposals: dict[UUID, IdentityTenet] = {}
     for part, text in instructions:
         if _find_same(current.tenets, text):
             continue
@@ -220,12 +229,12 @@ async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal
     return TenetProposal(tenet, conflicting)
 
 
-def find_conflicts(identity: Identity, text: str) -> tuple[Tenet, ...]:
+def find_conflicts(identity: Identity, text: str) -> tuple[IdentityTenet, ...]:
     """Return the active lines that contradict a text."""
     return tuple(tenet for tenet in identity.tenets if compare_lines(tenet.text, text) == "against")
 
 
-async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
+async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet:
     """Reject a proposal. Raises NotFoundError when the proposal does not wait for a decision."""
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     return await _resolve_proposal(tx, tenet_ref, "REJECTED", edit=edit)
@@ -254,30 +263,32 @@ async def _lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
     return await read_identity(tx, agent_id=edit.agent_id)
 
 
-async def _list_pending(tx: Tx, edit: IdentityEdit) -> list[Tenet]:
+async def _list_pending(tx: Tx, edit: IdentityEdit) -> list[IdentityTenet]:
     return [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.state == "PROPOSED"]
 
 
-async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit: IdentityEdit) -> Tenet:
+async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit: IdentityEdit) -> IdentityTenet:
     tenet = _resolve_tenet(tenet_ref, await _list_pending(tx, edit), what="proposal")
     await _resolve_proposals(tx, tenet, state, edit=edit)
     return tenet
 
 
-async def _resolve_proposals(tx: Tx, tenet: Tenet, state: ProposalState, *, edit: IdentityEdit) -> None:
+async def _resolve_proposals(tx: Tx, tenet: IdentityTenet, state: ProposalState, *, edit: IdentityEdit) -> None:
     """Set the state of the waiting proposals that have the text of the tenet."""
     text_hash = fingerprint(tenet.text)
     await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=text_hash, state=state)
 
 
-async def _reject_conflicting(tx: Tx, accepted: Tenet, *, edit: IdentityEdit) -> None:
+async def _reject_conflicting(tx: Tx, accepted: IdentityTenet, *, edit: IdentityEdit) -> None:
     """Reject older proposals that contradict an accepted line."""
     for proposal in await _list_pending(tx, edit):
         if compare_lines(proposal.text, accepted.text) == "against":
             await _resolve_proposals(tx, proposal, "REJECTED", edit=edit)
 
 
-async def _insert_tenet(tx: Tx, tenet: Tenet, *, ctx: WriteContext, message_ref: MessageRef | None = None) -> None:
+async def _insert_tenet(
+    tx: Tx, tenet: IdentityTenet, *, ctx: WriteContext, message_ref: MessageRef | None = None
+) -> None:
     await SQL["insert_tenet"].execute(
         tx,
         agent_id=ctx.agent_id,
@@ -316,21 +327,23 @@ async def _insert_version(
     )
 
 
-def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> Tenet:
+def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> IdentityTenet:
     line = one_line(hygiene.clean_name(text, what="line"))
     tokens = count_tokens(render_tenet(part, line))
     if tokens > MAX_LINE_TOKENS:
         message = f"The line has {tokens} tokens; the maximum is {MAX_LINE_TOKENS}."
         raise InputError(message, hint="Split the text into several lines.")
-    return Tenet(new_id(), part, line, tokens)
+    return IdentityTenet(new_id(), part, line, tokens)
 
 
-def _to_tenet(record: TenetRecord) -> Tenet:
+def _to_tenet(record: TenetRecord) -> IdentityTenet:
     assert record.words is not None and record.tokens is not None
-    return Tenet(record.tenet_id, record.part, record.words, record.tokens)
+    return IdentityTenet(record.tenet_id, record.part, record.words, record.tokens)
 
 
-def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
+def _resolve_tenet(
+    tenet_ref: str, candidates: Sequence[IdentityTenet], *, what: str = "line of the identity"
+) -> IdentityTenet:
     """Return the tenet with this id, or with an id that ends so. Raises InputError, NotFoundError or ConflictError."""
     suffix = tenet_ref.strip().lower().replace("-", "")
     if len(suffix) < MIN_ID_DIGITS:
@@ -345,7 +358,7 @@ def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "
     return found[0]
 
 
-def _find_same(tenets: Sequence[Tenet], text: str) -> Tenet | None:
+def _find_same(tenets: Sequence[IdentityTenet], text: str) -> IdentityTenet | None:
     return next((tenet for tenet in tenets if compare_lines(tenet.text, text) == "same"), None)
 
 

@@ -20,7 +20,7 @@ _NON_WORD = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Tenet:
+class IdentityTenet:
     """One line of the identity. `tokens` counts its rendered line. An erased tenet has no text."""
 
     tenet_id: UUID
@@ -33,11 +33,11 @@ class Identity(NamedTuple):
     """The tenets of one version in order of creation, and the texts of removed lines. Version 0 is empty."""
 
     version: int
-    tenets: tuple[Tenet, ...]
+    tenets: tuple[IdentityTenet, ...]
     removed_texts: frozenset[str] = frozenset()
 
     @property
-    def by_priority(self) -> list[Tenet]:
+    def by_priority(self) -> list[IdentityTenet]:
         """The tenets in the order in which a context shows them: by priority."""
         return sorted(self.tenets, key=lambda tenet: IDENTITY_PARTS.index(tenet.part))
 

@@ -34,7 +34,7 @@ _FORMS = (
 _NEXT_WORD = re.compile(r" ([a-z][\w-]*)")
 
 
-class Apposition(NamedTuple):
+class NameApposition(NamedTuple):
     """A name and the phrase that describes it."""
 
     name: str
@@ -53,7 +53,7 @@ class Apposition(NamedTuple):
         return f"{self.name} {'are' if ' and ' in self.name else 'is'} {owner} {rest}."
 
 
-def find_appositions(text: str) -> list[Apposition]:
+def find_appositions(text: str) -> list[NameApposition]:
     """Return the appositions of a text.
 
     >>> [one.statement for one in find_appositions("Our plumber Theo charges 70 euros an hour.")]
@@ -74,7 +74,7 @@ def _may_end(rest: str) -> bool:
     return is_verb or word in AUXILIARIES or word in MARKERS or word in _FOLLOWERS
 
 
-def _to_apposition(match: re.Match[str]) -> Apposition | None:
+def _to_apposition(match: re.Match[str]) -> NameApposition | None:
     """Return the apposition. Of "my brother Tom and Eva" only Tom is the brother."""
     name, role = match["name"], match["role"]
     if _is_date(name):
@@ -85,7 +85,7 @@ def _to_apposition(match: re.Match[str]) -> Apposition | None:
         if is_plural:
             return None
         name = names[0]
-    return Apposition(name, role)
+    return NameApposition(name, role)
 
 
 def _is_date(name: str) -> bool:

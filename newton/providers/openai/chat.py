@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from newton.providers.call_extras import find_call_extras
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, to_openai_message
-from newton.providers.field_substitution import Fields, send_accepted_fields
 from newton.providers.model_endpoint import ModelEndpoint
+from newton.providers.openai.field_substitution import Fields, send_accepted_fields
 from newton.providers.reply_stream import (
     Completion,
     StartCompletion,

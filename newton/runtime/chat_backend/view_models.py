@@ -13,7 +13,7 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.debug import format_debug_lines
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
 from newton.heart.identity.identity_store import TenetProposal
-from newton.heart.identity.tenets import IdentityPart, Tenet, format_tenet
+from newton.heart.identity.tenets import IdentityPart, IdentityTenet, format_tenet
 from newton.memory.memory import Trust
 from newton.runtime.tools.views import ViewModel
 
@@ -209,7 +209,7 @@ def to_proposal_view(proposal: TenetProposal) -> ProposalView:
     return ProposalView(line_id=tenet.tenet_id, text=tenet.text, section=tenet.part, conflicts_with=replaced)
 
 
-def to_line_view(tenet: Tenet) -> IdentityLineView:
+def to_line_view(tenet: IdentityTenet) -> IdentityLineView:
     return IdentityLineView(line_id=tenet.tenet_id, text=tenet.text)
 
 

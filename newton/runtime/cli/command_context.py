@@ -23,7 +23,7 @@ class RunInProcessError(Exception):
         self.notice = notice
 
 
-class Terminal(Protocol):
+class CommandTerminal(Protocol):
     """The standard streams of the caller of a command."""
 
     def write(self, text: str, *, to_stderr: bool = False) -> None: ...
@@ -83,7 +83,7 @@ class ProcessTerminal:
 class CommandContext:
     """The surroundings of a command. Without `host` and `sources`, it runs in its own process with its own settings."""
 
-    terminal: Terminal = field(default_factory=ProcessTerminal)
+    terminal: CommandTerminal = field(default_factory=ProcessTerminal)
     sources: SettingSources | None = None
     host: AgentHost | None = None
 
@@ -97,7 +97,7 @@ def current_context() -> CommandContext:
     return _context.get()
 
 
-def current_terminal() -> Terminal:
+def current_terminal() -> CommandTerminal:
     """Return the terminal of the running command."""
     return _context.get().terminal
 

@@ -14,7 +14,7 @@ from newton.cognition.frames.selection import FrameEvidence
 from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.heart.facts.conflicts import Settlement
-from newton.heart.identity.tenets import Tenet
+from newton.heart.identity.tenets import IdentityTenet
 from newton.memory.lookup import MemoryMention, short_id
 from newton.memory.transitions import AppliedTransition, PlannedTransition
 from newton.runtime.chat_backend.view_models import (
@@ -175,7 +175,7 @@ def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> Non
         print_notice(f"({pluralize(lines, 'line')} of the identity did not fit; `{command}` shows which)")
 
 
-def format_conflicts(lines: Sequence[Tenet | IdentityLineView]) -> str:
+def format_conflicts(lines: Sequence[IdentityTenet | IdentityLineView]) -> str:
     """Format the identity lines that a new line replaces, as a suffix of the new line's text."""
     return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
 

@@ -13,7 +13,7 @@ from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
 from newton.brain.outcomes import Verdict
 from newton.content.documents import TextFormat, parse_text
 from newton.content.sections import ParsedDocument
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.content.yaml_models import StrictModel
 from newton.dialogue.messages import Message, Role
 from newton.errors import InputError
@@ -58,7 +58,7 @@ ImportItem = (
     | NewFact
     | NewDecision
     | NewEpisode
-    | Skill
+    | SkillFile
     | CensorRule
     | EventItem
     | EntityDeclaration
@@ -217,7 +217,7 @@ class ProcedureImportLine(ImportLine):
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
         """Convert the line. Procedures are identified by name; a ref is ignored."""
         own = self.model_dump(include={"name", "description", "domain", "details"}, exclude_none=True)
-        return Skill(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **own)
+        return SkillFile(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **own)
 
 
 class CensorImportLine(ImportLine):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.brain import decisions
 from newton.brain.codec import NewDecision
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
@@ -59,7 +59,7 @@ async def _write_decisions(tx: Tx, items: Sequence[NewDecision], ctx: LifecycleC
     return sum(result.is_new for result in await decisions.record(tx, items, ctx=ctx))
 
 
-async def _write_procedures(tx: Tx, skills: Sequence[Skill], ctx: LifecycleContext, sizes: SummarySizes) -> int:
+async def _write_procedures(tx: Tx, skills: Sequence[SkillFile], ctx: LifecycleContext, sizes: SummarySizes) -> int:
     added = [await procedures.add_procedure(tx, skill, ctx=ctx) for skill in skills]
     return sum(one is not None for one in added)
 
@@ -101,7 +101,7 @@ WRITERS: Mapping[type, ItemWriter] = {
     NewFact: _write_facts,
     NewEpisode: lambda tx, items, ctx, sizes: episodes.add_episodes(tx, items, ctx=ctx),
     NewDecision: _write_decisions,
-    Skill: _write_procedures,
+    SkillFile: _write_procedures,
     CensorRule: _write_censors,
     EntityDeclaration: lambda tx, items, ctx, sizes: entity_declarations.declare_entities(tx, items, ctx=ctx),
     RelationDeclaration: lambda tx, items, ctx, sizes: entity_declarations.declare_relations(tx, items, ctx=ctx),

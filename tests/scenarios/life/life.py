@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from newton.agent.services.procedures import ProcedureService
 from newton.client import Client
 from newton.clock import ManualClock
-from newton.content.skills import Skill
+from newton.content.skills import SkillFile
 from newton.heart.facts.conflicts import list_conflicts
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.jobs.schedule import JOBS
@@ -19,7 +19,7 @@ from tests.scenarios.life.story import Interface, Line, Matter, Session
 
 FREQUENT = ("embed", "extract", "embed", "judge", "summarize")
 WEEKLY = ("growth", "check-vacuum")
-WHEEL = Skill(
+WHEEL = SkillFile(
     name="true-wheel",
     description="Help me true a wheel.",
     core=("Turn the wheel.", "Tighten the spokes."),

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from newton.cognition.assembly.sections import IdentitySection, select_identity_lines
 from newton.errors import InputError
 from newton.heart.identity.identity_store import IdentityVersion, TenetRecord, find_conflicts
-from newton.heart.identity.tenets import IdentityPart, Tenet, diff_tenets
+from newton.heart.identity.tenets import IdentityPart, IdentityTenet, diff_tenets
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -244,8 +244,8 @@ def _identity_to_json(section: IdentitySection, max_tokens: int) -> dict[str, ob
     }
 
 
-def _line_to_json(line: Tenet | TenetRecord) -> dict[str, object]:
-    text = line.text if isinstance(line, Tenet) else line.words
+def _line_to_json(line: IdentityTenet | TenetRecord) -> dict[str, object]:
+    text = line.text if isinstance(line, IdentityTenet) else line.words
     return {"line_id": str(line.tenet_id), "section": line.part, "text": text}
 
 
@@ -266,7 +266,7 @@ def _version_to_json(
     }
 
 
-def _proposal_to_json(proposal: TenetRecord, conflicting: Sequence[Tenet]) -> dict[str, object]:
+def _proposal_to_json(proposal: TenetRecord, conflicting: Sequence[IdentityTenet]) -> dict[str, object]:
     return {
         **_line_to_json(proposal),
         "created_at": proposal.at.isoformat(),

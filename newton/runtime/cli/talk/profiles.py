@@ -8,7 +8,7 @@ from newton.agent.maintenance.profile_fitting import LEARNABLE_FEATURES
 from newton.cognition.scoring.score import check_expression
 from newton.cognition.scoring.weight_fit import WeightFit
 from newton.content.profiles import Profile, get_profile, load_profiles
-from newton.content.recency_decay import Decay
+from newton.content.recency_decay import RecencyDecay
 from newton.errors import ConfigError
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
@@ -100,7 +100,7 @@ def _format_score(profile: Profile) -> list[str]:
     return [f"  score     {sign.join(terms)}"]
 
 
-def _format_decay(decay: Decay) -> str:
+def _format_decay(decay: RecencyDecay) -> str:
     if (half := decay.half_life) is None:
         return "no decay"
     return f"{decay.kind} by {decay.clock}, half-life {half.total_seconds() / 3_600:,.1f} hours"

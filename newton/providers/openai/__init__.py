@@ -1,0 +1,1 @@
+"""Models behind the Chat Completions API of OpenAI and compatible servers."""
