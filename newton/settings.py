@@ -69,7 +69,8 @@ class Settings(BaseModel):
         None, description="URL of a PostgreSQL database with pgvector. If unset, Newton runs an embedded server."
     )
     data_dir: Path = Field(
-        Path(DEFAULT_DATA_DIR), description="Folder of the embedded server, the input history and caches."
+        Path(DEFAULT_DATA_DIR),
+        description="Folder of the embedded database (for root, in /var/lib/newton), tokens, input history and caches.",
     )
     frames_dir: Path | None = Field(
         None, description="Folder of custom frames; they override bundled frames of the same name."

@@ -66,6 +66,12 @@ def ensure_private_folder(folder: Path) -> None:
         raise DatabaseError(f"The data folder {folder} is not writable.", hint="Set NEWTON_DATA_DIR to another folder.")
 
 
+def find_database_folder(home: Path) -> Path:
+    """Return the folder of the embedded database: the home folder, or for root the one that its pointer file names."""
+    pointer = home / POINTER_FILE
+    return Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else home
+
+
 def resolve_paths(home: Path) -> ServerPaths:
     """Return the server's paths. For root they belong to another user, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:

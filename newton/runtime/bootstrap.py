@@ -26,6 +26,7 @@ from newton.content.skills import load_skills
 from newton.content.yaml_models import did_you_mean
 from newton.db.connection import open_database
 from newton.db.pool import Database
+from newton.db.server_paths import find_database_folder
 from newton.errors import NotFoundError
 from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
@@ -53,14 +54,16 @@ async def open_newton(
     long_running: bool = False,
     skip_procedure_sync: bool = False,
     on_new_agent: Callable[[str], None] | None = None,
+    on_notice: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[AgentServices]:
     """Yield the services of the configured agent. Settings and files are validated before the database is opened.
 
     `long_running` restarts a dead embedded server; `skip_procedure_sync` leaves the agent's procedures unchanged.
     An unknown agent is created and its name passed to `on_new_agent`; without `on_new_agent` it raises NotFoundError,
-    except the default agent.
+    except the default agent. `on_notice` receives the folder of a new database that lies outside of the data folder.
     """
     check_settings(settings)
+    earlier_folder = find_database_folder(settings.home)
     frame_set = _load_frame_set(settings)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
@@ -70,6 +73,9 @@ async def open_newton(
             database = open_database(settings, schema=data_folder("schema"), keep_alive=long_running)
             database_task = tasks.create_task(stack.enter_async_context(database))
         (configured, count_tokens), db = model_task.result(), database_task.result()
+        database_folder = find_database_folder(settings.home)
+        if on_notice and database_folder != earlier_folder:
+            on_notice(f"The database lies in {database_folder}, because PostgreSQL does not run as root.")
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)

@@ -225,7 +225,10 @@ async def _open_with_retry(
             async with _cancel_on(stop):
                 return await stack.enter_async_context(
                     open_newton(
-                        settings, long_running=True, on_new_agent=lambda name: on_message(f"Created agent {name}.")
+                        settings,
+                        long_running=True,
+                        on_new_agent=lambda name: on_message(f"Created agent {name}."),
+                        on_notice=on_message,
                     )
                 )
         except TimeoutError:

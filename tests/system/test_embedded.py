@@ -14,8 +14,9 @@ from typing import Protocol
 import pytest
 
 from newton.db.embedded_server import DATABASE, EmbeddedServer, delete_data
-from newton.db.server_paths import MAJOR, SOCKET, SOCKET_PATH_LIMIT, ServerPaths
+from newton.db.server_paths import MAJOR, SOCKET, SOCKET_PATH_LIMIT, ServerPaths, find_database_folder
 from tests.system.servers import SLOW, alive, base, data, fresh, postmaster, run, wait
+from tests.system.typed import typed
 
 # A process that holds the server until its input ends.
 HOLDER = """
@@ -218,6 +219,18 @@ async def test_a_closed_home_stays_closed(tmp_path: Path) -> None:
         made = data(home)
         delete_data(home)
         assert not made.exists(), "what is discarded is gone"
+
+
+def test_the_first_start_says_where_a_database_outside_of_the_data_folder_lies(tmp_path: Path) -> None:
+    with fresh(tmp_path / "home") as home:
+        home.mkdir()
+        first, second = (typed(home, "agents"), typed(home, "agents"))
+        folder = find_database_folder(home)
+        is_outside = folder != home
+        assert is_outside == (os.geteuid() == 0)
+        assert (f"The database lies in {folder}, " in first.stderr) == is_outside
+        assert (first.returncode, second.returncode) == (0, 0) and "database lies" not in second.stderr
+        assert f"embedded, data in {folder}" in typed(home, "doctor").stdout
 
 
 @pytest.mark.slow

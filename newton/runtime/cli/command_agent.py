@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from newton.runtime.bootstrap import open_newton
+from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_context
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
@@ -16,7 +17,12 @@ async def open_agent(
     """Yield the services of the agent of the settings; see `open_newton`."""
     host = current_context().host
     if host is None:
-        opened = open_newton(settings, skip_procedure_sync=skip_procedure_sync, on_new_agent=on_new_agent)
+        opened = open_newton(
+            settings,
+            skip_procedure_sync=skip_procedure_sync,
+            on_new_agent=on_new_agent,
+            on_notice=formatting.print_notice,
+        )
     else:
         opened = host.open_agent(settings, on_new_agent=on_new_agent)
     async with opened as newton:

@@ -63,7 +63,9 @@ async def import_file(
     lines = _count_lines(file)
     if lines is not None and _is_agent_export(file):
         return await _import_agent(file, lines, agent=agent, json=json)
-    async with open_newton(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
+    async with open_newton(
+        load_settings(agent), on_new_agent=formatting.print_new_agent, on_notice=formatting.print_notice
+    ) as newton:
         with progress_bar() as progress:
             task = progress.add_task("importing", total=lines)
             report = await newton.importer().run(file, progress=lambda count: progress.advance(task, count))
@@ -107,7 +109,10 @@ async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool
     with file.open("rb") as archive:
         name = agent or verify_archive(archive).agent
         async with open_newton(
-            load_settings(name), skip_procedure_sync=True, on_new_agent=formatting.print_new_agent
+            load_settings(name),
+            skip_procedure_sync=True,
+            on_new_agent=formatting.print_new_agent,
+            on_notice=formatting.print_notice,
         ) as newton:
             with progress_bar() as progress:
                 task = progress.add_task("importing", total=lines)

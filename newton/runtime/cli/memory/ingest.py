@@ -35,7 +35,7 @@ async def ingest_documents(
     """
     if not str(path):
         raise InputError("The path is empty.", hint="Give a document or a folder; '.' is the current folder.")
-    async with open_newton(load_settings(agent), on_new_agent=print_new_agent) as newton:
+    async with open_newton(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
         service = newton.ingest("ingest")
         found = await service.find_documents(Path(path), follow=follow_links)
         with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:

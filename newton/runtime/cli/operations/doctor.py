@@ -18,6 +18,7 @@ from newton.clock import monotonic_ms
 from newton.db import health
 from newton.db.health import ServerInfo
 from newton.db.pool import Tx
+from newton.db.server_paths import find_database_folder
 from newton.environment import read_sources
 from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
@@ -117,18 +118,12 @@ async def _read_server_info(newton: AgentServices) -> ServerInfo:
 
 
 def _check_database(server: ServerInfo, settings: Settings) -> HealthFinding:
-    location = "external" if settings.database_url else f"embedded, data in {_embedded_data_folder(settings.home)}"
+    location = "external" if settings.database_url else f"embedded, data in {find_database_folder(settings.home)}"
     name = f"PostgreSQL {server.version} with pgvector {server.pgvector} ({location})"
     if not server.durable:
         hint = "Turn on fsync, full_page_writes and synchronous_commit."
         return HealthFinding("wrong", f"{name} can lose committed data.", hint)
     return HealthFinding("ok", name)
-
-
-def _embedded_data_folder(home: Path) -> str:
-    """Return the embedded server's data folder. For root, the file `server.place` contains the path of the folder."""
-    pointer = home / "server.place"
-    return pointer.read_text(encoding="utf-8").strip() if pointer.is_file() else str(home)
 
 
 def _check_encoding(server: ServerInfo) -> HealthFinding:

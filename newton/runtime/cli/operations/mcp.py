@@ -7,6 +7,7 @@ from importlib import import_module
 
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.bootstrap import open_newton
+from newton.runtime.cli.formatting import print_notice
 from newton.runtime.cli.options import AgentOption, load_settings
 from newton.runtime.logs import configure
 from newton.runtime.wiring import AgentServices
@@ -28,7 +29,7 @@ async def serve_mcp(*, agent: AgentOption = None) -> None:
     Example: newton mcp --agent work
     """
     configure("plain")  # standard output is reserved for the protocol
-    async with open_newton(load_settings(agent), long_running=True) as newton:
+    async with open_newton(load_settings(agent), long_running=True, on_notice=print_notice) as newton:
         earlier = asyncio.ensure_future(_process_pending(newton))  # must not delay the handshake
         try:
             await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton))
