@@ -42,14 +42,17 @@ group by d.document_id, d.ref, d.title, d.format, d.ingested_at
 order by d.ref;
 
 -- name: resolve_document(agent_id, document_ref)
--- By its ref, its whole id, or the end of its id.
+-- By its ref, its whole id, or at least six digits of the end of its id.
 select d.document_id, d.ref, d.title, d.format, d.ingested_at
 from heart.documents as d
 where
     d.agent_id = $1
     and (
         d.ref = $2
-        or (length($2) >= 6 and right(replace(d.document_id::text, '-', ''), length(replace($2, '-', ''))) = replace($2, '-', ''))
+        or (
+            length(replace($2, '-', '')) >= 6
+            and right(replace(d.document_id::text, '-', ''), length(replace($2, '-', ''))) = lower(replace($2, '-', ''))
+        )
     )
 limit 2;
 

@@ -3,6 +3,7 @@
 import pytest
 
 from newton.db.pool import Tx
+from newton.errors import NotFoundError
 from newton.heart import documents
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource, IngestResult
@@ -89,3 +90,15 @@ async def test_what_came_from_the_web_is_released_when_a_person_takes_the_docume
     assert await take(tx, "one", "two") == IngestResult(0, 2, 0)
     assert not await tx.fetchval("select bool_or(quarantined) from memory.memories")
     assert await tx.fetchval("select bool_and(trust = 'web') from memory.memories"), "whose words they are stays"
+
+
+async def test_a_document_is_found_by_its_ref_its_id_or_six_digits_of_its_end(tx: Tx) -> None:
+    await take(tx, "one")
+    (listed,) = await documents.list_documents(tx, agent_id=ANA)
+    digits = listed.document_id.hex
+    for ref in (GUIDE.ref, str(listed.document_id), digits[-6:], digits[-8:].upper()):
+        found = await documents.read_document(tx, ref, agent_id=ANA)
+        assert (found.document_id, [one.text for one in found.passages]) == (listed.document_id, ["one"])
+    for ref in (digits[-5:], "------", "", "guide"):
+        with pytest.raises(NotFoundError, match="There is no document"):
+            await documents.read_document(tx, ref, agent_id=ANA)
