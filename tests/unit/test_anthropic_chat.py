@@ -92,6 +92,22 @@ async def test_a_reply_without_a_limit_has_that_of_the_model(said: int | None, l
     assert [body["max_tokens"] for body in sent(server)] == [limit, 7]
 
 
+async def test_a_server_that_lists_no_models_is_asked_for_them_once() -> None:
+    async def respond(wire: Wire) -> None:
+        if wire.path.startswith("/v1/models"):
+            await wire.send(404, {"type": "error", "error": {"type": "not_found_error", "message": "no such path"}})
+            return
+        await wire.begin_stream()
+        for event in (START, text("Good day"), END):
+            await wire.event(event)
+
+    async with endpoint(respond) as server:
+        for _ in range(2):
+            *_, reply = await heard(model(server.url))
+            assert reply.text == "Good day"
+    assert len(sent(server)) == 2 and len(server.asked) == 3
+
+
 async def test_cached_and_reasoning_tokens_are_counted_as_at_openai() -> None:
     usage = {"input_tokens": 5, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 3, "output_tokens": 1}
     spent = {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}}

@@ -1,5 +1,6 @@
 """A chat model behind Anthropic's Messages API."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -28,6 +29,7 @@ _NO_OPTIONS = RequestOptions()
 _NOTHING: Mapping[str, Any] = {}
 
 _known_facts: dict[EndpointKey, ModelFacts] = {}  # of models that their servers describe, as learned by this process
+_asked_again_at: dict[EndpointKey, float] = {}  # of models that could not be described, in event loop time
 
 
 class AnthropicChat(UpstreamChat):
@@ -105,12 +107,16 @@ async def _send(endpoint: ModelEndpoint, body: Block) -> Events:
 
 
 async def _find_facts(endpoint: ModelEndpoint) -> ModelFacts:
-    """Return what the server says of the model; defaults for a server that says nothing."""
+    """Return what the server says of the model; defaults if it says nothing, and for a minute after an error."""
     if known := _known_facts.get(endpoint.key):
         return known
+    now = asyncio.get_running_loop().time()
+    if now < _asked_again_at.get(endpoint.key, now):
+        return ModelFacts()
     try:
         models = await model_catalog.describe_models(endpoint.upstream, endpoint.client)
     except ProviderError:
+        _asked_again_at[endpoint.key] = now + model_catalog.CACHE_SECONDS
         return ModelFacts()
     name = endpoint.model
     names = [name, *(one for one in models if one.startswith(f"{name}-"))]  # an alias, with the date of its model
