@@ -8,7 +8,7 @@ from uuid import UUID
 from newton import ids
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
-from newton.errors import InputError
+from newton.errors import InputError, NotFoundError
 from newton.memory.hygiene import redact_secrets
 
 SQL = load("newton.memory", "agents.sql")
@@ -56,10 +56,12 @@ async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID
 
 
 async def read_model(db: Database, agent_id: UUID) -> str | None:
-    """Return the name of the agent's default model; None if it has none of its own."""
+    """Return the name of the agent's default model; None if it has none of its own. Raises NotFoundError."""
     async with db.transaction(agent_id) as tx:
         row = await SQL["read_model"].fetch_one(tx, agent_id=agent_id)
-    return row["model"] if row else None
+    if row is None:
+        raise NotFoundError("The agent does not exist any more.", hint="`newton agents` lists the agents.")
+    return row["model"]
 
 
 async def set_model(db: Database, agent_id: UUID, model: str | None) -> None:

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from newton.clock import monotonic_ms
 from newton.content.ui_tasks import UiTask, load_ui_tasks
-from newton.errors import DatabaseError
+from newton.errors import DatabaseError, NotFoundError
 from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
@@ -61,12 +61,19 @@ class AgentRegistry:
         return self._replace(replace(newton, default_model=model))
 
     async def _refresh_model(self, newton: AgentServices) -> AgentServices:
-        """Return the services with the default model that is stored; another process may have set it."""
+        """Return the services with the default model that is stored; another process may have set it.
+
+        Raises NotFoundError, and removes the agent from the cache, if another process has deleted it.
+        """
         now, agent_id = monotonic_ms(), newton.scope.agent_id
         if now - self._read_at.get(agent_id, -MODEL_AGE_MS) < MODEL_AGE_MS:
             return newton
+        try:
+            model = await agents.read_model(newton.scope.db, agent_id)
+        except NotFoundError:
+            self.discard(agent_id)
+            raise
         self._read_at[agent_id] = now
-        model = await agents.read_model(newton.scope.db, agent_id)
         return newton if model == newton.default_model else self._replace(replace(newton, default_model=model))
 
     def _replace(self, newton: AgentServices) -> AgentServices:
@@ -110,6 +117,7 @@ class AgentRegistry:
     def discard(self, agent_id: UUID) -> None:
         """Remove a deleted agent from the cache."""
         self._agents.pop(agent_id, None)
+        self._read_at.pop(agent_id, None)
 
     async def reload(self, newton: AgentServices) -> AgentServices:
         """Replace the services of an agent, for example after a change of its embedding model."""

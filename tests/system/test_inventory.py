@@ -10,6 +10,7 @@ import pytest_asyncio
 from newton.client import ApiError, Client
 from newton.db.pool import Database
 from newton.ids import derive_agent_id
+from newton.runtime import agent_registry
 from tests.support import has_code
 from tests.system.served import OPERATOR, Api, served
 
@@ -219,6 +220,20 @@ async def test_the_operator_deletes_an_agent_after_a_preview(api: Api, operator:
         assert await tx.fetchval("select count(*) from runtime.tokens") == 0
     with pytest.raises(ApiError, check=has_code("conflict"), match="in use"):
         await operator.delete_agent("default", token="x")
+
+
+async def test_an_agent_that_another_process_has_deleted_is_gone_from_the_daemon(
+    api: Api, operator: Client, ana: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_registry, "MODEL_AGE_MS", 0.0)
+    await told(ana, "Ana likes tea")
+    async with api.http(OPERATOR, **{"X-Newton-Agent": "ana"}) as http:
+        assert (await http.get("/v1/memories")).status_code == 200
+        async with api.db.transaction(derive_agent_id("ana")) as tx:
+            await tx.execute("call runtime.delete_agent($1)", derive_agent_id("ana"))
+        for _ in range(2):
+            gone = await http.get("/v1/memories")
+            assert (gone.status_code, gone.json()["type"]) == (404, "urn:newton:not_found")
 
 
 async def test_deleting_an_agent_deletes_the_memories_of_its_users(api: Api, operator: Client, ben: Client) -> None:
