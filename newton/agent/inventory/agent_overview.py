@@ -7,15 +7,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.ids import derive_agent_id
 from newton.memory import agents
-from newton.memory.memory import Kind, digest
+from newton.memory.memory import Kind
 
 SQL = load("newton.agent.inventory", "agent_overview.sql")
-
-TOKEN_LENGTH = 16  # hexadecimal digits
 
 
 class StateCount(NamedTuple):
@@ -53,7 +52,7 @@ class AgentOverview:
         """Return a hash of the agent and its numbers: it confirms the deletion of exactly this."""
         parts = [f"{one.kind} {one.state} {one.quarantined} {one.memories}" for one in self.states]
         numbers = (str(self.sessions), str(self.messages), *self.user_agents.values())
-        return digest(str(self.agent_id), str(self.created_at), *parts, *numbers).hex()[:TOKEN_LENGTH]
+        return hash_preview(str(self.agent_id), str(self.created_at), *parts, *numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +91,7 @@ class AgentInventory:
         if overview.agent_id == self.scope.agent_id:
             hint = f"`newton erase --agent {name} --everything` erases its data."
             raise ConflictError(f"The agent {name} is in use here and cannot be deleted.", hint=hint)
-        if token != overview.token:
-            raise ConflictError(
-                "The token is invalid: what the agent holds differs from the preview.",
-                hint="Send the request without a token; the answer has a new preview and a new token.",
-            )
+        verify_preview(token, overview.token)
         for agent_id in (*overview.user_agents, overview.agent_id):
             async with replace(self.scope, agent_id=agent_id).transaction() as tx:
                 await SQL["delete_agent"].execute(tx, agent_id=agent_id)

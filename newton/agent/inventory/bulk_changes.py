@@ -9,18 +9,18 @@ from newton.agent.inventory.memory_edits import format_flag, format_importance
 from newton.agent.inventory.memory_lists import resolve_filter
 from newton.agent.memory_inputs import BulkChangeInput
 from newton.agent.scope import AgentScope
+from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.db.pool import Tx
-from newton.errors import ConflictError, InputError
+from newton.errors import InputError
 from newton.heart.facts import fact_edits
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.forgetting import find_derived, forget
-from newton.memory.importance import normalize_importance
+from newton.memory.importance import MAX_IMPORTANCE, normalize_importance
 from newton.memory.inventory import edits
 from newton.memory.inventory.memory_list import ListedMemory, ListOrder, count_memories, list_positions, read_rows
-from newton.memory.memory import digest, past_reason
+from newton.memory.memory import past_reason
 
 MAX_BULK = 1_000  # memories of one change
-TOKEN_LENGTH = 16  # hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class BulkPlan:
             f"{one.memory_id} {one.state} {one.quarantined} {one.importance} {one.is_importance_set} {one.is_core}"
             for one in self.memories
         ]
-        return digest(str(self.agent_id), change, *states, *map(str, self.derived_ids)).hex()[:TOKEN_LENGTH]
+        return hash_preview(str(self.agent_id), change, *states, *map(str, self.derived_ids))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -70,11 +70,7 @@ class BulkService:
         """
         async with self.scope.write() as (tx, ctx):
             plan = await self._plan(tx, change)
-            if change.token != plan.token:
-                raise ConflictError(
-                    "The token is invalid: the memories, or the change, differ from the preview.",
-                    hint="Send the request without a token; the answer has a new preview and a new token.",
-                )
+            verify_preview(change.token, plan.token)
             if plan.memories:
                 await self._apply(tx, plan, ctx)
                 ids = [str(one.memory_id) for one in plan.memories]
@@ -109,7 +105,7 @@ class BulkService:
             case "set_importance":
                 new = normalize_importance(change.importance)
                 old = {
-                    one.memory_id: format_importance(one.importance / 10) if one.is_importance_set else None
+                    one.memory_id: format_importance(one.importance / MAX_IMPORTANCE) if one.is_importance_set else None
                     for one in plan.memories
                 }
                 await edits.set_importance(tx, ids, new, agent_id=ctx.agent_id)

@@ -1,6 +1,8 @@
-"""Confirmation tokens of destructive actions: an HMAC over what is to be done, valid for a few minutes.
+"""Confirmation tokens of destructive actions.
 
-The key is drawn when the process starts and is not stored, so a restart invalidates all tokens.
+The token of one memory is an HMAC over what is to be done, valid for a few minutes. Its key is drawn when the process
+starts and is not stored, so a restart invalidates it. The token of a preview is a hash of it, because a command
+confirms in another process what it has previewed.
 """
 
 import hmac
@@ -38,6 +40,20 @@ def verify_token(token: str, *parts: str, now: datetime) -> None:
         raise ConflictError(
             "The confirmation token is invalid: it has expired, or the memory has changed since.",
             hint="Send the request without a token: the answer lists what it would delete, and has a new token.",
+        )
+
+
+def hash_preview(*parts: str) -> str:
+    """Return a token that confirms the preview that `parts` describe completely. Every process returns the same one."""
+    return digest(*parts).hex()[:MAC_DIGITS]
+
+
+def verify_preview(token: str | None, present: str) -> None:
+    """Raise ConflictError unless the token is that of the `present` preview."""
+    if token != present:
+        raise ConflictError(
+            "The token is invalid: what would be changed differs from the preview.",
+            hint="Send the request without a token; the answer has a new preview and a new token.",
         )
 
 
