@@ -90,10 +90,15 @@ EndTime = Parameter(converter=_parse_end)
 
 
 def require_yes(question: str, *, yes: bool) -> None:
-    """Unless `yes`, ask the user to confirm an irreversible action. Raises InputError if the user does not confirm."""
+    """Unless `yes`, ask the user to confirm. Raises InputError if the user does not, or cannot be asked."""
     if yes:
         return
     if not current_terminal().asks():
-        raise InputError("This cannot be undone and needs confirmation.", hint="To confirm, give --yes.")
+        raise InputError("This needs confirmation; nothing was changed.", hint="To confirm, give --yes.")
+    ask_to_confirm(question)
+
+
+def ask_to_confirm(question: str) -> None:
+    """Ask a question that the terminal can show. Raises InputError unless the answer is yes."""
     if current_terminal().ask(visible(f"{question} [y/N] ")).strip().lower() not in {"y", "yes"}:
-        raise InputError("Cancelled; nothing was deleted.", hint="Answer with y, or give --yes.")
+        raise InputError("Cancelled; nothing was changed.", hint="To confirm, answer with y.")

@@ -12,7 +12,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.memory.filter_options import NO_FILTER, FilterOptions, parse_options
-from newton.runtime.cli.options import PERSON, AgentOption, JsonOption, ReasonOption, load_settings, require_yes
+from newton.runtime.cli.options import PERSON, AgentOption, JsonOption, ReasonOption, ask_to_confirm, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.tools.memory_views import to_bulk_result
 
@@ -121,7 +121,7 @@ async def _change(
                 _print_preview(plan, json=json)
                 return
             say(_format_preview(plan))
-            require_yes(QUESTIONS[action].format(many=_count(plan)), yes=False)
+            ask_to_confirm(QUESTIONS[action].format(many=_count(plan)))
             change = change.model_copy(update={"token": plan.token})
         plan = await service.carry_out(change)
     if json:
@@ -143,7 +143,8 @@ def _format_preview(plan: BulkPlan) -> str:
     kinds = ", ".join(f"{number} of kind {kind}" for kind, number in plan.counts.items())
     lines = [f"{_count(plan)}: {kinds}"]
     lines += [
-        f"  {short_id(one.memory_id)}  {formatting.truncate(one.summary, 90)}" for one in plan.memories[:MAX_SHOWN]
+        f"  {short_id(one.memory_id)}  {formatting.truncate(one.summary, MAX_SHOWN_CHARS)}"
+        for one in plan.memories[:MAX_SHOWN]
     ]
     if (more := len(plan.memories) - MAX_SHOWN) > 0:
         lines.append(f"  … and {more:,} more")

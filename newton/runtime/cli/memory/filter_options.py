@@ -77,6 +77,8 @@ class FilterOptions:
 
 
 NO_FILTER = FilterOptions()
+# The options of the fields whose names differ from them.
+OPTION_NAMES = {"kinds": "kind", "states": "state", "origins": "origin", "trusts": "trust"}
 
 
 def parse_options(model: type[Input], fields: dict[str, Any]) -> Input:
@@ -85,6 +87,7 @@ def parse_options(model: type[Input], fields: dict[str, Any]) -> Input:
         return model(**fields)
     except ValidationError as error:
         first = error.errors()[0]
-        option = "--" + "-".join(str(part) for part in first["loc"][:1]).replace("_", "-") if first["loc"] else ""
-        what = f"{option}: {first['msg']}.".removeprefix(": ")
+        field = str(first["loc"][0]) if first["loc"] else ""
+        option = f"--{OPTION_NAMES.get(field, field).replace('_', '-')}: " if field else ""
+        what = f"{option}{first['msg']}."
         raise InputError(what, hint="Run the command with --help for its options.") from None

@@ -9,7 +9,7 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import current_terminal
-from newton.runtime.cli.options import JsonOption, load_settings, require_yes
+from newton.runtime.cli.options import JsonOption, ask_to_confirm, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs.claims import list_agent_queues
 
@@ -122,7 +122,7 @@ async def delete_agent(
                 _print_preview(overview, json=json)
                 return
             say(_format_overview(overview))
-            require_yes(f"Permanently delete the agent {name}?", yes=False)
+            ask_to_confirm(f"Permanently delete the agent {name}?")
             confirm = overview.token
         overview = await inventory.delete(name, token=confirm)
         for agent_id in (overview.agent_id, *overview.user_agents):

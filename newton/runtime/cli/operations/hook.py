@@ -1,6 +1,5 @@
 """`newton hook`: hooks of coding agents, which give them a memory across projects and sessions."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +7,8 @@ from cyclopts import Parameter
 
 from newton.errors import InputError
 from newton.runtime.cli import formatting
-from newton.runtime.cli.options import JsonOption, load_settings
-from newton.runtime.cli.printing import say, visible
+from newton.runtime.cli.options import JsonOption, load_settings, require_yes
+from newton.runtime.cli.printing import say
 from newton.runtime.daemon_address import read_address
 from newton.runtime.hooks import hook_runner, installation, spool
 from newton.runtime.hooks.daemon_connection import DEFAULT_DATA_DIR
@@ -144,19 +143,10 @@ def _apply(change: SettingsChange, done: str, *, yes: bool) -> bool:
         say(f"Nothing to change in {change.path}.")
         return False
     say(change.diff(), end="", flush=True)
-    if not yes:
-        _confirm()
+    require_yes("Write this change?", yes=yes)
     backup = change.write()
     say(f"{done}{f' The old file is {backup}.' if backup else ''}")
     return True
-
-
-def _confirm() -> None:
-    """Raise InputError unless the person agrees."""
-    if not sys.stdin.isatty():
-        raise InputError("The change needs confirmation; nothing was written.", hint="To confirm, give --yes.")
-    if input(visible("Write this change? [y/N] ")).strip().lower() not in {"y", "yes"}:
-        raise InputError("Cancelled; nothing was written.", hint="Answer with y, or give --yes.")
 
 
 def _name_agent(flags: list[str]) -> str:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.memory_inputs import BulkChangeInput, ListMemoriesInput
+from newton.agent.memory_inputs import MAX_LIST_LIMIT, BulkChangeInput, ListMemoriesInput
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, with_example
 from newton.runtime.api.idempotency import AdminAction
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 class MemoryListQuery(ListMemoriesInput):
     """Filters, order and page of the list."""
 
-    limit: int = Field(50, ge=1, le=200, description="Maximum number of items.")
+    limit: int = Field(50, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of items.")
     fields: tuple[MemoryField, ...] = Field((), description="Only these fields of each memory. Default: all.")
 
 
