@@ -74,7 +74,8 @@ class DaemonHost:
     async def open_agent(
         self, settings: Settings, *, on_new_agent: Callable[[str], None] | None = None
     ) -> AsyncGenerator[AgentServices]:
-        if differing := self.state.list_differences(settings, self.sources):
+        # in a thread, because it reads folders
+        if differing := await asyncio.to_thread(self.state.list_differences, settings, self.sources):
             names = ", ".join(differing)
             raise RunInProcessError(f"Not run by the daemon, which was started with another value of: {names}.")
         scope = self.agents.default.scope
@@ -163,7 +164,7 @@ class CommandServer:
             "version": __version__,
             "process": os.getpid(),
             "started_at": self.state.started_at.isoformat(),
-            "differing": self.state.list_differences(load(sources=sources), sources),
+            "differing": await asyncio.to_thread(self.state.list_differences, load(sources=sources), sources),
             "findings": [asdict(finding) async for finding in check_running_services(self.agents.default)],
         }
 
