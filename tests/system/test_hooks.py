@@ -256,6 +256,22 @@ def test_what_the_daemon_refuses_does_not_wait_for_ever(agent: Agent, tmp_path: 
     assert [one["role"] for one in agent.messages()] == ["assistant"]
 
 
+def test_what_is_new_waits_when_all_requests_of_a_hook_are_refused(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MAX_BATCH_ENTRIES", 1)
+    alone = replace(agent, data_dir=tmp_path / "data")
+    hook = hook_runner.parse_input(alone.event(CLAUDE, "Stop"), program=CLAUDE, project_dir=None)
+    for n in range(2):
+        bad = {"role": "nobody", "content": "x", "ref": f"r{n}"}
+        spool.add_entry(alone.data_dir, spool.SpoolEntry(agent.name, hook.session, [bad], []))
+    back = {"NEWTON_URL": agent.daemon.url, "NEWTON_TOKEN": agent.daemon.token}
+    alone.runs(CLAUDE, "UserPromptSubmit", env=back)
+    assert spool.count_entries(alone.data_dir) == 1, "what was refused is gone, what is new waits"
+    alone.runs(CLAUDE, "Stop", env=back)
+    assert [one["role"] for one in agent.messages()] == ["user", "assistant"]
+
+
 def test_an_agent_of_the_project_is_created_when_it_is_needed(agent: Agent, tmp_path: Path) -> None:
     options = HookOptions(per_project=True, data_dir=str(tmp_path / "data"), program=CLAUDE)
     env = {"NEWTON_URL": agent.daemon.url, "NEWTON_TOKEN": agent.daemon.token}

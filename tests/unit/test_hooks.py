@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from newton import environment
+from newton.client import environment as client_environment
 from newton.errors import InputError
-from newton.runtime.hooks import installation, spool, transcript
+from newton.runtime import daemon_address
+from newton.runtime.access import operator_token
+from newton.runtime.hooks import daemon_connection, installation, spool, transcript
 from newton.runtime.hooks.daemon_connection import DaemonUnavailableError, find_daemon
 from newton.runtime.hooks.hook_input import HookInput, InvalidInputError, find_user_words, parse_input
 from newton.runtime.hooks.hook_output import TAG, format_context
@@ -239,6 +243,18 @@ def test_flags_are_parsed_without_the_command_line_library() -> None:
             parse_flags(wrong)
     assert [is_hook_call(words) for words in ([], ["--agent", "x"], ['{"type": 1}'])] == [True] * 3
     assert [is_hook_call(words) for words in (["install"], ["--help"], ["run", "--agent", "x"])] == [False] * 3
+
+
+def test_what_hooks_know_of_a_daemon_is_what_the_daemon_uses() -> None:
+    # hooks repeat these, because the modules that define them take too long to import
+    assert daemon_connection.DEFAULT_DATA_DIR == environment.DEFAULT_DATA_DIR
+    assert daemon_connection.LOOPBACK_HOSTS == client_environment.LOOPBACK_HOSTS
+    variables = (daemon_connection.URL_VARIABLE, daemon_connection.TOKEN_VARIABLE)
+    assert variables == (environment.URL_VARIABLE, environment.TOKEN_VARIABLE)
+    assert variables == (client_environment.URL_VARIABLE, client_environment.TOKEN_VARIABLE)
+    assert daemon_connection.ADDRESS_FILE == daemon_address.ADDRESS_FILE
+    assert daemon_connection.TOKEN_FILE == operator_token.TOKEN_FILE
+    assert daemon_connection.OPERATOR_PREFIX == operator_token.PREFIX
 
 
 SETTINGS = {

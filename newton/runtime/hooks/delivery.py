@@ -112,8 +112,12 @@ class HookDelivery:
         self, session: str, messages: Sequence[JsonObject], events: Sequence[JsonObject]
     ) -> None:
         """Store what is new after the daemon has refused it together with what waited."""
-        if (messages or events) and self.connection and self.connection.requests < MAX_REQUESTS:
+        if not (messages or events):
+            return
+        if self.connection and self.connection.requests < MAX_REQUESTS:
             self.hand_over(session, messages, events)
+        else:
+            self._spool(session, messages, events, DaemonUnavailableError("this hook may send no more requests"))
 
     def _spool(
         self, session: str, messages: Sequence[JsonObject], events: Sequence[JsonObject], reason: Exception

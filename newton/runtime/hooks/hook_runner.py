@@ -245,7 +245,7 @@ def main(arguments: Sequence[str]) -> int:
     except InvalidInputError as error:
         sys.stderr.write(f"newton hook: {error}\n")
         return 1
-    env = os.environ  # noqa: TID251 (newton.settings takes longer to import than a hook may take)
+    env = os.environ  # noqa: TID251 (an import of newton.environment would take a part of the time of a hook)
     raw = argument if argument is not None else sys.stdin.buffer.read().decode("utf-8", "replace")
     output, notes = run_hook(raw, options, env)
     if output:

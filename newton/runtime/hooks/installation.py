@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import os
 import re
 import shlex
 import shutil
@@ -62,7 +63,9 @@ class SettingsChange:
         new = path.with_name(path.name + ".newton-new")
         if backup:
             shutil.copy2(path, backup)
-        new.write_text(self.after, encoding="utf-8")
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(self.after)  # the settings may contain keys, so nobody else may read them meanwhile
         if backup:
             shutil.copymode(path, new)
         new.replace(path)
