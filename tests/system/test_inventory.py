@@ -201,6 +201,16 @@ async def test_a_reader_may_list_and_not_change(api: Api, ana: Client) -> None:
             await reader.change_memories("forget", {"text": "tea"})
 
 
+async def test_a_change_of_many_records_only_what_it_changes(ana: Client) -> None:
+    ids = await told(ana, *LIKES[:2])
+    await ana.edit_memory(ids[0], importance=8)
+    for action, fields in (("set_importance", {"importance": 8}), ("set_core", {"core": False})):
+        preview = await ana.change_memories(action, {"kinds": ["fact"]}, **fields)
+        done = await ana.change_memories(action, {"kinds": ["fact"]}, **fields, token=preview["token"])
+        assert (done["is_done"], done["count"]) == (True, 2)
+    assert [[one["field"] for one in (await ana.expand(each))["edits"]] for each in ids] == [["importance"]] * 2
+
+
 async def test_the_operator_deletes_an_agent_after_a_preview(api: Api, operator: Client, ana: Client) -> None:
     await told(ana, "Ana likes tea")
     overview = await operator.agent("ana")

@@ -1,7 +1,7 @@
 """Changes of all memories that a filter selects: previewed first, then carried out in one transaction."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.forgetting import find_derived, forget
 from newton.memory.importance import MAX_IMPORTANCE, normalize_importance
 from newton.memory.inventory import edits
+from newton.memory.inventory.edits import EditableField
 from newton.memory.inventory.memory_list import ListedMemory, ListOrder, count_memories, list_positions, read_rows
 from newton.memory.memory import past_reason
 
@@ -109,11 +110,18 @@ class BulkService:
                     for one in plan.memories
                 }
                 await edits.set_importance(tx, ids, new, agent_id=ctx.agent_id)
-                await edits.record_edits(tx, "importance", old, format_importance(new), author=self.author, ctx=ctx)
+                await self._record(tx, "importance", old, format_importance(new), ctx)
             case "set_core":
                 marks = {one.memory_id: format_flag(value=one.is_core) for one in plan.memories}
                 await fact_edits.set_core(tx, ids, is_core=change.core, ctx=ctx)
-                await edits.record_edits(tx, "core", marks, format_flag(value=change.core), author=self.author, ctx=ctx)
+                await self._record(tx, "core", marks, format_flag(value=change.core), ctx)
+
+    async def _record(
+        self, tx: Tx, field: EditableField, old: Mapping[UUID, str | None], new: str | None, ctx: LifecycleContext
+    ) -> None:
+        """Record the edits. An equal value is no edit."""
+        changed = {memory_id: value for memory_id, value in old.items() if value != new}
+        await edits.record_edits(tx, field, changed, new, author=self.author, ctx=ctx)
 
 
 def _check_applicable(change: BulkChangeInput, memories: Sequence[ListedMemory]) -> None:
