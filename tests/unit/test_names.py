@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 # The figures in comments are of the tree when the limit was set.
 MAX_SHARED_CLASS_NAMES = 0
-MAX_ONE_WORD_CLASSES = 0.02  # 16 of 906
+MAX_ONE_WORD_CLASSES = 0.02  # 16 of 904
 MAX_GERUND_MODULES = 15  # 15
 MAX_PARTICIPLE_FUNCTIONS = 10  # 10
-MAX_RELATIVE_DOCSTRINGS = 0.001  # 4 of 4,079
+MAX_RELATIVE_DOCSTRINGS = 0.001  # 4 of 4,082
 MAX_MODULES_PER_PACKAGE = 20  # none has more
 
 # Modules named after a process. A new one needs a noun: what it defines (`ranking` -> `rank_fusion`).
