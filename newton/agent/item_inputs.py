@@ -38,7 +38,7 @@ class PutItemInput(ItemAddressInput):
     """An item: a JSON object with a namespace and a key. Its text is kept as a memory."""
 
     value: ItemValue = Field(description="The value, a JSON object.")
-    index: Literal[False] | FieldPaths | None = Field(
+    index: FieldPaths | Literal[False] | None = Field(
         None,
         description="The paths of the fields whose text is kept as a memory, such as `title`, `author.name` or "
         "`tags[*]`; null for all, false for none.",
