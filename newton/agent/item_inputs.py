@@ -39,12 +39,12 @@ class PutItemInput(ItemAddressInput):
 
     value: ItemValue = Field(description="The value, a JSON object.")
     index: FieldPaths | Literal[False] | None = Field(
-        None,
+        default=None,
         description="The paths of the fields whose text is kept as a memory, such as `title`, `author.name` or "
         "`tags[*]`; null for all, false for none.",
     )
     source: Literal["own", "tool", "web"] = Field(
-        "own",
+        default="own",
         description="Where it comes from: own (the person or the program), tool (a tool or a file), web (a page). The "
         "text of a tool or a page enters no context.",
     )
@@ -61,24 +61,25 @@ class PutItemInput(ItemAddressInput):
 class SearchItemsInput(ToolInput):
     """A search of items: those of all namespaces that begin with `namespace`, by page."""
 
-    namespace: NamespaceParts = Field((), description="The first parts of the namespaces; empty for all.")
+    namespace: NamespaceParts = Field(default=(), description="The first parts of the namespaces; empty for all.")
     query: CleanText | None = Field(
-        None, description="Order the items by how near their text is to this one. Default: the last updated first."
+        default=None,
+        description="Order the items by how near their text is to this one. Default: the last updated first.",
     )
     filter: JsonFields = Field(
-        {},
+        default={},
         description="The fields that a value must have: equal values, objects with some of the fields, or the "
         "operators $eq, $ne, $gt, $gte, $lt and $lte.",
     )
-    limit: int = Field(10, ge=1, le=MAX_ITEM_LIMIT, description="Maximum number of items.")
-    offset: int = Field(0, ge=0, le=MAX_ITEM_OFFSET, description="Number of items to skip.")
+    limit: int = Field(default=10, ge=1, le=MAX_ITEM_LIMIT, description="Maximum number of items.")
+    offset: int = Field(default=0, ge=0, le=MAX_ITEM_OFFSET, description="Number of items to skip.")
 
 
 class NamespacesInput(ToolInput):
     """The namespaces to list. `*` in a prefix or suffix stands for any one part."""
 
-    prefix: NamespaceParts = Field((), description="The first parts of the namespaces.")
-    suffix: NamespaceParts = Field((), description="The last parts of the namespaces.")
-    max_depth: int | None = Field(None, ge=1, description="Cut the namespaces to this number of parts.")
-    limit: int = Field(100, ge=1, le=1_000, description="Maximum number of namespaces.")
-    offset: int = Field(0, ge=0, le=MAX_ITEM_OFFSET, description="Number of namespaces to skip.")
+    prefix: NamespaceParts = Field(default=(), description="The first parts of the namespaces.")
+    suffix: NamespaceParts = Field(default=(), description="The last parts of the namespaces.")
+    max_depth: int | None = Field(default=None, ge=1, description="Cut the namespaces to this number of parts.")
+    limit: int = Field(default=100, ge=1, le=1_000, description="Maximum number of namespaces.")
+    offset: int = Field(default=0, ge=0, le=MAX_ITEM_OFFSET, description="Number of namespaces to skip.")

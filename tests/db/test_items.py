@@ -1,11 +1,12 @@
 """Items: what is stored is read back, found, superseded and forgotten, for one agent and nobody else."""
 
 import json
+import operator
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -18,8 +19,10 @@ from newton.errors import NotFoundError
 from newton.heart.items import item_store
 from newton.heart.items.item_filter import NamespacePattern, flatten_filter
 from newton.heart.items.item_store import ItemAddress, ItemSelection
+from newton.heart.items.item_value import JsonObject
 from newton.memory import agents
 from newton.memory.forgetting import forget
+from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.support import EXAMPLES, NOON, agent_scope, teller
@@ -72,11 +75,12 @@ async def test_an_item_that_is_not_indexed_has_no_memory(db: Database, agent: UU
 
 
 async def test_what_a_tool_stores_is_quarantined_until_a_person_stores_it(db: Database, agent: UUID) -> None:
-    for trust, quarantined in (("tool", [True]), ("tool", [True]), ("user", [True, False]), ("web", [True, False])):
-        await service(db, agent).put(an_item("Ana likes pizza."), trust=trust)  # pyright: ignore[reportArgumentType]
+    steps: list[tuple[Trust, int]] = [("tool", 1), ("tool", 1), ("user", 2), ("web", 2)]
+    for trust, texts in steps:
+        await service(db, agent).put(an_item("Ana likes pizza."), trust=trust)
         async with db.transaction(agent) as tx:
             rows = await tx.fetch("select quarantined from memory.memories where kind = 'item' order by memory_id")
-        assert [row[0] for row in rows] == quarantined
+        assert [row[0] for row in rows] == [True, False][:texts]
 
 
 async def test_a_deleted_item_leaves_no_text(db: Database, agent: UUID) -> None:
@@ -171,13 +175,13 @@ async def test_namespaces_match_prefixes_suffixes_and_depths_as_a_list_of_tuples
 
 
 LEAVES = (None, True, 0, 1, 2.5, -3, "", "a", "b", "10")
-TESTS = {
-    "$eq": lambda one, other: one == other,
-    "$ne": lambda one, other: one != other,
-    "$gt": lambda one, other: one > other,
-    "$gte": lambda one, other: one >= other,
-    "$lt": lambda one, other: one < other,
-    "$lte": lambda one, other: one <= other,
+TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
 }
 
 
@@ -203,28 +207,30 @@ def some_filter(draw: random.Random, depth: int = 2) -> Any:
             return draw.choice(LEAVES)
 
 
-def typed(value: Any) -> Any:
+def typed(value: object) -> object:
     """The value, in which true is not 1, as in JSON."""
     if isinstance(value, dict):
-        return {name: typed(one) for name, one in value.items()}
+        return {name: typed(one) for name, one in cast("JsonObject", value).items()}
     if isinstance(value, list):
-        return [typed(one) for one in value]
+        return [typed(one) for one in cast("list[object]", value)]
     return ("boolean", value) if isinstance(value, bool) else value
 
 
-def is_met(value: Any, wanted: Any) -> bool:
+def is_met(value: object, wanted: object) -> bool:
     """The meaning of a filter, written as a recursion."""
-    if isinstance(wanted, dict) and any(name.startswith("$") for name in wanted):
-        return all(is_compared(value, name, operand) for name, operand in wanted.items())
     if isinstance(wanted, dict):
-        return isinstance(value, dict) and all(is_met(value.get(name), one) for name, one in wanted.items())
+        fields = cast("JsonObject", wanted).items()
+        if any(name.startswith("$") for name, _ in fields):
+            return all(is_compared(value, name, operand) for name, operand in fields)
+        return isinstance(value, dict) and all(is_met(cast("JsonObject", value).get(name), one) for name, one in fields)
     if isinstance(wanted, list):
-        fits = isinstance(value, list) and len(value) == len(wanted)
-        return fits and all(is_met(one, other) for one, other in zip(value, wanted, strict=True))
+        elements, others = cast("list[object]", wanted), cast("list[object]", value)
+        fits = isinstance(value, list) and len(others) == len(elements)
+        return fits and all(map(is_met, others, elements))
     return typed(value) == typed(wanted)
 
 
-def is_compared(value: Any, name: str, operand: Any) -> bool:
+def is_compared(value: object, name: str, operand: object) -> bool:
     if name in ("$eq", "$ne"):
         return TESTS[name](typed(value), typed(operand))
     numbers = [isinstance(one, int | float) and not isinstance(one, bool) for one in (value, operand)]

@@ -7,7 +7,7 @@ import random
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
@@ -138,8 +138,21 @@ async def test_pydantic_ai_gets_the_context_and_hands_the_exchange_over(client: 
 
 
 LABELS = ("a", "b", "c")
-ITEM_VALUES = ({"n": 1, "t": "x"}, {"n": 2.5}, {"n": -3, "d": {"x": True, "y": [1, "2"]}}, {"t": None}, {})
-ITEM_FILTERS = (None, {"n": 1}, {"n": {"$ne": 1}}, {"t": None}, {"d": {"x": True}}, {"d": {"y": [1, "2"]}})
+ITEM_VALUES: Sequence[dict[str, Any]] = (
+    {"n": 1, "t": "x"},
+    {"n": 2.5},
+    {"n": -3, "d": {"x": True, "y": [1, "2"]}},
+    {"t": None},
+    {},
+)
+ITEM_FILTERS: Sequence[dict[str, Any] | None] = (
+    None,
+    {"n": 1},
+    {"n": {"$ne": 1}},
+    {"t": None},
+    {"d": {"x": True}},
+    {"d": {"y": [1, "2"]}},
+)
 ROUNDS = 60
 
 
@@ -169,7 +182,7 @@ def some_operation(draw: random.Random, base: Any) -> Any:
 def comparable(result: Any) -> Any:
     """A result without times, and without the order of a search and of fields, which a store may choose."""
     if isinstance(result, list):
-        return sorted(map(comparable, result))
+        return sorted(map(comparable, cast("list[Any]", result)))
     if not hasattr(result, "key"):
         return result
     return result.namespace, result.key, json.dumps(result.value, sort_keys=True)

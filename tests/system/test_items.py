@@ -106,10 +106,11 @@ async def test_what_is_beyond_a_limit_is_refused_with_its_reason(ana: Client) ->
         ({"ttl": 5}, "ttl"),
     ]
     for fields, reason in refused:
-        body = {"namespace": ["a"], "key": "k", "value": {}, **fields}
+        body: dict[str, Any] = {"namespace": ["a"], "key": "k", "value": {}, **fields}
         with pytest.raises(ApiError, match=reason, check=has_code("invalid_input")):
             await ana.request("PUT", "/v1/items", body=body)
-    for search in ({"limit": 201}, {"offset": -1}, {"filter": {"a": {"$in": []}}}, {"query": ""}):
+    searches: list[dict[str, Any]] = [{"limit": 201}, {"offset": -1}, {"filter": {"a": {"$in": []}}}, {"query": ""}]
+    for search in searches:
         with pytest.raises(ApiError, check=has_code("invalid_input")):
             await ana.search_items(**search)
     with pytest.raises(ApiError, check=has_code("invalid_input")):

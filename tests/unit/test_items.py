@@ -1,6 +1,6 @@
 """The values of items: their text, their limits and secrets, and their filters as conditions."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -149,8 +149,9 @@ def test_a_value_without_a_secret_stays_as_it_is_and_every_text_of_it_is_found(v
     assert all(one in text for one in texts_in(value))
 
 
-def texts_in(value: Any) -> list[str]:
+def texts_in(value: object) -> list[str]:
     if isinstance(value, str):
         return [value] if value.strip() else []
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for one in inner for text in texts_in(one)]
+    if isinstance(value, dict):
+        return [text for one in cast("dict[str, object]", value).values() for text in texts_in(one)]
+    return [text for one in cast("list[object]", value) for text in texts_in(one)] if isinstance(value, list) else []

@@ -217,5 +217,6 @@ def _to_new_memory(item_id: UUID, text: str, *, position: int, ctx: WriteContext
 
 
 def _to_item(row: Record) -> StoredItem:
-    fields = dict(row)
-    return StoredItem(**{**fields, "namespace": tuple(row["namespace"]), "value": json.loads(row["value"])})
+    fields: dict[str, Any] = dict(row)
+    fields |= {"namespace": tuple(row["namespace"]), "value": json.loads(row["value"])}
+    return StoredItem(**fields)
