@@ -78,7 +78,7 @@ create table memory.memories (
         or (kind in ('event', 'entity', 'relation') and state in ('ACTIVE', 'ARCHIVED'))
         or (kind = 'passage' and state in ('ACTIVE', 'SUPERSEDED', 'ARCHIVED'))
         or (kind = 'decision' and state in ('RECORDED', 'PENDING', 'REVIEWED'))
-        or (kind = 'artifact' and state in ('ACTIVE', 'SUPERSEDED'))
+        or (kind in ('artifact', 'item') and state in ('ACTIVE', 'SUPERSEDED'))
     )
 );
 
@@ -88,7 +88,7 @@ comment on column memory.memories.summary is 'One line of at most about 100 toke
 comment on column memory.memories.full_text is
 'The complete text; null if the kind stores it elsewhere (an exchange: in its message).';
 comment on column memory.memories.thread_id is
-'The sequence that the memory is part of, with its position in it: for an exchange, its session.';
+'The sequence that the memory is part of, with its position in it: for an exchange, its session; for an item, its texts.';
 comment on column memory.memories.micro_tokens is
 'Tokens of the line as rendered in a context, including bullet and line end.';
 comment on column memory.memories.word_count is

@@ -351,6 +351,60 @@ call runtime.isolate('heart.passages');
 grant select, insert on heart.passages to newton_app;
 grant update (position) on heart.passages to newton_app;
 
+-- Items: JSON values of programs, each with a namespace and a key.
+create table heart.items (
+    agent_id uuid not null references runtime.agents (agent_id),
+    item_id uuid not null,
+    namespace text[] collate "C" not null check (cardinality(namespace) between 1 and 10),
+    key text collate "C" not null check (key <> ''),
+    value jsonb not null check (jsonb_typeof(value) = 'object'),
+    memory_id uuid,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    primary key (agent_id, item_id),
+    unique (agent_id, namespace, key),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+create index items_memory_idx on heart.items (agent_id, memory_id) where memory_id is not null;
+
+comment on column heart.items.memory_id is
+'The memory of its text, with thread_id = item_id; null if the item is not indexed. Forgetting the memory deletes the item.';
+
+-- Returns true if a JSON value meets all conditions of a filter, a JSON array of {path, test, operand}. A missing value is
+-- null. Only two numbers or two strings are greater or less than each other.
+create function heart.meets_conditions(value jsonb, conditions jsonb) returns boolean
+language sql
+immutable
+parallel safe
+return not exists (
+    select
+    from jsonb_to_recordset(conditions) as c (path text[], test text, operand jsonb)
+    cross join lateral (
+        select coalesce(value #> c.path, 'null') as found, coalesce(c.operand, 'null') as wanted
+    ) as v
+    where not case c.test
+        when 'equal' then v.found = v.wanted
+        when 'unequal' then v.found <> v.wanted
+        when 'type' then jsonb_typeof(v.found) = v.wanted #>> '{}'
+        when 'length' then case when jsonb_typeof(v.found) = 'array' then jsonb_array_length(v.found) = v.wanted::integer else false end
+        else
+            jsonb_typeof(v.found) = jsonb_typeof(v.wanted)
+            and jsonb_typeof(v.found) in ('number', 'string')
+            and case c.test
+                when 'greater' then v.found > v.wanted
+                when 'greater_or_equal' then v.found >= v.wanted
+                when 'less' then v.found < v.wanted
+                when 'less_or_equal' then v.found <= v.wanted
+                else false
+            end
+    end
+);
+
+call runtime.isolate('heart.items');
+grant select, insert, delete on heart.items to newton_app;
+grant update (value, memory_id, updated_at) on heart.items to newton_app;
+
 -- The identity: what the agent is and what always applies, in append-only versions. People change it; agents only
 -- propose.
 create table heart.tenets (

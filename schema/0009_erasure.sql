@@ -234,8 +234,8 @@ begin
     delete from heart.entity_names where agent_id = scoped_agent and entity_id = any(removed_ids);
     delete from heart.mentions where agent_id = scoped_agent and (memory_id = any(removed_ids) or entity_id = any(removed_ids));
     foreach table_name in array array[
-        'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',
-        'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions', 'memory.edits',
+        'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.items',
+        'heart.censors', 'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions', 'memory.edits',
         'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings', 'memory.embeddings',
         'memory.outbox', 'memory.mentioned_times', 'memory.memories'
     ] loop
@@ -431,8 +431,8 @@ $$;
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Redacts texts about somebody outside of memories: task goals, document titles, bundles (which contain their input)
--- and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
+-- Redacts texts about somebody outside of memories: task goals, document titles, items, bundles (which contain their
+-- input) and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
 -- memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
@@ -453,6 +453,7 @@ begin
     where agent_id = scoped_agent and task_id = any(redacted_ids) and text is not null;
     update heart.documents set title = '[forgotten]', ref = '[forgotten] ' || document_id
     where agent_id = scoped_agent and document_id = any(redacted_ids);
+    delete from heart.items where agent_id = scoped_agent and item_id = any(redacted_ids);
     update dialogue.sessions set ref = '[forgotten] ' || session_id
     where agent_id = scoped_agent and session_id = any(redacted_ids) and ref ~* pattern;
     update dialogue.checkpoints set name = '[forgotten] ' || gen_random_uuid()

@@ -48,6 +48,8 @@ EVENT_TYPES: Mapping[str, str] = {
     "identity.rolled_back": "the identity is rolled back to a version",
     "import.batch_committed": "a batch of an import commits",
     "import.completed": "an import is complete",
+    "item.deleted": "an item is deleted with its memory",
+    "item.stored": "an item is stored or replaced",
     "job.completed": "a run of a job changes something, or fails for good",
     "memory.bulk_changed": "a person forgets, retracts or edits all memories of a filter",
     "memory.confirmed": "a person confirms a fact",

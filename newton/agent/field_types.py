@@ -17,7 +17,7 @@ T = TypeVar("T")
 _DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def _validate(rule: Callable[[T], T]) -> AfterValidator:
+def build_validator(rule: Callable[[T], T]) -> AfterValidator:
     """Return a validator that applies a rule. Its InputError becomes a pydantic error, which names the field."""
 
     def apply(value: T) -> T:
@@ -40,9 +40,11 @@ def _require_time(value: object) -> object:
     return value
 
 
-Name = Annotated[str, _validate(partial(hygiene.clean_name, what="text"))]
-Ref = Annotated[str, _validate(partial(hygiene.clean_ref, what="text"))]
-CleanText = Annotated[str, _validate(partial(hygiene.clean_text, what="text"))]
-MessageContent = Annotated[str, _validate(_clean_message)]
-Timestamp = Annotated[datetime, Field(strict=False), BeforeValidator(_require_time), _validate(hygiene.validate_time)]
+Name = Annotated[str, build_validator(partial(hygiene.clean_name, what="text"))]
+Ref = Annotated[str, build_validator(partial(hygiene.clean_ref, what="text"))]
+CleanText = Annotated[str, build_validator(partial(hygiene.clean_text, what="text"))]
+MessageContent = Annotated[str, build_validator(_clean_message)]
+Timestamp = Annotated[
+    datetime, Field(strict=False), BeforeValidator(_require_time), build_validator(hygiene.validate_time)
+]
 Importance = Annotated[float, Field(ge=0, le=10)]

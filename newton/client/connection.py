@@ -1,7 +1,7 @@
 """HTTP connection to the daemon. Failed requests are retried with the same idempotency key."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
 from uuid import uuid4
@@ -26,6 +26,9 @@ from .http_messages import (
 
 MAX_ATTEMPTS = 5
 TIMEOUT_SECONDS = 65  # longer than the time limit of a request in the daemon
+
+
+QueryParameters = Mapping[str, str | int | bool | Sequence[str]]  # a sequence is a repeated parameter
 
 
 class DaemonConnection:
@@ -69,7 +72,7 @@ class DaemonConnection:
         """Close the connection."""
         await self._http.aclose()
 
-    async def get(self, path: str, params: Mapping[str, str | int | bool] | None = None) -> Any:
+    async def get(self, path: str, params: QueryParameters | None = None) -> Any:
         """Return the JSON of a GET request."""
         return decode_json(await self.request("GET", path, params=params))
 
@@ -106,7 +109,7 @@ class DaemonConnection:
         path: str,
         *,
         body: Mapping[str, object] | None = None,
-        params: Mapping[str, str | int | bool] | None = None,
+        params: QueryParameters | None = None,
         idempotency_key: str | None = None,
     ) -> httpx2.Response:
         """Send a request and return its successful response.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import uuid4
 
-from .connection import DaemonConnection
+from .connection import DaemonConnection, QueryParameters
 from .json_types import IdLike, JsonDict, encode_segment
 
 
@@ -102,7 +102,7 @@ class InventoryOperations(DaemonConnection):
         path: str,
         body: Mapping[str, object] | None = None,
         *,
-        params: Mapping[str, str | int | bool] | None = None,
+        params: QueryParameters | None = None,
     ) -> Any:
         """Return the JSON of a request that takes effect only once. A field of None is sent as null."""
         return (await self.request(method, path, body=body, params=params, idempotency_key=str(uuid4()))).json()

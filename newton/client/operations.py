@@ -1,10 +1,10 @@
 """Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
 
-from .inventory import InventoryOperations
+from .items import ItemOperations
 from .json_types import IdLike, JsonDict, encode_segment
 
 
-class AgentOperations(InventoryOperations):
+class AgentOperations(ItemOperations):
     """The operations that return plain JSON. `docs/reference/http.md` lists the routes, `/openapi.json` their fields.
 
     Every one raises ApiError, with the code `not_found` for an id or a name that does not exist.

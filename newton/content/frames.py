@@ -38,6 +38,7 @@ class KindPriorities(StrictModel):
     relation: Priority = NEUTRAL_PRIORITY
     artifact: Priority = NEUTRAL_PRIORITY
     passage: Priority = NEUTRAL_PRIORITY
+    item: Priority = NEUTRAL_PRIORITY
 
 
 PRIORITY_KINDS = frozenset(KindPriorities.model_fields)

@@ -22,6 +22,7 @@ Kind = Literal[
     "passage",
     "decision",
     "artifact",
+    "item",
 ]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 TokenCounter = Callable[[str], int]

@@ -69,7 +69,7 @@ async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch
         query, missing = RecallQuery(text=text), dict[str, str]()
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
-                query, missing = await _embed_query(text, embedder)
+                query, missing = await embed_query(text, embedder)
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
@@ -207,7 +207,8 @@ async def _fetch_neighbours(
     return [SearchHit._make((*row, 0.0)) for row in rows]
 
 
-async def _embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
+async def embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
+    """Return the query with its vector, or without one and with the reason as `embeddings`."""
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
     try:

@@ -36,6 +36,7 @@ def _expand(kind: Kind, from_states: str, events: str, to_states: str) -> Iterab
 
 
 CAPPED_KINDS: tuple[Kind, ...] = ("event", "entity", "relation", "passage")
+REPLACED_KINDS: tuple[Kind, ...] = ("artifact", "item")
 
 ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
     transition
@@ -63,7 +64,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
         _expand("passage", "ACTIVE", "replaced", "SUPERSEDED"),
         _expand("passage", "SUPERSEDED", "restored", "ACTIVE"),
         _expand("passage", "ACTIVE", "released", "ACTIVE"),
-        _expand("artifact", "ACTIVE", "replaced", "SUPERSEDED"),
+        *(_expand(kind, "ACTIVE", "replaced", "SUPERSEDED") for kind in REPLACED_KINDS),
         _expand("decision", "RECORDED", "done", "PENDING"),
         _expand("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
         _expand("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "archived", "ARCHIVED"),

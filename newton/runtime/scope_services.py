@@ -17,6 +17,7 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.erasure import ErasureService
 from newton.agent.services.identity import IdentityService
+from newton.agent.services.items import ItemService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
@@ -49,6 +50,7 @@ class ScopeServices:
     conflicts = _service(ConflictService)
     memory_lists = _service(MemoryListService)
     documents = _service(DocumentService)
+    items = _service(ItemService)
     action_gate = _service(ActionGate)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)

@@ -55,6 +55,7 @@ FIXED = {
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "match_mode", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "steps", "triggers"},
+    "heart.items": {"item_id", "namespace", "key", "created_at"},
     "heart.proposals": {"tenet_id"},
     "runtime.jobs": {"job_id", "name", "slot", "epoch", "holder", "started_at"},
     "runtime.events": {"number", "type", "occurred_at", "payload"},

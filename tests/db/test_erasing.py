@@ -26,6 +26,8 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
+from newton.heart.items import item_store
+from newton.heart.items.item_store import ItemAddress
 from newton.memory.forgetting import forget
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
@@ -117,6 +119,15 @@ async def a_title(db: Database, agent: UUID) -> None:
         await documents.replace_passages(tx, source, [TextChunk("On tea", "Warm the pot first.", 6)], ctx=teller(agent))
 
 
+async def an_item(db: Database, agent: UUID) -> None:
+    """A value that names her in the memory, in a field that is not indexed, and in a namespace."""
+    about = {"text": "Mira likes jam.", "for": "Mira"}
+    async with db.transaction(agent) as tx:
+        for namespace, text in ((("a",), "Mira likes jam."), (("b",), None), (("c",), "likes jam"), (("Mira",), None)):
+            value = {"text": "jam"} if namespace == ("Mira",) else about
+            await item_store.put_item(tx, ItemAddress(namespace, "1"), value, text=text, ctx=teller(agent))
+
+
 async def an_input(db: Database, agent: UUID) -> None:
     await contexts(db).build(ContextBuildRequest(agent_id=agent, input="What does Mira want?", tokens=500))
 
@@ -157,7 +168,7 @@ async def a_reason_to_forget(db: Database, agent: UUID) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget]
+    "place", [a_goal, a_reason, a_title, an_item, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget]
 )
 async def test_what_stands_in_no_memory_is_erased_as_well(
     db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
@@ -168,7 +179,7 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     going = await erasing(db, agent).plan("mira")
     await erasing(db, agent).erase("mira", token=going.token, reason="asked for")
     left = "\n".join(await everything(db, agent))
-    assert "mira" not in left.lower() and "Warm the pot" not in left
+    assert "mira" not in left.lower() and "Warm the pot" not in left and "jam" not in left
     assert ("desk" in left, "lunch" in left) == (
         place in (a_goal, a_reason, a_checkpoint, a_label),
         place is a_checkpoint,

@@ -46,6 +46,8 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.items import item_store
+from newton.heart.items.item_store import ItemAddress
 from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
 from newton.memory import agents, store
@@ -210,7 +212,7 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
             "select memory_id from memory.memories where kind = 'fact' and agent_id = $1", ctx.agent_id
         )
     ]
-    await near_and_edited(tx, first, second, ctx)
+    await near_edited_and_an_item(tx, first, second, ctx)
     named = NewFact(ref="f4", content="Mira met Priya in Oslo yesterday", valid_from=NOON)
     await fact_store.add_facts(tx, [named], ctx=lifted)
     await entity_store.index_mentions(tx, ctx=ctx)
@@ -229,9 +231,10 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     )
 
 
-async def near_and_edited(tx: Tx, first: UUID, second: UUID, ctx: WriteContext) -> None:
+async def near_edited_and_an_item(tx: Tx, first: UUID, second: UUID, ctx: WriteContext) -> None:
     await store.add_links(tx, "near", [(first, second)], ctx=ctx)
     await edits.record_edits(tx, "importance", {first: None}, "8", author="the user", ctx=ctx)
+    await item_store.put_item(tx, ItemAddress(("kitchen",), "tea"), {"leaf": "green"}, text="green tea", ctx=ctx)
 
 
 async def an_identity(tx: Tx, ctx: WriteContext) -> None:

@@ -1,15 +1,19 @@
 """The adapters of newton-client, with their frameworks where these are installed, on a daemon."""
 
+import asyncio
 import importlib
+import json
+import random
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
 from newton.db.pool import Database
+from newton.providers.fakes import HashEmbedder
 from tests.system.client_package import lay_out
 from tests.system.served import Api, served
 
@@ -131,3 +135,143 @@ async def test_pydantic_ai_gets_the_context_and_hands_the_exchange_over(client: 
         ("user", "And the key of the shed?"),
         ("assistant", "In the jar."),
     ]
+
+
+LABELS = ("a", "b", "c")
+ITEM_VALUES: Sequence[dict[str, Any]] = (
+    {"n": 1, "t": "x"},
+    {"n": 2.5},
+    {"n": -3, "d": {"x": True, "y": [1, "2"]}},
+    {"t": None},
+    {},
+)
+ITEM_FILTERS: Sequence[dict[str, Any] | None] = (
+    None,
+    {"n": 1},
+    {"n": {"$ne": 1}},
+    {"t": None},
+    {"d": {"x": True}},
+    {"d": {"y": [1, "2"]}},
+)
+ROUNDS = 60
+
+
+def some_path(draw: random.Random, *, shortest: int, labels: Sequence[str] = LABELS) -> tuple[str, ...]:
+    return tuple(draw.choices(labels, k=draw.randint(shortest, 3)))
+
+
+def some_operation(draw: random.Random, base: Any) -> Any:
+    """One operation of a store, on few namespaces and keys, so that most of them meet."""
+    namespace, key = some_path(draw, shortest=1), draw.choice("kl")
+    match draw.randint(0, 6):
+        case 0:
+            return base.GetOp(namespace, key)
+        case 1:
+            return base.SearchOp(some_path(draw, shortest=0), filter=draw.choice(ITEM_FILTERS), limit=500)
+        case 2:
+            return base.PutOp(namespace, key, None)
+        case 3:
+            labels, kinds = (*LABELS, "*"), draw.choices(("prefix", "suffix"), k=draw.randint(0, 3))
+            conditions = tuple(base.MatchCondition(k, some_path(draw, shortest=1, labels=labels)) for k in kinds)
+            depth, offset = draw.choice((None, 1, 2)), draw.choice((0, 0, 1))
+            return base.ListNamespacesOp(conditions, depth, limit=draw.choice((2, 500)), offset=offset)
+        case _:
+            return base.PutOp(namespace, key, draw.choice(ITEM_VALUES), index=draw.choice((None, False, ["t"])))
+
+
+def comparable(result: Any) -> Any:
+    """A result without times, and without the order of a search and of fields, which a store may choose."""
+    if isinstance(result, list):
+        return sorted(map(comparable, cast("list[Any]", result)))
+    if not hasattr(result, "key"):
+        return result
+    return result.namespace, result.key, json.dumps(result.value, sort_keys=True)
+
+
+@pytest.mark.parametrize("kind", ["Client", "SyncClient"])
+async def test_a_store_of_langgraph_answers_as_its_own_store_does(kind: str, api: Api, package: Any) -> None:
+    module = adapter("langgraph", "langgraph")
+    base, memory = (importlib.import_module(f"langgraph.store.{name}") for name in ("base", "memory"))
+    token = await api.token("ana")
+    with package.SyncClient(api.url, token=token) as blocking:
+        async with package.Client(api.url, token=token) as client:
+            ours = module.NewtonStore(blocking if kind == "SyncClient" else client)
+            await compare_stores(ours, memory.InMemoryStore(), base, in_threads=kind == "SyncClient")
+
+
+async def compare_stores(ours: Any, reference: Any, base: Any, *, in_threads: bool) -> None:
+    """Give both stores the same operations; with `in_threads`, some to the synchronous method."""
+    draw = random.Random(3)
+    answered = 0
+    for number in range(ROUNDS):
+        batch = [some_operation(draw, base) for _ in range(draw.choice((1, 2, 4)))]
+        expected = reference.batch(batch)
+        for empty in [name for name, items in reference._data.items() if not items]:
+            del reference._data[empty]  # it lists namespaces that have no item left
+        run = asyncio.to_thread(ours.batch, batch) if in_threads and number % 2 else ours.abatch(batch)
+        assert list(map(comparable, await run)) == list(map(comparable, expected)), batch
+        answered += sum(map(bool, expected))
+    assert answered > ROUNDS / 3, "most operations find nothing"
+
+
+async def test_a_store_of_langgraph_ranks_as_its_own_store_does(client: Any) -> None:
+    module = adapter("langgraph", "langgraph")
+    memory, embedder = importlib.import_module("langgraph.store.memory"), HashEmbedder()
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [list(map(float, one)) for one in await embedder.embed(list(texts))]
+
+    index = {"embed": embed, "dims": embedder.dimensions, "fields": ["text"]}
+    stores = module.NewtonStore(client, index=["text"]), memory.InMemoryStore(index=index)
+    for store in stores:
+        for n, text in enumerate(
+            ("The key is in the blue jar.", "The jar is blue.", "A jar of rain.", "Keys of brass.")
+        ):
+            await store.aput(("notes", str(n % 2)), str(n), {"text": text, "n": n})
+        await store.aput(("notes", "0"), "hidden", {"text": "The blue jar.", "n": 9}, index=False)
+        await store.adelete(("notes", "1"), "none")
+    ours, theirs = [await one.asearch(("notes",), query="the blue jar", limit=4) for one in stores]
+    assert [item.key for item in ours] == [item.key for item in theirs]
+    assert [item.score for item in ours] == pytest.approx([item.score for item in theirs], abs=0.01)
+    last = await stores[0].asearch(("notes",), query="the blue jar", filter={"n": {"$gt": 2}}, limit=9)
+    assert [item.key for item in last] == ["3", "hidden"] and last[1].score is None
+    found = await client.recall("Where is the key?", kinds=["item"])
+    assert found["items"][0]["text"] == "The key is in the blue jar."
+
+
+async def test_a_store_of_langgraph_says_what_it_cannot_do(api: Api, client: Any, package: Any) -> None:
+    module = adapter("langgraph", "langgraph")
+    base, store = importlib.import_module("langgraph.store.base"), module.NewtonStore(client)
+    with pytest.raises(TypeError, match="SyncClient"):
+        store.get(("a",), "k")
+    with pytest.raises(NotImplementedError, match="TTL"):
+        await store.aput(("a",), "k", {}, ttl=5)
+    with pytest.raises(NotImplementedError, match="ttl"):
+        await store.abatch([base.PutOp(("a",), "k", {}, ttl=5)])
+    with pytest.raises(base.InvalidNamespaceError):
+        await store.aput(("a.b",), "k", {})
+    with pytest.raises(package.ApiError, match="11 parts"):
+        await store.aput(("a",) * 11, "k", {})
+    assert await store.aget((), "k") is None
+    await store.aput(("a",), "k", {"n": 1})
+    async with package.Client(api.url, token=await api.token("ana", "write")) as writer:
+        with pytest.raises(package.ApiError, match="admin"):
+            await module.NewtonStore(writer).adelete(("a",), "k")
+    first = await store.aget(("a",), "k")
+    await store.aput(("a",), "k", {"n": 2})
+    second = await store.aget(("a",), "k")
+    assert (first.created_at, second.value) == (second.created_at, {"n": 2}) and second.updated_at > first.updated_at
+
+
+async def test_a_store_of_langgraph_reads_more_than_one_page(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = adapter("langgraph", "langgraph")
+    for name in ("PAGE_SIZE", "MAX_NAMESPACES"):
+        monkeypatch.setattr(module, name, 2)
+    store = module.NewtonStore(client)
+    for n in range(7):
+        await store.aput(("many", str(n)), "k", {"n": n}, index=False)
+    for limit, offset in ((5, 1), (4, 0), (9, 0), (0, 0)):
+        found = await store.asearch(("many",), limit=limit, offset=offset)
+        assert [item.value["n"] for item in found] == list(range(6, -1, -1))[offset : offset + limit]
+        names = await store.alist_namespaces(limit=limit, offset=offset)
+        assert names == [("many", str(n)) for n in range(7)][offset : offset + limit]

@@ -14,7 +14,7 @@ from newton.errors import ConfigError, NotFoundError
 NAMES = ["conversation", "creative", "debug", "decision", "planning", "question", "reflection", "task"]
 KINDS = [
     *("exchange", "episode", "fact", "procedure", "decision", "censor"),
-    *("event", "entity", "relation", "artifact", "passage"),
+    *("event", "entity", "relation", "artifact", "passage", "item"),
 ]
 
 GOOD = """\

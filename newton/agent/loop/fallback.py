@@ -14,7 +14,7 @@ MAX_QUOTES = 8
 MIN_COSINE = 0.2  # for memories that share no word with the input
 
 # Procedures are excluded: they are instructions, not answers.
-QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "event", "decision"})
+QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "item", "event", "decision"})
 
 NOTHING_FOUND = "Memory has nothing about this yet."
 STORED = "Stored."

@@ -29,7 +29,7 @@ class ErasurePlan:
     """The data that an erasure affects.
 
     `memories` are deleted (id, kind, short form); `decisions` and `tenets` lose their text. `related` are the ids and
-    kinds of contexts, tasks, documents, sessions, checkpoints, responses and reasons from which the names are removed.
+    kinds of contexts, tasks, documents, items, sessions, checkpoints, responses and reasons that contain a name.
     """
 
     agent_id: UUID

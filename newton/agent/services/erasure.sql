@@ -53,6 +53,10 @@ found as (
     join heart.documents as d on d.agent_id = $1 and d.document_id = p.document_id
     where p.agent_id = $1 and concat_ws(' ', d.title, substring(d.ref from '[^/]*$')) ~* $3
     union
+    select memory_id
+    from heart.items
+    where agent_id = $1 and memory_id is not null and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~* $3
+    union
     select decision_id
     from brain.decision_records as r
     where
@@ -76,8 +80,8 @@ where agent_id = $1 and text ~* $2
 order by tenet_id;
 
 -- name: find_other_records(agent_id, pattern)
--- Records outside of memories that contain the text: tasks, documents by title and file name, bundles, names of sessions
--- and checkpoints, labels of responses, and reasons for forgetting.
+-- Records outside of memories that contain the text: tasks, documents by title and file name, items, bundles, names of
+-- sessions and checkpoints, labels of responses, and reasons for forgetting.
 select task_id as id, 'task' as kind
 from dialogue.tasks as t
 where
@@ -94,6 +98,10 @@ union all
 select document_id, 'document'
 from heart.documents
 where agent_id = $1 and concat_ws(' ', title, substring(ref from '[^/]*$')) ~* $2
+union all
+select item_id, 'item'
+from heart.items
+where agent_id = $1 and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~* $2
 union all
 select bundle_id, 'context'
 from cognition.bundles

@@ -2,7 +2,7 @@
 """HTTP connection to the daemon. Failed requests are retried with the same idempotency key."""
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 from uuid import uuid4
@@ -27,6 +27,9 @@ from ..http_messages import (
 
 MAX_ATTEMPTS = 5
 TIMEOUT_SECONDS = 65  # longer than the time limit of a request in the daemon
+
+
+QueryParameters = Mapping[str, str | int | bool | Sequence[str]]  # a sequence is a repeated parameter
 
 
 class SyncDaemonConnection:
@@ -70,7 +73,7 @@ class SyncDaemonConnection:
         """Close the connection."""
         self._http.close()
 
-    def get(self, path: str, params: Mapping[str, str | int | bool] | None = None) -> Any:
+    def get(self, path: str, params: QueryParameters | None = None) -> Any:
         """Return the JSON of a GET request."""
         return decode_json(self.request("GET", path, params=params))
 
@@ -105,7 +108,7 @@ class SyncDaemonConnection:
         path: str,
         *,
         body: Mapping[str, object] | None = None,
-        params: Mapping[str, str | int | bool] | None = None,
+        params: QueryParameters | None = None,
         idempotency_key: str | None = None,
     ) -> httpx2.Response:
         """Send a request and return its successful response.

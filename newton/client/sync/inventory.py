@@ -6,7 +6,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from ..json_types import IdLike, JsonDict, encode_segment
-from .connection import SyncDaemonConnection
+from .connection import QueryParameters, SyncDaemonConnection
 
 
 class SyncInventoryOperations(SyncDaemonConnection):
@@ -103,7 +103,7 @@ class SyncInventoryOperations(SyncDaemonConnection):
         path: str,
         body: Mapping[str, object] | None = None,
         *,
-        params: Mapping[str, str | int | bool] | None = None,
+        params: QueryParameters | None = None,
     ) -> Any:
         """Return the JSON of a request that takes effect only once. A field of None is sent as null."""
         return (self.request(method, path, body=body, params=params, idempotency_key=str(uuid4()))).json()

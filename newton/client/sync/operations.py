@@ -2,10 +2,10 @@
 """Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
-from .inventory import SyncInventoryOperations
+from .items import ItemOperations
 
 
-class SyncAgentOperations(SyncInventoryOperations):
+class SyncAgentOperations(ItemOperations):
     """The operations that return plain JSON. `docs/reference/http.md` lists the routes, `/openapi.json` their fields.
 
     Every one raises ApiError, with the code `not_found` for an id or a name that does not exist.

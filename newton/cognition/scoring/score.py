@@ -20,6 +20,7 @@ from newton.memory.search_types import RetrievedMemory
 LAYER_BY_KIND: Mapping[str, str] = {
     "fact": "facts",
     "passage": "facts",
+    "item": "facts",
     "procedure": "procedures",
     "decision": "decisions",
     "exchange": "episodes",

@@ -48,7 +48,7 @@ where
     m.agent_id = $1
     and m.memory_id > $2
     and m.memory_id <> all($3::uuid[])
-    and m.kind in ('fact', 'episode', 'procedure', 'passage', 'event', 'decision', 'exchange')
+    and m.kind in ('fact', 'episode', 'procedure', 'passage', 'item', 'event', 'decision', 'exchange')
     and m.thread_id is distinct from $4
     and not memory.is_obsolete(m.kind, m.state)
     and not m.quarantined
@@ -72,7 +72,7 @@ from (
     where
         e.agent_id = $1
         and e.model_id = $2
-        and e.kind in ('fact', 'episode', 'passage', 'decision', 'exchange')
+        and e.kind in ('fact', 'episode', 'passage', 'item', 'decision', 'exchange')
         and -(e.embedding <#> $3) >= $6
         and e.memory_id <> all($5::uuid[])
     order by e.embedding <#> $3

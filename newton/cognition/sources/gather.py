@@ -63,6 +63,7 @@ DEFAULT_SEARCH_LIMITS: Mapping[Kind, SearchLimits] = {
     "episode": SearchLimits(searched=10, kept=10),
     "procedure": SearchLimits(searched=10, kept=10),
     "passage": SearchLimits(searched=20, kept=20),
+    "item": SearchLimits(searched=20, kept=20),
     "event": SearchLimits(searched=10, kept=10),
     "decision": SearchLimits(searched=20, kept=20),
 }

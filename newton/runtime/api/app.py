@@ -26,6 +26,7 @@ from newton.runtime.api.routes import (
     guardrails,
     health,
     identity,
+    items,
     jobs,
     memories,
     procedures,
@@ -40,7 +41,7 @@ from newton.runtime.api.routes.inventory import documents, entities, memory_list
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, bundles, memory_list, memories, recall, entities, documents),
+    *(health, agents, tokens, context, bundles, memory_list, memories, recall, entities, documents, items),
     *(turns, sessions, identity, tasks),
     *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
     *(models, chat_completions, responses, embeddings),

@@ -140,6 +140,11 @@ DOCUMENT_COMMANDS = {
     "show": ("memory.documents:show_document", "Show a document with its passages."),
     "delete": ("memory.documents:delete_document", "Delete a document with its passages permanently."),
 }
+ITEM_COMMANDS = {
+    "list": ("memory.items:list_items", "List or search items: JSON values of programs."),
+    "show": ("memory.items:show_item", "Show an item in full."),
+    "delete": ("memory.items:delete_item", "Delete an item with its memories permanently."),
+}
 AGENT_COMMANDS = {
     "list": ("operations.agents:list_agents", "List the agents of this database."),
     "show": ("operations.agents:show_agent", "Show what an agent holds."),
@@ -192,6 +197,7 @@ DEFAULT_COMMANDS = {
     "conflicts": "list",
     "decisions": "list",
     "documents": "list",
+    "items": "list",
     "guard": "list",
     "hook": "run",
     "identity": "show",
@@ -223,6 +229,7 @@ COMMAND_GROUPS = (
     ("identity", "The agent's identity and standing instructions.", IDENTITY_COMMANDS),
     ("bulk", "Change all memories of a filter, after a preview.", BULK_COMMANDS),
     ("documents", "Ingested documents.", DOCUMENT_COMMANDS),
+    ("items", "JSON values of programs, each with a namespace and a key.", ITEM_COMMANDS),
     ("procedures", "Procedures and their track records.", PROCEDURE_COMMANDS),
     ("censors", "Prohibitions: warn or block.", CENSOR_COMMANDS),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
@@ -248,8 +255,8 @@ HELP_GROUPS = {
     "Talk": ("chat", "ask", "context"),
     "Memory": (
         *("remember", "recall", "list", "show", "history", "edit", "confirm", "supersede", "retract", "outcome"),
-        *("forget", "bulk", "entities", "conflicts", "attributes", "procedures", "identity", "documents", "ingest"),
-        *("import", "export", "erase"),
+        *("forget", "bulk", "entities", "conflicts", "attributes", "procedures", "identity", "documents", "items"),
+        *("ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "tasks", "working-memory"),

@@ -1,0 +1,84 @@
+"""Filters of items by the fields of their values, as flat conditions, and patterns of namespaces. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from newton.errors import InputError
+from newton.heart.items.item_value import MAX_VALUE_DEPTH, JsonObject
+
+MAX_CONDITIONS = 100
+
+OPERATORS = {
+    "$eq": "equal",
+    "$ne": "unequal",
+    "$gt": "greater",
+    "$gte": "greater_or_equal",
+    "$lt": "less",
+    "$lte": "less_or_equal",
+}
+
+
+class FilterCondition(NamedTuple):
+    """A condition on the value at `path`: one of the tests of `heart.meets_conditions`."""
+
+    path: tuple[str, ...]
+    test: str
+    operand: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespacePattern:
+    """The namespaces that begin with `prefix` and end with `suffix`; `*` stands for any one part.
+
+    Namespaces with more than `max_depth` parts are cut to it.
+    """
+
+    prefix: tuple[str, ...] = ()
+    suffix: tuple[str, ...] = ()
+    max_depth: int | None = None
+
+
+def flatten_filter(fields: JsonObject) -> list[FilterCondition]:
+    """Return the conditions of a filter: all must be met.
+
+    A value must be equal. An object with `$` names compares by operators; any other restricts the fields that it names.
+    An array must have the same length and matching elements.
+
+    Raises InputError for an unknown operator, too many conditions or too deep an object.
+
+    >>> flatten_filter({"age": {"$gt": 3}})
+    [FilterCondition(path=('age',), test='greater', operand=3)]
+    """
+    conditions = [condition for name, wanted in fields.items() for condition in _flatten((name,), wanted)]
+    if len(conditions) > MAX_CONDITIONS:
+        message = f"The filter has {len(conditions)} conditions; the maximum is {MAX_CONDITIONS}."
+        raise InputError(message, hint="Filter by fewer fields.")
+    return conditions
+
+
+def _flatten(path: tuple[str, ...], wanted: object) -> Iterator[FilterCondition]:
+    if len(path) > MAX_VALUE_DEPTH:
+        message = f"The filter is nested more than {MAX_VALUE_DEPTH} levels deep."
+        raise InputError(message, hint="Filter by fields nearer to the top.")
+    if isinstance(wanted, Mapping):
+        yield from _flatten_object(path, cast("JsonObject", wanted))
+    elif isinstance(wanted, list | tuple):
+        elements = cast("Sequence[object]", wanted)
+        yield FilterCondition(path, "length", len(elements))
+        for n, element in enumerate(elements):
+            yield from _flatten((*path, str(n)), element)
+    else:
+        yield FilterCondition(path, "equal", wanted)
+
+
+def _flatten_object(path: tuple[str, ...], wanted: JsonObject) -> Iterator[FilterCondition]:
+    if not any(name.startswith("$") for name in wanted):
+        yield FilterCondition(path, "type", "object")
+        for name, one in wanted.items():
+            yield from _flatten((*path, name), one)
+        return
+    for name, operand in wanted.items():
+        if name not in OPERATORS:
+            raise InputError(f"{name[:100]!r} is not an operator of filters.", hint=f"Use {', '.join(OPERATORS)}.")
+        yield FilterCondition(path, OPERATORS[name], operand)

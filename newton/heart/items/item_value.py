@@ -1,0 +1,167 @@
+"""Validation of the namespace and value of an item, and the plain text of a value. Pure."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from newton.errors import InputError
+from newton.memory.hygiene import clean_ref, clean_text, redact_secrets
+
+JsonObject = Mapping[str, object]
+
+MAX_NAMESPACE_PARTS = 10
+MAX_NAMESPACE_CHARACTERS = 400  # of all parts together: namespace and key have to fit into one index entry
+MAX_VALUE_CHARACTERS = 200_000  # of the value as JSON
+MAX_VALUE_DEPTH = 32
+MAX_FIELDS = 50  # field paths of one item
+
+WILDCARD = "*"
+WHOLE_VALUE = "$"
+
+_FIELD_PATH = re.compile(
+    r"(?:[^.\[\]{}*]+|\*)(?:\[(?:\*|-?\d{1,9})\])*(?:\.(?:[^.\[\]{}*]+|\*)(?:\[(?:\*|-?\d{1,9})\])*)*"
+)
+_FIELD_STEP = re.compile(r"\[(?P<index>[^\]]+)\]|(?P<name>[^.\[\]]+)")
+
+
+class FieldText(NamedTuple):
+    """The path of a value that is not an object, an array or null, and its text."""
+
+    path: str
+    text: str
+    is_string: bool
+
+
+def clean_namespace(parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the parts of a namespace, or of a prefix or suffix of one, unchanged.
+
+    Raises InputError if there are too many or too long parts, and for a part that `clean_ref` refuses.
+    """
+    if len(parts) > MAX_NAMESPACE_PARTS:
+        hint = "Join some of them."
+        raise InputError(f"The namespace has {len(parts)} parts; the maximum is {MAX_NAMESPACE_PARTS}.", hint=hint)
+    cleaned = tuple(clean_ref(part, what="part of the namespace") for part in parts)
+    if (length := sum(map(len, cleaned))) > MAX_NAMESPACE_CHARACTERS:
+        message = f"The namespace has {length} characters; the maximum is {MAX_NAMESPACE_CHARACTERS}."
+        raise InputError(message, hint="Shorten its parts.")
+    return cleaned
+
+
+def clean_value(value: JsonObject) -> JsonObject:
+    """Return a JSON object with secrets redacted in its texts.
+
+    Raises InputError if it is too deep or too long, for a number that JSON has not, for a text with a NUL byte or a
+    lone surrogate, and for a secret in the name of a field.
+    """
+    cleaned = cast("JsonObject", _clean(value, name="", depth=1))
+    if (length := len(json.dumps(cleaned, ensure_ascii=False))) > MAX_VALUE_CHARACTERS:
+        message = f"The value has {length:,} characters as JSON; the maximum is {MAX_VALUE_CHARACTERS:,}."
+        raise InputError(message, hint="Split it into several items.")
+    return cleaned
+
+
+def clean_fields(fields: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths of the fields to index, such as `title`, `author.name`, `tags[*]` or `*.text`.
+
+    Raises InputError for too many paths and for an invalid one.
+    """
+    if len(fields) > MAX_FIELDS:
+        raise InputError(f"There are {len(fields)} fields; the maximum is {MAX_FIELDS}.", hint="Index fewer fields.")
+    for field in fields:
+        if field != WHOLE_VALUE and (len(field) > MAX_NAMESPACE_CHARACTERS or not _FIELD_PATH.fullmatch(field)):
+            hint = "Write it as title, author.name, tags[0], tags[*] or *.text; $ is the whole value."
+            raise InputError(f"{field[:100]!r} is not the path of a field.", hint=hint)
+    return tuple(fields)
+
+
+def render_text(value: JsonObject, fields: Sequence[str] = (WHOLE_VALUE,)) -> str:
+    r"""Return the plain text of a value, or of its `fields`: one line for each text, number and boolean.
+
+    A single text has no name in front of it.
+
+    >>> render_text({"text": "Ana likes tea."}), render_text({"who": {"name": "Ana"}, "tags": ["tea", 2]})
+    ('Ana likes tea.', 'who.name: Ana\ntags: tea\ntags: 2')
+    """
+    chosen = [found for field in fields for found in _select(value, field)]
+    texts = list(dict.fromkeys(leaf for path, found in chosen for leaf in _iter_texts(path, found)))
+    if len(texts) == 1 and texts[0].is_string:
+        return texts[0].text
+    return "\n".join(f"{leaf.path}: {leaf.text}" for leaf in texts)
+
+
+def _clean(value: object, *, name: str, depth: int) -> object:
+    if isinstance(value, str):
+        return _clean_field(name, value)
+    if isinstance(value, Mapping):
+        _ensure_depth(depth)
+        fields = cast("Mapping[str, object]", value).items()
+        return {_clean_name(key): _clean(one, name=key, depth=depth + 1) for key, one in fields}
+    if isinstance(value, list | tuple):
+        _ensure_depth(depth)
+        return [_clean(one, name=name, depth=depth + 1) for one in cast("Iterable[object]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"The field {name!r} is {value}, which JSON has not.", hint="Send a finite number or null.")
+    return value
+
+
+def _clean_field(name: str, text: str) -> str:
+    """Return a text with secrets redacted, also those that only the name of the field gives away."""
+    if not text.strip():
+        return text
+    cleaned = clean_text(text, what=f"field {name!r}")
+    return redact_secrets(f"{name}: {cleaned}").removeprefix(f"{name}: ")
+
+
+def _clean_name(name: str) -> str:
+    if name.strip() and clean_text(name, what="name of a field") != name:
+        hint = "Choose another name: names are stored as they are."
+        raise InputError("The name of a field contains what looks like a secret.", hint=hint)
+    return name
+
+
+def _ensure_depth(depth: int) -> None:
+    if depth > MAX_VALUE_DEPTH:
+        message = f"The value is nested more than {MAX_VALUE_DEPTH} levels deep."
+        raise InputError(message, hint="Flatten it, or store it as a text.")
+
+
+def _select(value: object, field: str) -> Iterator[tuple[str, object]]:
+    """Yield the values at a path, each with the names that lead to it."""
+    found: list[tuple[str, object]] = [("", value)]
+    for step in _FIELD_STEP.finditer(field) if field != WHOLE_VALUE else ():
+        found = [one for path, parent in found for one in _step(path, parent, step["name"], step["index"])]
+    yield from found
+
+
+def _step(path: str, parent: object, name: str | None, index: str | None) -> Iterator[tuple[str, object]]:
+    if isinstance(parent, Mapping) and name is not None:
+        fields = cast("Mapping[str, object]", parent)
+        for key in fields if name == WILDCARD else [name]:
+            if key in fields:
+                yield _join_path(path, key), fields[key]
+    elif isinstance(parent, list):
+        elements = cast("list[object]", parent)
+        if WILDCARD in (name, index):
+            yield from ((path, one) for one in elements)
+        elif index is not None and -len(elements) <= int(index) < len(elements):
+            yield path, elements[int(index)]
+
+
+def _iter_texts(path: str, value: object) -> Iterator[FieldText]:
+    if isinstance(value, Mapping):
+        for key, one in cast("Mapping[str, object]", value).items():
+            yield from _iter_texts(_join_path(path, key), one)
+    elif isinstance(value, list):
+        for one in cast("list[object]", value):
+            yield from _iter_texts(path, one)
+    elif isinstance(value, str):
+        if value.strip():
+            yield FieldText(path, value, is_string=True)
+    elif value is not None:
+        yield FieldText(path, json.dumps(value), is_string=False)
+
+
+def _join_path(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,178 @@
+"""Items over HTTP, by both clients and by commands: kept, found by meaning, in contexts, and each agent's own."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from newton.client import ApiError, Client, SyncClient
+from newton.db.pool import Database
+from newton.heart.items.item_value import MAX_NAMESPACE_PARTS, MAX_VALUE_CHARACTERS, MAX_VALUE_DEPTH
+from newton.ids import derive_agent_id
+from tests.support import has_code
+from tests.system.lines import everything
+from tests.system.served import Api, served
+
+ANA = ("users", "ana")
+SECRET = "sk-4eC39HqLyjWDarjtT1zdp7dc"
+
+
+@pytest_asyncio.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
+    async with served(db, tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def ana(api: Api) -> AsyncGenerator[Client]:
+    async with api.client(await api.token("ana")) as client:
+        yield client
+
+
+async def test_an_item_is_stored_read_searched_and_deleted(ana: Client) -> None:
+    stored = await ana.put_item(ANA, "food", {"text": "Ana likes pizza.", "stars": 5})
+    assert stored["status"] == "new" and stored["memory_id"] and stored["redacted"] == 0
+    await ana.put_item(ANA, "music", {"text": "Ana plays the cello.", "stars": 4}, index=["text"])
+    await ana.put_item(("users", "ben"), "food", {"text": "Ben likes soup."}, index=False)
+    read = await ana.item(ANA, "food")
+    assert read["value"] == {"text": "Ana likes pizza.", "stars": 5} and read["namespace"] == list(ANA)
+    assert [one["key"] for one in await ana.search_items(query="Who plays the cello?")] == ["music", "food", "food"]
+    assert [one["key"] for one in await ana.search_items(ANA, filter={"stars": {"$gte": 5}})] == ["food"]
+    assert [one["namespace"][1] for one in await ana.search_items(limit=1)] == ["ben"]
+    assert await ana.item_namespaces() == [["users", "ana"], ["users", "ben"]]
+    assert await ana.item_namespaces(prefix=["users"], suffix=["*", "ben"], max_depth=1) == [["users"]]
+    assert await ana.delete_item(ANA, "food") == [stored["memory_id"]]
+    with pytest.raises(ApiError, match="no item 'food' in users/ana", check=has_code("not_found")):
+        await ana.item(ANA, "food")
+    with pytest.raises(ApiError, check=has_code("not_found")):
+        await ana.delete_item(ANA, "food")
+
+
+async def test_the_text_of_an_item_is_recalled_and_enters_contexts_at_once(ana: Client) -> None:
+    first = await ana.put_item(ANA, "door", {"text": "The spare key is under the blue pot."})
+    found = await ana.recall("Where is the spare key?", kinds=["item"])
+    assert [one["memory_id"] for one in found["items"]] == [first["memory_id"]]
+    assert found["items"][0]["cosine"] > 0, "it is embedded before the answer"
+    assert "blue pot" in (await ana.context("Where is the spare key?", max_tokens=500))["text"]
+    second = await ana.put_item(ANA, "door", {"text": "The spare key is in the red drawer."})
+    text = (await ana.context("Where is the spare key?", max_tokens=500))["text"]
+    assert "red drawer" in text and "blue pot" not in text
+    memory = await ana.expand(second["memory_id"])
+    assert (memory["kind"], memory["trust"], memory["origin"]) == ("item", "user", "http")
+    assert [(one["type"], one["memory_id"]) for one in memory["links"]] == [("supersedes", first["memory_id"])]
+    await ana.put_item(ANA, "web", {"text": "The spare key is in the green hat."}, source="web")
+    assert "green hat" not in (await ana.context("Where is the spare key?", max_tokens=500))["text"]
+    await ana.delete_item(ANA, "door")
+    assert (await ana.recall("Where is the spare key?"))["items"] == []
+
+
+async def test_secrets_are_redacted_and_a_censor_warns_or_blocks(api: Api, ana: Client) -> None:
+    stored = await ana.put_item(ANA, "keys", {"main": SECRET, "all": [{"spare": f"use {SECRET}"}]})
+    assert stored["redacted"] == 2
+    assert SECRET not in "".join(await everything(api.db, derive_agent_id("ana")))
+    await ana.add_censor("sell the boat", reason="it is not ours", action="block")
+    warned = await ana.put_item(ANA, "plan", {"todo": "sell the boat"})
+    assert "it is not ours" in warned["warning"]
+    with pytest.raises(ApiError, check=has_code("censor_blocked")):
+        await ana.put_item(ANA, "tip", {"todo": "sell the boat"}, source="tool")
+    with pytest.raises(ApiError, check=has_code("not_found")):
+        await ana.item(ANA, "tip")
+
+
+def deep(levels: int) -> dict[str, Any]:
+    return {"in": deep(levels - 1)} if levels > 1 else {}
+
+
+async def test_what_is_beyond_a_limit_is_refused_with_its_reason(ana: Client) -> None:
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"namespace": []}, "namespace"),
+        ({"namespace": ["x"] * (MAX_NAMESPACE_PARTS + 1)}, "11 parts"),
+        ({"namespace": ["x" * 150] * 3}, "450 characters"),
+        ({"namespace": [SECRET]}, "secret"),
+        ({"key": ""}, "empty"),
+        ({"key": "x" * 201}, "201 characters"),
+        ({"key": "a\nb"}, "one line"),
+        ({"value": {"a": "x" * MAX_VALUE_CHARACTERS}}, "200,000"),
+        ({"value": deep(MAX_VALUE_DEPTH + 1)}, "levels deep"),
+        ({"value": {"a": "x\0"}}, "NUL"),
+        ({"value": {"a": float("nan")}}, "finite"),
+        ({"value": deep(300)}, "nested deeper"),
+        ({"value": [1]}, "value"),
+        ({"index": ["a[x]"]}, "path of a field"),
+        ({"index": True}, "index"),
+        ({"ttl": 5}, "ttl"),
+    ]
+    for fields, reason in refused:
+        body: dict[str, Any] = {"namespace": ["a"], "key": "k", "value": {}, **fields}
+        with pytest.raises(ApiError, match=reason, check=has_code("invalid_input")):
+            await ana.request("PUT", "/v1/items", body=body)
+    searches: list[dict[str, Any]] = [{"limit": 201}, {"offset": -1}, {"filter": {"a": {"$in": []}}}, {"query": ""}]
+    for search in searches:
+        with pytest.raises(ApiError, check=has_code("invalid_input")):
+            await ana.search_items(**search)
+    with pytest.raises(ApiError, check=has_code("invalid_input")):
+        await ana.item_namespaces(max_depth=0)
+    assert await ana.search_items() == []
+    largest = {"a": "x" * (MAX_VALUE_CHARACTERS - 100), "b": deep(5)}
+    signs = [chr(0x20000 + 41 * n) for n in range(600)]  # four bytes each, and nothing to compress
+    widest, key = ["".join(signs[n : n + 40]) for n in range(0, 400, 40)], "".join(signs[400:])
+    await ana.put_item(widest, key, largest)
+    assert (await ana.item(widest, key))["value"] == largest
+
+
+async def test_only_the_own_agent_and_only_its_admin_deletes(api: Api, ana: Client) -> None:
+    await ana.put_item(ANA, "food", {"text": "Ana likes pizza."})
+    async with (
+        api.client(await api.token("ana", "write")) as writer,
+        api.client(await api.token("ana", "read")) as reader,
+    ):
+        await writer.put_item(ANA, "food", {"text": "Ana likes soup."})
+        assert (await reader.item(ANA, "food"))["value"] == {"text": "Ana likes soup."}
+        for refused in (writer.delete_item(ANA, "food"), reader.put_item(ANA, "food", {})):
+            with pytest.raises(ApiError, check=has_code("forbidden")):
+                await refused
+    async with api.client(await api.token("ben")) as ben:
+        assert await ben.search_items() == [] and await ben.item_namespaces() == []
+        for missing in (ben.item(ANA, "food"), ben.delete_item(ANA, "food")):
+            with pytest.raises(ApiError, check=has_code("not_found")):
+                await missing
+    assert (await ana.item(ANA, "food"))["value"] == {"text": "Ana likes soup."}
+
+
+async def test_a_repeated_request_and_concurrent_writers_leave_one_item(api: Api, ana: Client) -> None:
+    body = {"namespace": ["a"], "key": "k", "value": {"text": "one"}}
+    first, again = [(await ana.request("PUT", "/v1/items", body=body, idempotency_key="once")).json() for _ in range(2)]
+    assert first == again and first["status"] == "new"
+    await asyncio.gather(*(ana.put_item(["a"], "k", {"text": f"text {n}"}) for n in range(8)))
+    assert await api.rows("ana", "heart.items") == 1
+    async with api.db.transaction(derive_agent_id("ana")) as tx:
+        states = await tx.fetch("select state from memory.memories where kind = 'item' order by position")
+    assert [row[0] for row in states] == ["SUPERSEDED"] * 8 + ["ACTIVE"]
+
+
+async def test_the_synchronous_client_has_the_same_methods(api: Api) -> None:
+    token = await api.token("ana")
+
+    def use() -> None:
+        with SyncClient(api.url, token=token) as client:
+            client.put_item(ANA, "food", {"text": "Ana likes pizza."})
+            assert client.item(ANA, "food")["value"] == client.search_items(ANA)[0]["value"]
+            assert client.item_namespaces(max_depth=1) == [["users"]]
+            assert len(client.delete_item(ANA, "food")) == 1
+
+    await asyncio.to_thread(use)
+    assert await api.rows("ana", "heart.items") == 0
+
+
+async def test_items_go_with_their_agent_to_another_one(api: Api, ana: Client) -> None:
+    await ana.put_item(ANA, "food", {"text": "Ana likes pizza.", "stars": 4.5, "none": None})
+    await ana.put_item(ANA, "music", {"text": "Ana plays the cello."}, index=False)
+    before, exported = await ana.search_items(), await ana.request("GET", "/v1/export")
+    assert len(before) == 2
+    async with api.http(await api.token("ben")) as http, api.client(await api.token("ben")) as ben:
+        (await http.post("/v1/import", content=exported.content)).raise_for_status()
+        assert await ben.search_items() == before
+        assert [one["memory_id"] for one in (await ben.recall("Who likes pizza?"))["items"]] == [before[1]["memory_id"]]
