@@ -20,6 +20,7 @@ RENAMED = {
     "Client": "SyncClient",
     "DaemonConnection": "SyncDaemonConnection",
     "InventoryOperations": "SyncInventoryOperations",
+    "ItemOperations": "SyncItemOperations",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "aclose": "close",

@@ -8,7 +8,7 @@ from ..json_types import JsonDict
 from .inventory import SyncInventoryOperations
 
 
-class ItemOperations(SyncInventoryOperations):
+class SyncItemOperations(SyncInventoryOperations):
     """The operations on items. A namespace is a sequence of parts, from the outermost to the innermost."""
 
     def put_item(

@@ -2,10 +2,10 @@
 """Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
-from .items import ItemOperations
+from .items import SyncItemOperations
 
 
-class SyncAgentOperations(ItemOperations):
+class SyncAgentOperations(SyncItemOperations):
     """The operations that return plain JSON. `docs/reference/http.md` lists the routes, `/openapi.json` their fields.
 
     Every one raises ApiError, with the code `not_found` for an id or a name that does not exist.
