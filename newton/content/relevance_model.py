@@ -24,6 +24,9 @@ class LogisticCoefficients(StrictModel):
     known_share: float = Field(
         default=0.0, description="Coefficient of the share of the input's words that memory has."
     )
+    size: float = Field(
+        default=0.0, description="Coefficient of the size of the memory: chance finds closer texts in a large one."
+    )
 
 
 class RelevanceCoefficients(StrictModel):

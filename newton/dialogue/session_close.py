@@ -12,7 +12,7 @@ from newton.dialogue.sentence_centrality import central_sentences
 from newton.heart import episodes
 from newton.heart.episodes import EpisodeRange, NewEpisode
 from newton.memory.memory import Trust, WriteContext, lowest_trust
-from newton.memory.question_detection import is_only_question
+from newton.memory.question_detection import is_only_question, remove_questions
 from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "session_close.sql")
@@ -90,13 +90,17 @@ async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> lis
 
 
 def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first: int, last: int) -> NewEpisode:
-    """Summarize messages as an episode: their first sentence, the most central ones and the last one. Pure."""
-    begin, end = messages[0], messages[-1]
+    """Summarize messages as an episode: their first sentence, the most central ones and the last one. Pure.
+
+    Questions are left out, unless there is nothing else: they say nothing of what was learnt.
+    """
+    telling = [item for item in messages if not is_only_question(item.message.content)] or messages
+    begin, end = telling[0], telling[-1]
     people = tuple(dict.fromkeys(item.message.speaker for item in messages))
     times = sorted(item.message.said_at for item in messages)
     opening = one_line(begin.message.content)
     title = opening if len(opening) <= MAX_TITLE_CHARS else opening[:MAX_TITLE_CHARS].rsplit(" ", 1)[0] + " …"
-    between = [item.message.content for item in messages[1:-1]]
+    between = [remove_questions(item.message.content) for item in telling[1:-1]]
     central = " ".join(one_line(sentence) for sentence in central_sentences(between, limit=SUMMARY_SENTENCES))
     came_back = f" They came back to this: {central}" if central else ""
     ended = f"{end.message.speaker}: {one_line(end.message.content)}"
@@ -108,5 +112,5 @@ def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first:
         ended_at=times[-1],
         participants=people,
         message_range=EpisodeRange(session_id=session_id, first=first, last=last),
-        sources=tuple(item.memory_id for item in (begin, end) if item.memory_id),
+        sources=tuple(item.memory_id for item in (messages[0], messages[-1]) if item.memory_id),
     )

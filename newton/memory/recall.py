@@ -50,11 +50,12 @@ class _RankedHits(NamedTuple):
 
 
 class _SearchBranch(NamedTuple):
-    """The hits of one search, or the reason why it has none. `known_share` is set by the search by words."""
+    """The hits of one search, or the reason why it has none. The others are set by the search by words."""
 
     hits: Mapping[UUID, _Row]
     missing: Mapping[str, str]
     known_share: float = 0.0
+    text_count: int = 0
 
 
 async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch) -> RecallResult:
@@ -62,6 +63,7 @@ async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch
 
     The search by words runs while the text is embedded, and is the only one without a vector. Only memories within the
     limits are read in full. The search is widened when most of them are duplicates."""
+    search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
         search = await _limit_to_moment(search, search.moment)
     async with task_group() as tasks:
@@ -100,6 +102,7 @@ async def _build_result(
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
         known_share=by_words.known_share,
+        text_count=by_words.text_count,
     )
 
 
@@ -125,7 +128,7 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
     return replace(
         search,
         excluded_ids=[*search.excluded_ids, *(row[0] for row in rows)],
-        later_ids=[row[0] for row in rows if row["is_later"]],
+        uncounted_ids=[*search.uncounted_ids, *(row[0] for row in rows if row["is_later"])],
         superseded_ids=superseded,
         include_quarantined=True,
     )
@@ -266,10 +269,11 @@ async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> _SearchBra
     if not search.weights.lexical:
         return _SearchBranch({}, {})
     arguments = {**search.query_arguments, **_superseded_arguments(search)}
-    words = {"input": text, "measures": find_measures(text), "created_later": search.later_ids}
+    words = {"input": text, "measures": find_measures(text), "uncounted_ids": search.uncounted_ids}
     rows = await SQL["search_bm25"].fetch_all(tx, **arguments, **words, k1=K1, b=B)
-    known_share = rows[0]["known_share"] if rows else 0.0
-    return _SearchBranch({i: row[:-1] for i, row in _keep_best(rows, score=-2).items()}, {}, known_share)
+    found = [row for row in rows if row["memory_id"]]
+    hits = {i: row[:-2] for i, row in _keep_best(found, score=-3).items()}
+    return _SearchBranch(hits, {}, rows[0]["known_share"], int(rows[0]["texts"]))
 
 
 def _superseded_arguments(search: MemorySearch) -> dict[str, object]:

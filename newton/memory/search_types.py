@@ -141,7 +141,8 @@ class RecallResult:
     """The memories found, best first; `in_time_range` are those of the requested times.
 
     `missing` maps each search that failed to the reason. `contradictions` are facts that were not found, but contradict
-    one of the memories. `known_share` is the share of the input's words that memory has, weighted by their rarity."""
+    one of the memories. `known_share` is the share of the input's words that memory has, weighted by their rarity, and
+    `text_count` the number of texts that were searched for words."""
 
     query: RecallQuery
     memories: Sequence[RetrievedMemory]
@@ -149,6 +150,7 @@ class RecallResult:
     in_time_range: Set[UUID] = frozenset()
     contradictions: Sequence[RetrievedMemory] = ()
     known_share: float = 0.0
+    text_count: int = 0
 
     @property
     def has_match(self) -> bool:
@@ -160,8 +162,9 @@ class RecallResult:
 class MemorySearch:
     """The scope of a search.
 
-    Memories in `excluded_states` are left out. With `moment`, memories are searched as of that moment: `later_ids` did
-    not exist, `superseded_ids` were superseded then. Memories of the `time_ranges` are found even without other
+    Memories in `excluded_states` and `excluded_ids` are left out. The words of `uncounted_ids` are not counted: a
+    message that asks is no evidence that memory knows its words. With `moment`, memories are searched as of that
+    moment, and `superseded_ids` were superseded then. Memories of the `time_ranges` are found even without other
     evidence. Messages of the `preferred_threads` rank higher. Embedding and searches end after `timeout_seconds`."""
 
     db: Database
@@ -171,7 +174,7 @@ class MemorySearch:
     excluded_states: Set[str] = frozenset({*PAST_STATES, ARCHIVED})
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
-    later_ids: Sequence[UUID] = ()
+    uncounted_ids: Sequence[UUID] = ()
     superseded_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
     preferred_threads: Set[UUID] = frozenset()

@@ -99,7 +99,8 @@ class MemoryService:
     ) -> RecallResult:
         """Return the `limit` memories most relevant to a text; quarantined memories only with `include_quarantined`.
 
-        Superseded facts rank lower; retracted facts are left out. `as_of` searches the memory as it was at that time.
+        Superseded facts rank lower, and messages that only ask rank last; retracted facts are left out. `as_of` searches
+        the memory as it was at that time.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give 1 or more.")
@@ -122,7 +123,8 @@ class MemoryService:
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         ranked = demote_other_subjects(query, recalled.memories)
-        memories = [found for found in ranked if not found.repeats_query(query)][:limit]
+        others = [found for found in ranked if not found.repeats_query(query)]
+        memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories)

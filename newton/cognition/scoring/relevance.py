@@ -6,31 +6,39 @@ from typing import NamedTuple
 
 from newton.content.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.ids import derive_model_id
-from newton.memory.recall import NO_EMBEDDER
+from newton.memory.recall import K1, NO_EMBEDDER
 from newton.memory.search_types import RecallResult, RetrievedMemory
+
+FULL_TEXT_COUNT = 2_000  # texts of a memory that has nearly every common word
 
 
 class SearchEvidence(NamedTuple):
     """The evidence of one memory, or the maximum of all: the fields of `LogisticCoefficients`.
 
     `lexical` is the BM25 score relative to the maximum of all words of the input, where those that memory does not have
-    count as the rarest.
+    count as the rarest. `size` is that of the memory, 1 from FULL_TEXT_COUNT texts. `known_share` counts the words that
+    memory does not have the less, the smaller it is: it lacks common words too.
     """
 
     cosine: float
     lexical: float
     relative: float
     known_share: float
+    size: float = 0.0
 
 
 def extract_evidence(found: RetrievedMemory, *, known_share: float) -> SearchEvidence:
     return SearchEvidence(found.similarity, found.lexical * known_share, found.relevance, known_share)
 
 
-def extract_best_evidence(memories: Sequence[RetrievedMemory], *, known_share: float) -> SearchEvidence:
+def extract_best_evidence(
+    memories: Sequence[RetrievedMemory], *, known_share: float, text_count: int
+) -> SearchEvidence:
     """Return the maximum of each evidence. Procedures do not count: they may be built-in."""
     evidence = [extract_evidence(f, known_share=known_share) for f in memories if f.kind != "procedure"]
-    return SearchEvidence(*map(max, zip(*evidence, strict=True))) if evidence else SearchEvidence(0, 0, 0, known_share)
+    best = SearchEvidence(*map(max, zip(*evidence, strict=True))) if evidence else SearchEvidence(0, 0, 0, 0)
+    size = min(math.log1p(text_count) / math.log1p(FULL_TEXT_COUNT), 1)
+    return best._replace(known_share=1 - (1 - known_share) * size, size=size)
 
 
 def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[RetrievedMemory], float]:
@@ -38,12 +46,28 @@ def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[R
 
     It is the probability that memory has anything about the query, times that of the memory to be part of it.
     """
-    chosen, known_share = select_coefficients(model, result), result.known_share
-    best = extract_best_evidence(result.memories, known_share=known_share)
+    chosen, telling = select_coefficients(model, result), _list_telling(result)
+    known_share = _find_known_share(result, telling)
+    best = extract_best_evidence(telling, known_share=known_share, text_count=result.text_count)
     query_probability = _compute_probability(chosen.query, best) if chosen.query else 1.0
     return lambda found: (
         query_probability * _compute_probability(chosen.memory, extract_evidence(found, known_share=known_share))
     )
+
+
+def _list_telling(result: RecallResult) -> Sequence[RetrievedMemory]:
+    """Return the memories that tell anything. A question that was asked before is no evidence of its answer."""
+    text = result.query.text
+    return [found for found in result.memories if not (found.is_only_question or found.repeats_query(text))]
+
+
+def _find_known_share(result: RecallResult, telling: Sequence[RetrievedMemory]) -> float:
+    """Return the share of the query's words that memory has, without the words that only questions have."""
+    if len(telling) == len(result.memories):
+        return result.known_share
+    # in a text of mean length that has each word once, the score of a word is 1 / (1 + K1) of its maximum
+    of_best = max((found.lexical for found in telling), default=0.0) * (1 + K1)
+    return min(result.known_share, of_best)
 
 
 def select_coefficients(model: RelevanceModel, result: RecallResult) -> RelevanceCoefficients:
@@ -62,5 +86,6 @@ def _compute_probability(weights: LogisticCoefficients, evidence: SearchEvidence
         + weights.lexical * evidence.lexical
         + weights.relative * evidence.relative
         + weights.known_share * evidence.known_share
+        + weights.size * evidence.size
     )
     return 1 / (1 + math.exp(-exponent))
