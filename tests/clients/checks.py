@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from newton.agent.loop.prompt import INPUT_HEADER
+from newton.runtime.tools.mcp_tools import TOOLS
 from tests.clients.conftest import ClientBench
 from tests.clients.matrix import ClientRow
 from tests.clients.programs.harness import WEATHER_TEXT, CellTask
 
+# What can go wrong, by case: the HTTP status, and a word that the message has.
 STATUSES = {"token": 401, "model": 404, "down": 502}
-PHRASES = {"token": "token", "model": "gpt-9", "down": "model"}
+PHRASES = {
+    "token": "token",
+    "model": "gpt-9",
+    "down": "cannot be reached",
+    "daemon": "",
+    "input": "query",
+    "agent": "nobody",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +96,11 @@ async def check_remembers(one: CellOutcome) -> None:
 
 
 async def check_errors(one: CellOutcome) -> None:
-    assert one.result.keys() == STATUSES.keys()
-    described = [one.result[name] for name in STATUSES]
-    assert [error["class"] for error in described] == list(one.row.errors), described
-    for name, error in one.result.items():
-        assert error["status"] in (STATUSES[name], None), described
-        assert PHRASES[name] in error["message"], described
+    described = one.result
+    assert {case: error["class"] for case, error in described.items()} == one.row.errors, described
+    for case, error in described.items():
+        assert error["status"] in (STATUSES.get(case), None), described
+        assert error["message"] and PHRASES[case] in error["message"], described
     assert one.asked == []
 
 
@@ -113,4 +121,62 @@ OPENAI: Mapping[str, Check] = {
     "errors": check_errors,
     "private": check_private,
 }
-CHECKS: Mapping[str, Mapping[str, Check]] = {"openai": OPENAI}
+
+
+async def check_context(one: CellOutcome) -> None:
+    """The model is sent the context of another session as a system message."""
+    assert len(one.asked) == 2
+    context = [message["content"] for message in one.asked[1]["messages"] if message["role"] == "system"]
+    rest = [message["content"] for message in one.asked[1]["messages"] if message["role"] != "system"]
+    assert one.task.fact in str(context) and rest == [one.task.question]
+
+
+async def check_mcp_tools(one: CellOutcome) -> None:
+    assert set(one.result["names"]) == set(TOOLS)
+    assert not one.result["stored"]["is_error"]
+    assert one.task.fact in one.result["found"]["text"]
+    assert one.task.fact in await one.stored()
+
+
+async def check_mcp_structure(one: CellOutcome) -> None:
+    found = one.result["found"]
+    assert found["structured"] == json.loads(found["text"])
+    assert [item["text"] for item in found["structured"]["items"]] == [one.task.fact]
+
+
+async def check_mcp_memory(one: CellOutcome) -> None:
+    assert one.task.fact in one.result["structured"]["text"]
+
+
+async def check_hook_tools(one: CellOutcome) -> None:
+    denied, done = one.result["denied"], one.result["done"]
+    assert denied["answer"]["permissionDecision"] == "deny", denied
+    assert "Two people lost work" in denied["answer"]["permissionDecisionReason"]
+    assert (done["status"], done["notes"]) == (0, "")
+    command = "pytest" if "claude-code" in one.row.args else "cargo test"
+    assert command in await one.stored()
+
+
+async def check_hook_memory(one: CellOutcome) -> None:
+    assert one.result["told"] == {"status": 0, "answer": {}, "notes": ""}
+    assert one.task.fact in one.result["asked"]["answer"]["additionalContext"]
+
+
+async def check_hook_errors(one: CellOutcome) -> None:
+    for case, shown in one.result.items():
+        assert f"exit status {shown['status']}" == one.row.errors[case]
+        assert shown["answer"] == {}
+        assert len(shown["notes"].splitlines()) == 1 and "newton" in shown["notes"], shown
+    assert "newton serve" in one.result["daemon"]["notes"]
+    assert "token" in one.result["token"]["notes"]
+
+
+ADAPTER = {**OPENAI, "remembers": check_context}
+MCP = {
+    "tools": check_mcp_tools,
+    "structured": check_mcp_structure,
+    "remembers": check_mcp_memory,
+    "errors": check_errors,
+}
+HOOKS = {"tools": check_hook_tools, "remembers": check_hook_memory, "errors": check_hook_errors}
+CHECKS: Mapping[str, Mapping[str, Check]] = {"openai": OPENAI, "adapter": ADAPTER, "mcp": MCP, "hooks": HOOKS}

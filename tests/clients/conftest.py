@@ -93,12 +93,15 @@ class ClientProgram:
         self.process: asyncio.subprocess.Process | None = None
 
     async def run(self, task: CellTask) -> dict[str, Any]:
-        """Return the result of a task. Raises AssertionError with the traceback of the program if it ends."""
+        """Return the result of a task. Raises AssertionError with its errors if it ends or takes too long."""
         if self.process is None:
             await self.start()
         assert self.process and self.process.stdin and self.process.stdout
         self.process.stdin.write(f"{json.dumps(asdict(task))}\n".encode())
-        line = await asyncio.wait_for(self.process.stdout.readline(), SECONDS)
+        try:
+            line = await asyncio.wait_for(self.process.stdout.readline(), SECONDS)
+        except TimeoutError:
+            line = b""
         if line:
             return json.loads(line)
         await self.stop()
@@ -160,9 +163,14 @@ def node_is_ready() -> bool:
     return (Path(CLIENTS) / "node" / ".stamp").exists()
 
 
-def read_tool_version(*command: str) -> str:
-    """Return the first line of what a program says of its version."""
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+def read_tools() -> str:
+    """Return the versions of the programs that no lock file pins."""
+
+    def ask(*command: str) -> str:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[0]
+
+    python, curl = ask(f"{CLIENTS}/bin/python", "--version"), ask("curl", "--version")
+    return f"{python}, Node.js {ask(find_node(), '--version')}, {' '.join(curl.split()[:2])}"
 
 
 @pytest.fixture(scope="session")

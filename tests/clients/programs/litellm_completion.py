@@ -6,7 +6,7 @@ from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # the list of prices is not fetched
 
-import litellm  # noqa: E402 - reads the variable when it is imported
+import litellm
 from harness import DOWN_MODEL, UNKNOWN_MODEL, WEATHER_SCHEMA, WEATHER_TEXT, CellTask, Result, catch, serve
 from pydantic import BaseModel
 
@@ -51,9 +51,7 @@ def structured(task: CellTask) -> Result:
 
 def images(task: CellTask) -> Result:
     return {
-        "text": ask(
-            task, [{"type": "text", "text": task.say}, {"type": "image_url", "image_url": {"url": task.image}}]
-        )
+        "text": ask(task, [{"type": "text", "text": task.say}, {"type": "image_url", "image_url": {"url": task.image}}])
     }
 
 

@@ -1,0 +1,49 @@
+"""The page of the client matrix is that of a run in which every cell did what its column says."""
+
+import pytest
+
+from tests.clients.checks import CHECKS
+from tests.clients.matrix import (
+    CASES,
+    COLUMNS,
+    FAILS,
+    FOLDER,
+    PAGE,
+    ClientRow,
+    drop_tools,
+    list_cells,
+    load_rows,
+    read_versions,
+    render_page,
+)
+
+ROWS = load_rows()
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_is_that_of_a_run_without_a_failure() -> None:
+    page = render_page(ROWS, dict.fromkeys(list_cells(ROWS), True), "")
+    assert drop_tools(TEXT) == drop_tools(page), "run scripts/test-clients --write"
+
+
+def test_a_cell_that_fails_shows_on_the_page() -> None:
+    results = dict.fromkeys(list_cells(ROWS), True)
+    results[ROWS[0].name, "chat"] = False
+    (line,) = [line for line in render_page(ROWS, results, "").splitlines() if FAILS in line]
+    assert line.startswith(f"| {ROWS[0].name}<br>")
+
+
+def test_the_table_names_every_client_and_column() -> None:
+    lines = [line.strip("|").split(" | ") for line in TEXT.split("\n\n")[2].splitlines()]
+    assert [cell.strip() for cell in lines[0]] == ["client", *COLUMNS.values()]
+    assert [line[0].strip().partition("<br>")[0] for line in lines[2:]] == [row.name for row in ROWS]
+    assert {len(line) for line in lines[2:]} == {1 + len(COLUMNS)}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_client_is_described_in_full(row: ClientRow) -> None:
+    assert (FOLDER / "programs" / row.program).is_file()
+    assert set(row.columns) == CHECKS[row.checks].keys() - row.absent.keys()
+    assert all(reason.endswith(".") for reason in (*row.absent.values(), *row.notes.values()))
+    assert row.errors.keys() <= CASES.keys() and row.errors
+    assert {*row.packages, *(f"npm:{name}" for name in row.npm)} <= read_versions().keys()
