@@ -16,9 +16,9 @@ STATUSES = {"token": 401, "model": 404, "down": 502}
 PHRASES = {
     "token": "token",
     "model": "gpt-9",
-    "down": "cannot be reached",
+    "down": "http://127.0.0.1:9/v1",
     "daemon": "",
-    "input": "query",
+    "input": "limit",
     "agent": "nobody",
 }
 
@@ -132,7 +132,7 @@ async def check_context(one: CellOutcome) -> None:
 
 
 async def check_mcp_tools(one: CellOutcome) -> None:
-    assert set(one.result["names"]) == set(TOOLS)
+    assert {"remember", "recall", "context"} <= set(one.result["names"]) <= set(TOOLS), one.result["names"]
     assert not one.result["stored"]["is_error"]
     assert one.task.fact in one.result["found"]["text"]
     assert one.task.fact in await one.stored()
@@ -141,7 +141,7 @@ async def check_mcp_tools(one: CellOutcome) -> None:
 async def check_mcp_structure(one: CellOutcome) -> None:
     found = one.result["found"]
     assert found["structured"] == json.loads(found["text"])
-    assert [item["text"] for item in found["structured"]["items"]] == [one.task.fact]
+    assert one.task.fact in [item["text"] for item in found["structured"]["items"]], found
 
 
 async def check_mcp_memory(one: CellOutcome) -> None:

@@ -21,7 +21,8 @@ def run_newton(task: CellTask, *words: str, text: str = "", **env: str) -> "subp
     bare = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "PYTHONPATH": str(ROOT)}
     env = {**bare, "NEWTON_DATA_DIR": task.data_dir, **env}
     command = [*os.environ["NEWTON_PROGRAM"].split(), *words, "--agent", task.agent]
-    return subprocess.run(command, input=text, env=env, capture_output=True, text=True, check=False)
+    folder = Path(task.data_dir).parent  # has newton.toml
+    return subprocess.run(command, input=text, env=env, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def run(task: CellTask, event: str, env: Mapping[str, str] = {}, **fields: Any) -> Result:

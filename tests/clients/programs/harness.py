@@ -59,7 +59,7 @@ def serve(cells: Mapping[str, Cell]) -> None:
         out.flush()
 
 
-def describe(error: Exception) -> Result:
+def describe(error: BaseException) -> Result:
     """Return class, HTTP status and message of an error."""
     return {
         "class": type(error).__name__,

@@ -46,7 +46,7 @@ def fail(task: CellTask, **options: str) -> Result:
 
 
 def errors(task: CellTask) -> Result:
-    refused = call(task, "recall", query="")
+    refused = call(task, "recall", query="Porto", limit=0)
     assert refused["is_error"]
     return {
         "input": {"class": "is_error", "status": None, "message": refused["text"]},

@@ -32,8 +32,13 @@ def errors(task: CellTask) -> Result:
     return {
         "token": catch(ApiError, lambda: ask(task, task.say, token="nwt_wrong")),
         "model": catch(ApiError, lambda: ask(task, task.say, model=UNKNOWN_MODEL)),
-        "down": catch(ApiError, lambda: ask(task, task.say, model=DOWN_MODEL)),
+        "down": describe_result(run(task, task.say, model=DOWN_MODEL)[-1]),
     }
+
+
+def describe_result(event: Any) -> Result:
+    """Return why a turn has no reply of the model."""
+    return {"class": event.type, "status": None, "message": event.data["degraded"]}
 
 
 def private(task: CellTask) -> Result:
