@@ -130,8 +130,13 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
 
     `profiles` are the names that a frame may use. Raises ConfigError with file and line for the first mistake.
     """
-    frames = read_folder(data_folder("frames"), Frame, _validation_context(profiles))
+    frames = dict(_load_shipped_frames(frozenset(_validation_context(profiles)["profiles"])))
     return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
+
+
+@functools.cache
+def _load_shipped_frames(profiles: frozenset[str]) -> Mapping[str, Frame]:
+    return read_folder(data_folder("frames"), Frame, {"profiles": profiles})
 
 
 def overlay_frames(

@@ -1,5 +1,7 @@
 """Guardrails: rules on decisions, as YAML files that a user can edit."""
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -28,6 +30,10 @@ class Guardrail(NamedModel):
 
 def load_guardrails(check: ExpressionCheck, extra: Path | None = None) -> dict[str, Guardrail]:
     """Load the shipped guardrails; a guardrail in `extra` replaces the one with the same name. Raises ConfigError."""
-    context = {"check": check}
-    known = read_folder(data_folder("guardrails"), Guardrail, context)
-    return known if extra is None else {**known, **read_folder(extra.expanduser(), Guardrail, context)}
+    own = {} if extra is None else read_folder(extra.expanduser(), Guardrail, {"check": check})
+    return {**_load_shipped_guardrails(check), **own}
+
+
+@cache
+def _load_shipped_guardrails(check: ExpressionCheck) -> Mapping[str, Guardrail]:
+    return read_folder(data_folder("guardrails"), Guardrail, {"check": check})

@@ -167,12 +167,17 @@ def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = Non
 
     Expressions in `extra` must pass `check`. Raises ConfigError with file and line for the first mistake.
     """
-    known = read_folder(data_folder("profiles"), Profile)
+    known = dict(_load_shipped_profiles())
     if extra is not None:
         known = {**known, **read_folder(extra.expanduser(), Profile, {"check": check} if check else None)}
     for profile in known.values():
         _check_references(profile, known)
     return known
+
+
+@functools.cache
+def _load_shipped_profiles() -> Mapping[str, Profile]:
+    return read_folder(data_folder("profiles"), Profile)
 
 
 def write_profile(profile: Profile, folder: Path) -> Path:

@@ -1,8 +1,9 @@
 """Skills: procedures as folders, each with a SKILL.md in the Agent Skills convention."""
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple, cast
 
@@ -83,8 +84,16 @@ def make_slug(title: str) -> str:
 
 def load_skills(own: Path | None = None) -> dict[str, SkillFile]:
     """Load the skills that ship with Newton; those of the folder `own` replace them by name. Raises ConfigError."""
-    folders = [data_folder("procedures"), *([own.expanduser()] if own else [])]
-    return {path.parent.name: read_skill(path) for folder in folders for path in _iter_skill_files(folder)}
+    return {**_load_shipped_skills(), **(_read_skills(own.expanduser()) if own else {})}
+
+
+@functools.cache
+def _load_shipped_skills() -> Mapping[str, Skill]:
+    return _read_skills(data_folder("procedures"))
+
+
+def _read_skills(folder: Path) -> dict[str, Skill]:
+    return {path.parent.name: read_skill(path) for path in _iter_skill_files(folder)}
 
 
 def read_skill(path: Path) -> SkillFile:

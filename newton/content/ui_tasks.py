@@ -1,7 +1,7 @@
 """UI tasks: requests that programs send by themselves, such as one for the title of a chat. Recognised by patterns."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated
@@ -105,8 +105,13 @@ def _load_signs() -> RequestSigns:
 
 def load_ui_tasks(extra: Path | None = None) -> tuple[UiTask, ...]:
     """Load the shipped UI tasks; one in `extra` replaces the one with the same name. Raises ConfigError."""
-    known = read_folder(data_folder("ui_tasks"), UiTask)
-    return tuple((known if extra is None else {**known, **read_folder(extra.expanduser(), UiTask)}).values())
+    own = {} if extra is None else read_folder(extra.expanduser(), UiTask)
+    return tuple({**_load_shipped_ui_tasks(), **own}.values())
+
+
+@cache
+def _load_shipped_ui_tasks() -> Mapping[str, UiTask]:
+    return read_folder(data_folder("ui_tasks"), UiTask)
 
 
 def find_ui_task(tasks: Iterable[UiTask], user: str, *, system: str = "", earlier: Sequence[str] = ()) -> UiTask | None:

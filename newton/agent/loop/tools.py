@@ -6,6 +6,7 @@ the lowest trust of any text that it has read, whichever is lower.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -224,6 +225,7 @@ def preview_fields(preview: DecisionPreview) -> dict[str, object]:
     }
 
 
+@cache
 def _function_schema(name: str, model: type[ToolInput]) -> dict[str, object]:
     schema = model.model_json_schema()
     description = " ".join((model.__doc__ or "").split())

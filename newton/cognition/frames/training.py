@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -50,9 +51,8 @@ async def load_or_train(
     if not examples:
         return None
     name = build_file_name(examples, embedder.identity if embedder else NO_EMBEDDER)
-    for folder in (data_folder("frames"), cache):
-        if cached := _read_file(folder / name, examples):
-            return cached
+    if found := _read_shipped_file(name, tuple(examples)) or _read_file(cache / name, examples):
+        return found
     cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in examples]
     try:
         vectors = await _embed_examples(cores, embedder)
@@ -80,6 +80,11 @@ async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder 
     names = dict.fromkeys(example.frame for example in examples)
     each = [await embedder.embed([e.text for e in examples if e.frame == name]) for name in names]
     return [vector for vectors in each for vector in vectors]
+
+
+@functools.lru_cache(maxsize=2)  # with the embedder and without
+def _read_shipped_file(name: str, examples: tuple[FrameExample, ...]) -> FrameClassifier | None:
+    return _read_file(data_folder("frames") / name, examples)
 
 
 def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier | None:

@@ -1,10 +1,11 @@
 """The FastAPI application: routes and middleware."""
 
 from collections.abc import Set
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from newton import __version__
 from newton.client.environment import LOOPBACK_HOSTS
@@ -56,8 +57,7 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
         summary="Memory, context and decisions for AI agents.",
         docs_url=None,
         redoc_url=None,
-        responses={"default": {"model": problems.ProblemDetails, "description": "A problem document with a hint."}},
-        generate_unique_id_function=attrgetter("name"),  # the operationId is the name of the function
+        routes=_build_router().routes,
     )
     app.state.agents = registry
     app.state.operator_token = operator_token
@@ -65,14 +65,24 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     app.state.running_turns = set()  # the tasks that the daemon waits for on shutdown
     app.state.metrics = PrometheusMetrics(registry)
     problems.install_error_handlers(app)
-    for module in ROUTE_MODULES:
-        app.include_router(module.router)
     app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())  # the last one added is the outermost
     app.add_middleware(BodyMiddleware)
     app.add_middleware(OriginCheckMiddleware, hosts=hosts)
     app.add_middleware(RequestLogMiddleware, metrics=app.state.metrics)
     app.openapi = lambda: build_openapi(app)
     return app
+
+
+@cache
+def _build_router() -> APIRouter:
+    """Return the routes, which applications share: FastAPI takes 0.4 s to analyze their parameters."""
+    router = APIRouter(
+        responses={"default": {"model": problems.ProblemDetails, "description": "A problem document with a hint."}},
+        generate_unique_id_function=attrgetter("name"),  # the operationId is the name of the function
+    )
+    for module in ROUTE_MODULES:
+        router.include_router(module.router)
+    return router
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
