@@ -38,9 +38,9 @@ async def extract(
     """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
 
     Recalled text and the output of tools and the web are not read. A conversation for which the model gives no valid
-    answer is read by the statement classifier. If the call fails, the classifier reads it too, and the model is asked again in
-    the next run, until GIVE_UP_AFTER while it answers for others. Raises TokenQuotaError, and ProviderError when the
-    model fails twice in a row or for all; results stored before remain.
+    answer is read by the statement classifier. If the call fails, the classifier reads it too, and the model is asked
+    again in the next run, until GIVE_UP_AFTER while it answers for others. Raises TokenQuotaError, and ProviderError
+    when the model fails twice in a row or for all; results stored before remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)

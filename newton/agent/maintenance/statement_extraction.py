@@ -1,4 +1,4 @@
-"""Extraction of facts from what users said in conversations, by the statement classifier instead of a language model."""
+"""Extraction of facts from what users said in conversations, by the statement classifier."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

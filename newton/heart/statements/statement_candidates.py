@@ -1,7 +1,7 @@
 """Split a person's message into clauses that may be worth remembering. Pure.
 
-A clause has a subject and a verb of its own, so that it can be read alone. Openings ("by the way"), requests and foreign
-text are cut off or marked, and each clause keeps what the classifier needs to know of the message around it.
+A clause has a subject and a verb of its own, so that it can be read alone. Openings ("by the way") are cut off, and
+questions, requests and foreign text are marked.
 """
 
 import re
@@ -29,6 +29,7 @@ class ClauseForm(StrEnum):
     QUESTION = "question"
     REQUEST = "request"
     FOREIGN = "foreign"
+    FRAGMENT = "fragment"
 
 
 class StatementCandidate(NamedTuple):
@@ -56,34 +57,42 @@ _TAG = re.compile(
 )
 # A request whose colon is followed by text to work on, and the beginning of a letter.
 _WORK_ON = re.compile(
-    r"\b(?:fix|translat\w+|correct|grammar|check|rewrite|rephrase|proofread|edit|polish|shorten|improve|continue|make up|invent|fill in"
-    r"|solve|example|sample|story|poem)\b[^.!?\n]{0,60}:|(?:^|(?<=[.:!?\n] ))dear (?:\w+ ){1,3}?(?=\w+,|\w+ i\b)|\bdear \w+,",
+    r"\b(?:fix|translat\w+|correct|grammar|check|rewrite|rephrase|proofread|edit|polish|shorten|improve|continue"
+    r"|make up|invent|fill in"
+    r"|solve|example|sample|story|poem)\b[^.!?\n]{0,60}:|(?:^|(?<=[.:!?\n] ))dear (?:\w+ ){1,3}?(?=\w+,|\w+ i\b)"
+    r"|\bdear \w+,",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"^((?:(?:quick|small|short|little) )?(?:update|news|fyi|correction|heads[- ]up|context|background|change|info|btw|psa"
+    r"^((?:(?:quick|small|short|little) )?(?:update|news|fyi|correction|heads[- ]up|context|background|change"
+    r"|info|btw|psa"
     r"|good news|bad news|for context|for the record|by the way|one more thing|ok|okay|well|note to self))(:)",
     re.IGNORECASE | re.MULTILINE,
 )
 _FILLERS = (
-    r"ok(?:ay)?|hey+|hi+|hello|morning|good (?:morning|evening|afternoon)|also|and|oh|btw|by the way|fyi|ps|pps|newton"
+    r"ok(?:ay)?|hey+|hi+|hello|morning|good (?:morning|evening|afternoon)|also|and|oh|btw|by the way|fyi|ps|pps"
+    r"|newton"
     r"|one (?:more|other) thing|so|but|because|plus|well|thanks(?: again)?|thank you|ta|cheers|sure|anyway|anyways"
     r"|to be (?:honest|fair|clear)|tbh|fwiw|for what it's worth|honestly|in fact|since you ask(?:ed)?|as you know"
     r"|you know|i mean|the thing is|for the record|(?:quick |small |short |little )?(?:update|correction|news)"
     r"|(?:quick |small )?heads[- ]up|(?:good|bad|great|big|sad) news|just so you know|so you know|just fyi"
     r"|for (?:your information|context|reference|background)|in case (?:it matters|you wonder|you need it)"
-    r"|note that|remember(?: that)?|don't forget(?: that)?|keep in mind(?: that)?|actually|basically|turns out(?: that)?"
+    r"|note that|remember(?: that)?|don't forget(?: that)?|keep in mind(?: that)?|actually|basically"
+    r"|turns out(?: that)?"
     r"|it turns out(?: that)?|apparently|luckily|sadly|unfortunately|finally|hm+|um+|uh+|ah+|er+m?|phew|yay|yep|yup"
-    r"|yeah|nope|lol|haha+|sorry|gosh|wow|man|ugh|argh|listen|look|right so|then|anyhow|speaking of which|full disclosure"
+    r"|yeah|nope|lol|haha+|sorry|gosh|wow|man|ugh|argh|listen|look|right so|then|anyhow|speaking of which"
+    r"|full disclosure"
     r"|minor detail|important|note|reminder|context|background|info|psa"
 )
 _PAUSED = r"yes|no|great|good|right|wait|nice|perfect|true|exactly|cool|fine|done|got it|never mind|nevermind|hang on"
 _OPENING = re.compile(
-    rf"(?:(?:(?:{_FILLERS})\b(?!['’])[\s,:;!.–—-]*(?=\s|[,:;–—-])[\s,:;!.–—-]*)|(?:(?:{_PAUSED})\b\s*[,:;!.–—-]+\s*)|[\s,:;!.–—(-]+)*",
+    rf"(?:(?:(?:{_FILLERS})\b(?!['’])[\s,:;!.–—-]*(?=\s|[,:;–—-])[\s,:;!.–—-]*)"
+    rf"|(?:(?:{_PAUSED})\b\s*[,:;!.–—-]+\s*)|[\s,:;!.–—(-]+)*",
     re.IGNORECASE,
 )
 _ENDING = re.compile(
-    r"(?:[\s,;:–—(-]+|\s*[:;]-?[()DP](?!\w)|[\s,]+(?:lol|haha+|hehe|please|pls|plz|thanks|thank you|thx|cheers|btw|fyi|yay|tho"
+    r"(?:[\s,;:–—(-]+|\s*[:;]-?[()DP](?!\w)|[\s,]+(?:lol|haha+|hehe|please|pls|plz|thanks|thank you|thx|cheers"
+    r"|btw|fyi|yay|tho"
     r"|though|anyway|you know|but|and|so))+$",
     re.IGNORECASE,
 )
@@ -92,38 +101,53 @@ _BOUNDARY = re.compile(
     re.I,
 )
 _SUBORDINATE = re.compile(
-    r"(?:if|when|whenever|while|unless|until|once|after|before|as|since|because|although|though|whether|in case|even)\b",
+    r"(?:if|when|whenever|while|unless|until|once|after|before|as|since|because|although|though|whether|in case"
+    r"|even)\b",
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(
     r"(?:(?:i|we|you|he|she|they|it|this|that|these|those|there|my|our|your|his|her|their|its|the|a|an|both|one|two"
-    r"|three|some|all|every|everyone|everybody|nobody|no one|people|half|most)\b|(?-i:[A-Z])\w|(?:[a-z]+ ){0,1}(?:is|are|was|were)\b)",
+    r"|three|some|all|every|everyone|everybody|nobody|no one|people|half|most)\b|(?-i:[A-Z])\w"
+    r"|(?:[a-z]+ ){0,1}(?:is|are|was|were)\b)",
     re.IGNORECASE,
 )
 _WH = (
-    r"what|what's|whats|how|how's|where(?! (?:i|we|my|our)\b)|where's|when(?='s| (?:is|are|do|does|did|was|were|will|should|can|would)\b)"
+    r"what|what's|whats|how|how's|where(?! (?:i|we|my|our)\b)|where's|when(?='s| (?:is|are|do|does|did|was|were"
+    r"|will|should|can|would)\b)"
     r"|which(?! means\b)|who|who's|whose|why|why's"
 )
 _ASKING = re.compile(
-    rf"(?:(?:{_WH})\b(?! (?:i|we) (?:say|mean|do|live|work)\b)|(?:can|could|would|will|do|does|did|is|are|am|was|were|should|shall|has|have|may|might"
-    r"|isn't|aren't|doesn't|don't|won't|wouldn't|can't|couldn't) (?:i|we|you|he|she|they|it|there|this|that|the|my|our|your|someone|anyone"
+    rf"(?:(?:{_WH})\b(?! (?:i|we) (?:say|mean|do|live|work)\b)|(?:can|could|would|will|do|does|did|is|are|am|was"
+    rf"|were|should|shall|has|have|may|might"
+    r"|isn't|aren't|doesn't|don't|won't|wouldn't|can't|couldn't) (?:i|we|you|he|she|they|it|there|this|that|the"
+    r"|my|our|your|someone|anyone"
     r"|somebody|anybody)\b|any (?:idea|ideas|tips|thoughts|advice|suggestions?|chance|way|reason|recommendations)"
     r"|(?:thoughts|ideas|tips|suggestions|options|opinions)\b)",
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
-    r"(?:please|pls|plz|kindly|let's|lets|let me|let us|help|tell|give|show|suggest|recommend|write|find|explain|draft|make|remind"
-    r"|translate|summari[sz]e|rewrite|rephrase|shorten|fix|correct|check|list|compare|describe|imagine|suppose|assume|pretend|consider"
-    r"|leave|save|take|go|come|wait|bring|thank|double|grab|order|book|call|mail|email|send|post|paste|print|open|close|move|split|merge|refactor|debug|test|search|google|guess|rate|rank|mention|note|quote|define|spell|count|invent|brainstorm|critique|roast|judge|analy[sz]e|estimate|recap|meanwhile|save me|convert|calculate|compute|create|generate|add|remove|delete|rename|change|replace|put|set|use|keep|skip|cut|plan|build|design"
-    r"|proofread|edit|polish|review|format|sort|name|pick|choose|compose|outline|prepare|turn|throw|swap|drop|include|avoid|ignore"
-    r"|fill|squeeze|guess|rank|answer|reply|respond|continue|try|say|read|run|look|act|start|stop|forget|call me|do (?:it|that|this|the same)|get me|warn me|ask me"
-    r"|don't|do not|never|always|from now on,? (?:please|always|never|use|write|answer|give|keep)|no need|i(?:'d| would) (?:like|love|want) (?:you|a|an|the|it|to know|some|three|five|two"
-    r"|something)|i (?:want|need) (?:you|a|an|the|it|to know|some|three|five|two|something|help|ideas|one)\b|you (?:can|should|must))\b",
+    r"(?:please|pls|plz|kindly|let's|lets|let me|let us|help|tell|give|show|suggest|recommend|write|find|explain"
+    r"|draft|make|remind"
+    r"|translate|summari[sz]e|rewrite|rephrase|shorten|fix|correct|check|list|compare|describe|imagine|suppose"
+    r"|assume|pretend|consider"
+    r"|leave|save|take|go|come|wait|bring|thank|double|grab|order|book|call|mail|email|send|post|paste|print|open"
+    r"|close|move|split|merge|refactor|debug|test|search|google|guess|rate|rank|mention|note|quote|define|spell"
+    r"|count|invent|brainstorm|critique|roast|judge|analy[sz]e|estimate|recap|meanwhile|save me|convert|calculate"
+    r"|compute|create|generate|add|remove|delete|rename|change|replace|put|set|use|keep|skip|cut|plan|build|design"
+    r"|proofread|edit|polish|review|format|sort|name|pick|choose|compose|outline|prepare|turn|throw|swap|drop"
+    r"|include|avoid|ignore"
+    r"|fill|squeeze|guess|rank|answer|reply|respond|continue|try|say|read|run|look|act|start|stop|forget|call me"
+    r"|do (?:it|that|this|the same)|get me|warn me|ask me"
+    r"|don't|do not|never|always|from now on,? (?:please|always|never|use|write|answer|give|keep)|no need|i(?:'d"
+    r"| would) (?:like|love|want) (?:you|a|an|the|it|to know|some|three|five|two"
+    r"|something)|i (?:want|need) (?:you|a|an|the|it|to know|some|three|five|two|something|help|ideas|one)\b"
+    r"|you (?:can|should|must))\b",
     re.IGNORECASE,
 )
 # A verb that begins a clause whose subject "I" was dropped, more often than a request.
 _DROPPED_PRESENT = re.compile(
-    r"(?:can't|cannot|don't (?:eat|drink|drive|have|own|speak|smoke|like|work|use|do|know|want)|have|live|work|own|teach|play|hate|love"
+    r"(?:can't|cannot|don't (?:eat|drink|drive|have|own|speak|smoke|like|work|use|do|know|want)|have|live|work"
+    r"|own|teach|play|hate|love"
     r"|prefer|study|speak)\b",
     re.IGNORECASE,
 )
@@ -240,6 +264,8 @@ def _to_candidate(plain: str, masked: str, span: tuple[int, int], *, is_asked: b
     opening = " ".join(masked[span[0] : start].casefold().split())
     is_ordered = opening.endswith("so") and not _SUBJECT.match(text) and find_verb(words) < 0
     form = ClauseForm.REQUEST if is_ordered else _classify_form(body, text, share, is_asked=is_asked)
+    if form is ClauseForm.STATEMENT and words[-1:] and words[-1].text in vocabulary.AUXILIARIES:
+        form = ClauseForm.FRAGMENT  # "the landlord did"
     return StatementCandidate(text, form, opening, words, find_verb(words), share, 0, 0, start, end)
 
 
@@ -248,9 +274,8 @@ def _classify_form(body: str, text: str, masked_share: float, *, is_asked: bool)
         return ClauseForm.FOREIGN
     if is_asked or _ASKING.match(body):
         return ClauseForm.QUESTION
-    if any(one.part == "instruction" for one in detect_instructions(text)) or (
-        _REQUEST.match(body) and not _DROPPED_PRESENT.match(body)
-    ):
+    is_instruction = any(one.part == "instruction" for one in detect_instructions(text))
+    if is_instruction or (_REQUEST.match(body) and not _DROPPED_PRESENT.match(body)):
         return ClauseForm.REQUEST
     return ClauseForm.STATEMENT
 

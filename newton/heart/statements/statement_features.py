@@ -24,59 +24,60 @@ def _words(text: str) -> frozenset[str]:
 
 
 _LASTING_VERBS = _words("""
-adopt attend bear belong bike celebrate coach collect commute cycle deploy divorce drive earn employ graduate
-host inherit listen live locate manage marry migrate move name own play prefer rent retire ride sing smoke speak
-store study support swim switch teach train travel volunteer wear weigh work
+adopt attend bear belong bike celebrate coach collect commute cycle deploy divorce drive earn employ graduate host
+inherit listen live locate manage marry migrate move name own play prefer rent retire ride sing smoke speak store
+study support swim switch teach train travel volunteer wear weigh work
 """)
 _OBJECT_VERBS = _words("""
-avoid break buy cook drink eat enjoy grow hate have hire join keep lead learn leave like lose love owe pay quit
-read run sell start stop take turn use visit write
+avoid break buy cook drink eat enjoy grow hate have hire join keep lead learn leave like lose love owe pay quit read
+run sell start stop take turn use visit write
 """)
 _RECURRING_VERBS = _words("""
-arrive begin charge close collect come cost end expire finish give happen last leave meet open pay practice
-practise rehearse run shut start take
+arrive begin charge close collect come cost end expire finish give happen last leave meet open pay practice practise
+rehearse run shut start take
 """)
 _MENTAL_VERBS = _words("""
-think feel wonder guess know mean hope understand believe remember forget imagine suppose see hear look seem sound mind bet doubt
-consider find try get
+think feel wonder guess know mean hope understand believe remember forget imagine suppose see hear look seem sound
+mind bet doubt consider find try get
 """)
 _CHAT_VERBS = _words("""
-write give show tell explain help ask answer say send make draft suggest summarise summarize translate paste type click restart
-reboot check fix run add remove change test try rename commit install update delete copy
+write give show tell explain help ask answer say send make draft suggest summarise summarize translate paste type
+click restart reboot check fix run add remove change test try rename commit install update delete copy
 """)
 _DECIDING = _words("decide agree settle opt sign book approve agreed")
 _KINSHIP = _words("""
 wife husband partner girlfriend boyfriend fiance fiancee mother father son daughter child baby sister brother twin
-grandmother grandfather granddaughter grandson uncle aunt cousin niece nephew ex parent in-law stepson stepdaughter family
-dog cat horse hen puppy kitten rabbit hamster parrot pet goat friend flatmate roommate neighbour neighbor colleague manager
-intern apprentice landlord landlady tenant doctor dentist vet therapist cleaner nanny babysitter teacher accountant boss plumber
-supplier customer client team company shop bakery office studio garage warehouse workshop farm garden allotment flat house
+grandmother grandfather granddaughter grandson uncle aunt cousin niece nephew ex parent in-law stepson stepdaughter
+family dog cat horse hen puppy kitten rabbit hamster parrot pet goat friend flatmate roommate neighbour neighbor
+colleague manager intern apprentice landlord landlady tenant doctor dentist vet therapist cleaner nanny babysitter
+teacher accountant boss plumber supplier customer client team company shop bakery office studio garage warehouse
+workshop farm garden allotment flat house
 """)
 _ROUTINE_NOUNS = _words("""
 rent salary budget deadline deposit lease contract mortgage insurance subscription membership licence license password
 pin code wifi wi-fi alarm key birthday anniversary wedding appointment meeting standup stand-up retro sprint release
 deploy deployment staging production server database cluster repo repository branch port version backup invoice
 delivery shift rehearsal class lesson practice training choir band club gym school nursery daycare kindergarten
-surgery prescription tablet pill treatment medication dose allergy diet account address number phone car bike van
-boat caravan boiler meter bin recycling newsletter exam course degree thesis paper grant concert exhibition fair
+surgery prescription tablet pill treatment medication dose allergy diet account address number phone car bike van boat
+caravan boiler meter bin recycling newsletter exam course degree thesis paper grant concert exhibition fair
 """)
 _PASSING_NOUNS = _words("""
-answer attempt browser build column command computer confusion cursor draft email error essay exit exception
-file function guess idea input issue line loop log message mistake opinion output page paragraph poem problem prompt
-query question request result screen script sentence sql string stack suggestion table terminal test text thought
-turn typo variable view warning title headline font step button query story character film movie book song series
-game chapter weather rain lol thing bit
+answer attempt browser build column command computer confusion cursor draft email error essay exit exception file
+function guess idea input issue line loop log message mistake opinion output page paragraph poem problem prompt query
+question request result screen script sentence sql string stack suggestion table terminal test text thought turn typo
+variable view warning title headline font step button query story character film movie book song series game chapter
+weather rain lol thing bit
 """)
 _PASSING_STATES = _words("""
 able afraid alright annoyed aware awake away awesome awful bad better bored broken busy confused cool correct crashing
-curious dead done down empty excited exhausted failing fine free full glad gone good great happy here hungry
-impressed interested late lost missing nervous nice off ok okay out perfect ready right sad safe sick sleepy slow sorry
-stressed stuck sure thankful thirsty there tired true unsure up upset useless weird wondering worried wrong cold hot drunk
+curious dead done down empty excited exhausted failing fine free full glad gone good great happy here hungry impressed
+interested late lost missing nervous nice off ok okay out perfect ready right sad safe sick sleepy slow sorry stressed
+stuck sure thankful thirsty there tired true unsure up upset useless weird wondering worried wrong cold hot drunk
 """)
 _PERMANENT = _words("""
-allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic engaged epileptic
-fluent gluten-free intolerant left-handed married pregnant retired right-handed self-employed separated single teetotal unemployed
-vegan vegetarian widowed asthmatic pescatarian lactose freelance remote expecting
+allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic engaged
+epileptic fluent gluten-free intolerant left-handed married pregnant retired right-handed self-employed separated
+single teetotal unemployed vegan vegetarian widowed asthmatic pescatarian lactose freelance remote expecting
 """)
 _DEICTIC = _words("this that these those it")
 _WH = _words("what how where when which who why whose whether")
@@ -101,7 +102,8 @@ _MARKS = (
 )
 _NAME = re.compile(r"(?<=[a-z0-9,;'’:)] )(?!I\b|I')[A-Z][\w'’-]*|[a-z]+[A-Z]\w*|[A-Za-z]+\d\w*")
 _INFORMING = re.compile(
-    r"btw|by the way|fyi|update|news|heads|correction|actually|so you know|for context|remember|note|turns out|also|background"
+    r"btw|by the way|fyi|update|news|heads|correction|actually|so you know|for context|remember|note|turns out|also"
+    r"|background"
 )
 
 
@@ -268,18 +270,11 @@ def classify_word(word: WordToken) -> str:
         return _PRONOUN_KINDS[text]
     if word.is_capitalized:
         return "name"
-    if text.startswith(NUMBER_PREFIX):
-        return "number"
-    if text.startswith(TIME_PREFIX):
-        return "time"
-    if text.startswith("~"):
-        return "feature"
-    if text in _WH:
-        return "wh"
-    if text in vocabulary.CLAUSE_MARKERS:
-        return "unless"
-    if text in vocabulary.MARKERS:
-        return "marker"
+    table = next((kind for kind, words in _WORD_TABLES.items() if text in words), "")
+    return table or _PREFIX_KINDS.get(text[:1]) or _classify_form(text)
+
+
+def _classify_form(text: str) -> str:
     if _is_past(text):
         return "past"
     if text.endswith("ing") and len(text) > MIN_ENDED_LETTERS:
@@ -287,6 +282,8 @@ def classify_word(word: WordToken) -> str:
     return "verb" if lemmatize(text) in VERB_LEMMAS else "other"
 
 
+_WORD_TABLES = {"wh": _WH, "unless": vocabulary.CLAUSE_MARKERS, "marker": vocabulary.MARKERS}
+_PREFIX_KINDS = {NUMBER_PREFIX: "number", TIME_PREFIX: "time", "~": "feature"}
 _PRONOUN_KINDS = {
     "i": "i",
     "im": "i",

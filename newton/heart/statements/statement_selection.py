@@ -36,16 +36,14 @@ _DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\
 _REFERRING = frozenset({"he", "they", "his", "it", "this"})  # classes of first words that refer to another clause
 _REFERRING_BACK = re.compile(r"\binstead\b(?! of)|^(?:before|after) that\b", re.IGNORECASE)
 _REFERRING_OBJECT = re.compile(r"\b(?:it|them|him|her|one|there)\b", re.IGNORECASE)
-_STATES = frozenset(
-    """
-    allergic based born coeliac celiac diabetic divorced engaged intolerant married pregnant raised retired separated vegan
-    vegetarian
-    """.split()
+_STATE = re.compile(
+    r"(?:allergic|based|born|coeliac|celiac|diabetic|divorced|engaged|intolerant|married|pregnant|raised|retired"
+    r"|separated|vegan|vegetarian)\b",
+    re.IGNORECASE,
 )
-_BARE_VERBS = frozenset(
-    """
-    can't cannot don't dont do have hate live love own play prefer speak study teach work need use
-    """.split()
+_BARE_VERB = re.compile(
+    r"(?:can't|cannot|don't|dont|do|have|hate|live|love|own|play|prefer|speak|study|teach|work|need|use)\b",
+    re.IGNORECASE,
 )
 _COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance", "ence")
 _APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
@@ -66,11 +64,12 @@ class StatementModel(NamedTuple):
     """Weights of the features with and without vectors, and the minimum probabilities.
 
     `clause_weights` and `message_weights` weigh vectors of the embedding model `vector_model`. A message has statements
-    if one of its clauses has `first_min`; then `other_min` is enough for the others.
+    if one of its clauses has `first_min`, without vectors `plain_first_min`; then `other_min` is enough for the others.
     """
 
     vector_model: str
     first_min: float
+    plain_first_min: float
     other_min: float
     base: float
     weights: Mapping[str, float]
@@ -107,7 +106,10 @@ def select_statements(
     ['My dog is called Pixel. She is a beagle.']
     """
     candidates = split_message(message)
-    groups = _group_clauses(candidates, compute_probabilities(message, candidates, vectors))
+    model, probabilities = load_model(), compute_probabilities(message, candidates, vectors)
+    if max(probabilities, default=0.0) < (model.plain_first_min if vectors is None else model.first_min):
+        return []
+    groups = _group_clauses(candidates, probabilities)
     statements = [_to_statement(message, [candidates[n] for n in group], speaker) for group in groups]
     return list(dict.fromkeys(statements))
 
@@ -137,8 +139,6 @@ def _group_clauses(candidates: Sequence[StatementCandidate], probabilities: Sequ
     A clause that refers to the one before it is kept with it, and dropped if there is none to refer to.
     """
     model, groups = load_model(), list[list[int]]()
-    if max(probabilities, default=0.0) < model.first_min:
-        return []
     for position, probability in enumerate(probabilities):
         if probability < model.other_min:
             continue
@@ -177,14 +177,13 @@ def _to_statement(message: str, clauses: Sequence[StatementCandidate], speaker: 
 
 def _complete(text: str, words: Sequence[WordToken]) -> str:
     """Return a clause with the subject "I" if it begins with its verb: "sold the piano" is "I sold the piano"."""
-    first = text.split(maxsplit=1)[0].casefold().rstrip(",")
     kind = classify_word(words[0]) if words else "other"
     rest = f"{text[:1].lower()}{text[1:]}"
-    if first in _STATES:
+    if _STATE.match(text):
         return f"I am {rest}"
-    if first == "been":
+    if rest.startswith("been "):
         return f"I have {rest}"
-    if kind == "past" or first in _BARE_VERBS:
+    if kind == "past" or _BARE_VERB.match(text):
         return f"I {rest}"
     follows_verb = len(words) > 1 and (words[1].text in vocabulary.AUXILIARIES or words[1].text == "'s")
     return f"I am {rest}" if kind == "ing" and not follows_verb else text
