@@ -34,7 +34,10 @@ CONTEXT_MIN = 0.15  # probability from which a clause is kept for the next one, 
 
 _DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
 _REFERRING = frozenset({"he", "they", "his", "it", "this"})  # classes of first words that refer to another clause
-_REFERRING_BACK = re.compile(r"\binstead\b(?! of)|^(?:before|after) that\b", re.IGNORECASE)
+_REFERRING_BACK = re.compile(
+    r"\binstead\b(?! of)|^(?:before|after) that\b|(?<=\w )there\b(?! (?:is|are|was|were)\b)|\bsomething else\b",
+    re.IGNORECASE,
+)
 _REFERRING_OBJECT = re.compile(r"\b(?:it|them|him|her|one|there)\b", re.IGNORECASE)
 _STATE = re.compile(
     r"(?:allergic|based|born|coeliac|celiac|diabetic|divorced|engaged|intolerant|married|pregnant|raised|retired"
