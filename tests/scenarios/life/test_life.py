@@ -166,7 +166,7 @@ def check_figures(figures: Mapping[str, QualityMetric], *, with_model: bool) -> 
     assert figures["cold start, p95"].n > 50
     assert values["context relevance"] > 0.35
     assert values["budget utilisation"] > 0.03
-    assert values["facts confirmed"] > (0.13 if with_model else 0.16), f"{len(again)} statements are told again"
+    assert values["facts confirmed"] > (0.13 if with_model else 0.12), f"{len(again)} statements are told again"
     if with_model:
         assert values["refresh rate"] < 0.65
         assert values["recall precision"] > 0.005
