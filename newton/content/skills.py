@@ -88,11 +88,11 @@ def load_skills(own: Path | None = None) -> dict[str, SkillFile]:
 
 
 @functools.cache
-def _load_shipped_skills() -> Mapping[str, Skill]:
+def _load_shipped_skills() -> Mapping[str, SkillFile]:
     return _read_skills(data_folder("procedures"))
 
 
-def _read_skills(folder: Path) -> dict[str, Skill]:
+def _read_skills(folder: Path) -> dict[str, SkillFile]:
     return {path.parent.name: read_skill(path) for path in _iter_skill_files(folder)}
 
 

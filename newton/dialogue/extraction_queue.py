@@ -65,7 +65,7 @@ async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
 
 
 async def mark_parsed(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark the conversation as read by the statement parser while the model fails; return False if it was before."""
+    """Mark the conversation as read by the classifier while the model fails; return False if it was before."""
     row = await SQL["mark_parsed"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
     return row is not None
 

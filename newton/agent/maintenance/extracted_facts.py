@@ -1,4 +1,4 @@
-"""Storage of facts that were extracted from a conversation, by a model or by the statement parser."""
+"""Storage of facts that were extracted from a conversation, by a model or by the statement classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

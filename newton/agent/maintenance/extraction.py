@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult, restates_request, store_facts
-from newton.agent.maintenance.statement_extraction import store_statements
+from newton.agent.maintenance.statement_extraction import embed_statements, store_statements
 from newton.cognition.content_words import extract_content_words
 from newton.content.skills import SkillFile, make_slug
 from newton.db.pool import Tx
@@ -38,9 +38,9 @@ async def extract(
     """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
 
     Recalled text and the output of tools and the web are not read. A conversation for which the model gives no valid
-    answer is read by the statement parser. If the call fails, the parser reads it too, and the model is asked again in
-    the next run, until GIVE_UP_AFTER while it answers for others. Raises TokenQuotaError, and ProviderError when the
-    model fails twice in a row or for all; results stored before remain.
+    answer is read by the statement classifier. If the call fails, the classifier reads it too, and the model is asked
+    again in the next run, until GIVE_UP_AFTER while it answers for others. Raises TokenQuotaError, and ProviderError
+    when the model fails twice in a row or for all; results stored before remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
@@ -58,9 +58,7 @@ async def extract(
             failed.append(conversation)
             continue
         failure = None
-        async with llm.scope.db.transaction(ctx.agent_id) as tx:
-            if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
-                result += await _store_output(tx, conversation, output, ctx=ctx)
+        result += await _store_answer(llm, conversation, output, ctx=ctx)
     await _parse_unanswered(llm, failed, ctx=ctx, give_up=result.conversations > 0)
     if failure and not result.conversations:
         raise failure
@@ -75,12 +73,26 @@ async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutp
     return await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
 
 
-async def _store_output(
-    tx: Tx, conversation: EpisodeLines, output: ExtractionOutput | None, *, ctx: LifecycleContext
+async def _store_answer(
+    llm: StructuredLLM, conversation: EpisodeLines, output: ExtractionOutput | None, *, ctx: LifecycleContext
 ) -> ExtractionResult:
-    """Store what the model extracted, or what the statement parser finds without its answer."""
-    if output is None:
-        return ExtractionResult(1, await store_statements(tx, conversation, ctx=ctx), 0, 0)
+    """Store what the model extracted, or without a valid answer what the statement classifier selects.
+
+    Nothing is stored if another worker has read the conversation.
+    """
+    vectors = await embed_statements(llm.scope.embedder, conversation) if output is None else None
+    async with llm.scope.db.transaction(ctx.agent_id) as tx:
+        if not await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
+            return ExtractionResult()
+        if output is None:
+            return ExtractionResult(1, await store_statements(tx, conversation, vectors, ctx=ctx))
+        return await _store_output(tx, conversation, output, ctx=ctx)
+
+
+async def _store_output(
+    tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
+) -> ExtractionResult:
+    """Store what the model extracted."""
     own_ctx = replace(ctx, trust=conversation.trust)
     facts = await _store_facts(tx, conversation, output, ctx=own_ctx)
     procedure_count = await _store_procedures(tx, conversation, output, ctx=own_ctx)
@@ -92,14 +104,15 @@ async def _store_output(
 async def _parse_unanswered(
     llm: StructuredLLM, unanswered: Sequence[EpisodeLines], *, ctx: LifecycleContext, give_up: bool = False
 ) -> None:
-    """Let the statement parser read, once, conversations for which the model failed.
+    """Let the statement classifier read, once, conversations for which the model failed.
 
     With `give_up`, the model is not asked again about those that ended before GIVE_UP_AFTER.
     """
     for conversation in unanswered:
+        vectors = await embed_statements(llm.scope.embedder, conversation)
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_parsed(tx, conversation.memory_id, ctx=ctx):
-                await store_statements(tx, conversation, ctx=ctx)
+                await store_statements(tx, conversation, vectors, ctx=ctx)
             if give_up and conversation.ended_at < ctx.now - GIVE_UP_AFTER:
                 await conversations.mark_read(tx, conversation.memory_id, ctx=ctx)
 

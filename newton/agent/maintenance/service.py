@@ -198,13 +198,15 @@ class MaintenanceService:
         return episodes
 
     async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:
-        """Extract from unread conversations: by the model or, without one, by the statement parser.
+        """Extract from unread conversations: by the model or, without one, by the statement classifier.
 
         `ended_before` selects old episodes as `find_unread` does. Raises ProviderError if the model fails.
         """
         ctx = self.scope.write_context()
         if self.llm is None:
-            return await extract_statements(self.scope.db, ctx, limit=limit, ended_before=ended_before)
+            return await extract_statements(
+                self.scope.db, ctx, limit=limit, embedder=self.scope.embedder, ended_before=ended_before
+            )
         return await extract(self.llm, ctx, limit=limit, ended_before=ended_before)
 
     async def summarize_lines(self) -> int:
