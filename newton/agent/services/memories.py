@@ -99,8 +99,8 @@ class MemoryService:
     ) -> RecallResult:
         """Return the `limit` memories most relevant to a text; quarantined memories only with `include_quarantined`.
 
-        Superseded facts rank lower, messages that only ask rank last, and retracted facts are left out. `as_of` searches
-        the memory as it was then.
+        Superseded facts rank lower, messages that only ask rank last, and retracted facts are left out. `as_of`
+        searches the memory as it was then.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give 1 or more.")
