@@ -35,7 +35,7 @@ from tests.talks import turn
 ROOT = Path(__file__).parents[2]
 MOST = 6_000
 STRATEGIES = "mask_outputs, tool_calls(age=4), threshold(recent=2), goal_batch(back=6)"
-KILLS = 50
+KILLS = 30
 
 TALK = """
 import asyncio, json, sys
