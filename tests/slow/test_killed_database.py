@@ -192,7 +192,7 @@ def tell(seen: Outcome) -> None:
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 async def test_thirty_kills_of_the_database_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     # R1; promise 4; figure 3 of the daemon
     async with served(tmp_path) as (made, home, dsn):
@@ -202,7 +202,7 @@ async def test_thirty_kills_of_the_database_lose_nothing_that_was_acknowledged(t
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 async def test_a_database_that_acknowledges_before_it_writes_is_noticed(tmp_path: Path) -> None:
     """The test above can fail: with synchronous_commit off some of what was acknowledged is gone."""
     async with served(tmp_path, config="synchronous_commit = off\nwal_writer_delay = '10s'\n") as (made, home, dsn):

@@ -20,7 +20,7 @@ USUAL = WorkerTimings()
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(1_500)
+@pytest.mark.timeout(1_800)
 async def test_every_slot_of_a_thousand_has_its_effect_once(clone: str) -> None:
     # R6, R2
     began = time.monotonic()
@@ -50,7 +50,7 @@ async def test_every_slot_of_a_thousand_has_its_effect_once(clone: str) -> None:
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(1_500)
+@pytest.mark.timeout(1_800)
 async def test_thirty_who_are_told_to_go_leave_nothing_running(clone: str) -> None:
     # R12
     slowest = 0.0
