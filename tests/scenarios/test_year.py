@@ -224,18 +224,22 @@ async def test_a_crash_after_any_statement_and_two_jobs_at_once_end_where_one_qu
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
-async def test_a_whole_year_with_a_crash_every_day_is_like_one_without(brittle: Brittle, agent: UUID, dsn: str) -> None:
+async def test_a_whole_year_with_a_crash_every_third_day_is_like_one_without(
+    brittle: Brittle, agent: UUID, dsn: str
+) -> None:
     year, chosen, crashes = Year(WHOLE, seed=3), random.Random(4), 0
     ben = await agents.get_or_create_agent(brittle, "ben", now=NOON)
     for number in range(DAYS):
         for one in (agent, ben):
             await year.happen(brittle, one, number)
+        if number % 3 and number != DAYS - 1:
+            continue
         await engine.run_lifecycle(brittle, on(number + 1, agent))
         crashes += await survive(brittle, ben, number + 1, statements=chosen.randrange(16))
         await engine.run_lifecycle(brittle, on(number + 1, ben))
         assert await engine.run_lifecycle(brittle, on(number + 1, ben)) == []
-        if number % 30 == 29:
+        if number % 30 == 0:
             await vacuum_analyze(dsn)  # as the server does in its own time
-    assert crashes > 100
+    assert crashes > 30
     assert await seen(brittle, ben) == await seen(brittle, agent)
     await check(brittle, agent, year)
