@@ -1,5 +1,6 @@
 """The view of a session that a model gets: its log, with compaction entries in place of what they cover. Pure."""
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
@@ -135,9 +136,7 @@ def build_view(
 
     `messages` are in order, without gaps. Notices are not shown: the message before them covers their positions."""
     blocks = {block.first: block for block in outermost_entries(entries)}
-    by_position: dict[int, list[InjectedText]] = {}
-    for one in injections:
-        by_position.setdefault(one.position, []).append(one)
+    waiting = deque(sorted(injections, key=lambda one: one.position))
     view: list[ViewMessage] = []
     covered = -1
     for stored in messages:
@@ -150,8 +149,11 @@ def build_view(
         elif view and view[-1].kind != "injected":
             view[-1] = view[-1]._replace(last=stored.position)
         covered = block.last if block else stored.position
-        positions = range(stored.position, covered + 1)
-        view += [_from_injection(one) for position in positions for one in by_position.get(position, ())]
+        # not position by position: an entry may cover most of a long session
+        while waiting and waiting[0].position <= covered:
+            one = waiting.popleft()
+            if one.position >= stored.position:
+                view.append(_from_injection(one))
     return view
 
 

@@ -228,12 +228,23 @@ left join lateral (
 
 -- name: get_memories(agent_id, memory_ids, moment)
 -- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
--- A message is outdated if a fact that was learnt from it is superseded.
+-- A message is outdated if a fact that was learnt from it is superseded. `limit 1` keeps the planner from starting with
+-- all facts of the agent, which it does without statistics.
 with contradictions as materialized (
     select l.memory_id, l.other_id
     from memory.links as l
-    join memory.memories as a on a.agent_id = $1 and a.memory_id = l.memory_id and a.kind = 'fact'
-    join memory.memories as b on b.agent_id = $1 and b.memory_id = l.other_id and b.kind = 'fact'
+    cross join lateral (
+        select kind, state, quarantined
+        from memory.memories
+        where agent_id = $1 and kind = 'fact' and memory_id = l.memory_id
+        limit 1
+    ) as a
+    cross join lateral (
+        select kind, state, quarantined
+        from memory.memories
+        where agent_id = $1 and kind = 'fact' and memory_id = l.other_id
+        limit 1
+    ) as b
     where
         l.agent_id = $1
         and l.link = 'contradicts'
@@ -270,7 +281,12 @@ select
     m.kind = 'exchange' and exists (
         select
         from memory.sources as s
-        join memory.memories as t on t.agent_id = $1 and t.memory_id = s.memory_id and t.kind = 'fact'
+        cross join lateral (
+            select memory_id
+            from memory.memories
+            where agent_id = $1 and kind = 'fact' and memory_id = s.memory_id
+            limit 1
+        ) as t
         cross join lateral (
             select event
             from memory.transitions

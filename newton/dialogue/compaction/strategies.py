@@ -308,7 +308,8 @@ def _is_free_of(turn: DialogueTurn, kinds: Set[ViewKind]) -> bool:
 
 
 def _is_unpinned(items: Iterable[ViewMessage], state: ViewState) -> bool:
-    return not any(place in state.pinned for item in items for place in range(item.first, item.last + 1))
+    # over the pinned positions, which are few: an entry may cover most of a long session
+    return not any(item.first <= place <= item.last for item in items for place in state.pinned)
 
 
 def _token_gain(blocks: Sequence[CompactionBlock]) -> int:
