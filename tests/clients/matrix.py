@@ -51,8 +51,8 @@ Cell: TypeAlias = tuple[str, str]  # the names of a row and a column
 class ClientRow:
     """One client: its program, its packages, and why a cell is absent.
 
-    `checks` names the checks of its cells. `errors` are the classes of its errors by case, `phrases` what their messages
-    have where it differs from other clients. `failures` says for each cell that does not pass why.
+    `checks` names the checks of its cells. `errors` are the classes of its errors by case, `phrases` the words of their
+    messages that differ from other clients. `failures` says why a cell does not pass.
     """
 
     name: str

@@ -15,8 +15,10 @@ import structlog
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolRequestParams
+from mcp.types import CallToolRequestParams, JSONRPCError, jsonrpc_message_adapter
 
+from newton.client import ApiError
+from newton.client.connection import DaemonConnection
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.mcp.server import answer_call
 from newton.runtime.tools.mcp_tools import TOOLS
@@ -165,7 +167,7 @@ def test_a_refused_request_is_answered_in_json_rpc(served: Daemon) -> None:
 
 
 async def test_the_client_of_newton_reads_the_refusal_of_a_tool(served: Daemon) -> None:
-    async with Connection(served.url, token="nwt_x") as connection:
+    async with DaemonConnection(served.url, token="nwt_x") as connection:
         with pytest.raises(ApiError) as raised:
             await connection.call_tool("recall", {"query": "harbour"})
     assert raised.value.code == "unauthorized" and "token" in str(raised.value)
