@@ -81,9 +81,9 @@ def decode_json(response: httpx2.Response) -> Any:
 
 
 def to_error(response: httpx2.Response) -> ApiError:
-    """Return the error for a response with a problem document, or with anything else."""
+    """Return the error for a response with a problem document, alone or in a JSON-RPC error, or with anything else."""
     try:
-        error = error_from_problem(decode_json(response))
+        error = error_from_problem(_read_problem(response))
     except ApiError:
         return _unexpected_response_error(f"The server responded with status {response.status_code}.")
     if error.code != "database_unavailable":
@@ -95,6 +95,12 @@ def to_error(response: httpx2.Response) -> ApiError:
         title=error.title,
         status=error.status,
     )
+
+
+def _read_problem(response: httpx2.Response) -> Mapping[str, Any]:
+    with expect_newton_response():
+        body = decode_json(response)
+        return body["error"]["data"] if "jsonrpc" in body else body
 
 
 def error_from_problem(problem: Mapping[str, Any]) -> ApiError:

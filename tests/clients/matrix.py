@@ -51,7 +51,8 @@ Cell: TypeAlias = tuple[str, str]  # the names of a row and a column
 class ClientRow:
     """One client: its program, its packages, and why a cell is absent.
 
-    `checks` names the checks of its cells. `errors` are the classes of its errors by case.
+    `checks` names the checks of its cells. `errors` are the classes of its errors by case, `phrases` the words of their
+    messages that differ from other clients. `failures` says why a cell does not pass.
     """
 
     name: str
@@ -63,6 +64,8 @@ class ClientRow:
     errors: Mapping[str, str] = field(default_factory=dict[str, str])
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
+    phrases: Mapping[str, str] = field(default_factory=dict[str, str])
+    failures: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def in_node(self) -> bool:
@@ -125,7 +128,8 @@ def render_cells(row: ClientRow, results: Mapping[Cell, bool], notes: list[str])
     cells = list[str]()
     for column in COLUMNS:
         result = ABSENT if column in row.absent else RUNS if results.get((row.name, column)) else FAILS
-        note = row.absent.get(column) or row.notes.get(column)
+        failure = row.failures.get(column) if result == FAILS else None
+        note = row.absent.get(column) or failure or row.notes.get(column)
         if note and note not in notes:
             notes.append(note)
         cells.append(f"{result} ({notes.index(note) + 1})" if note else result)

@@ -1,5 +1,7 @@
 """The page of the client matrix has every client and column, and the locked versions."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.clients.checks import CHECKS
@@ -46,10 +48,22 @@ def test_the_table_names_every_client_and_column() -> None:
     assert {len(line) for line in lines[2:]} == {1 + len(COLUMNS)}
 
 
+def test_the_page_says_why_a_cell_fails() -> None:
+    failed = {cell for cell, passed in read_results().items() if not passed}
+    assert failed == {(row.name, column) for row in ROWS for column in row.failures}, "state it in rows.yaml"
+
+
+def test_the_reason_of_a_failure_is_a_note_of_its_cell() -> None:
+    row = replace(ROWS[0], failures={"chat": "The client sends no message."})
+    failed, passed = (render_page([row], {(row.name, "chat"): passed}, "") for passed in (False, True))
+    assert f"{FAILS} (1)" in failed and "1. The client sends no message." in failed
+    assert "The client sends no message." not in passed
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_client_is_described_in_full(row: ClientRow) -> None:
     assert (FOLDER / "programs" / row.program).is_file()
     assert set(row.columns) == CHECKS[row.checks].keys() - row.absent.keys()
-    assert all(reason.endswith(".") for reason in (*row.absent.values(), *row.notes.values()))
+    assert all(reason.endswith(".") for reason in (*row.absent.values(), *row.notes.values(), *row.failures.values()))
     assert row.errors.keys() <= CASES.keys() and row.errors
     assert {*row.packages, *(f"npm:{name}" for name in row.npm)} <= read_versions().keys()

@@ -1,4 +1,4 @@
-"""Converts errors to RFC 9457 problem documents or to OpenAI's format."""
+"""Converts errors to RFC 9457 problem documents, to OpenAI's format or to JSON-RPC."""
 
 import re
 import traceback
@@ -20,6 +20,8 @@ from newton.runtime.error_status import get_error_status
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 2
+MCP_PATH = "/mcp"
+JSON_RPC_INVALID_REQUEST, JSON_RPC_INTERNAL_ERROR = -32600, -32603
 OPENAI_PATHS = re.compile(
     "/v1/(assistants|audio|batches|chat|completions|conversations|embeddings|evals|files|fine_tuning|images|models"
     "|moderations|realtime|responses|threads|uploads|vector_stores|videos)(/|$)"
@@ -78,13 +80,16 @@ def to_problem(error: NewtonError) -> ProblemDetails:
 
 
 def error_response(error: NewtonError, path: str) -> JSONResponse:
-    """Return the error as a response: in OpenAI's format for an OpenAI path, otherwise as a problem document."""
+    """Return the error as a response: in OpenAI's format for an OpenAI path, as JSON-RPC for MCP, otherwise as
+    a problem document."""
     status = get_error_status(error.code)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status.retryable else {}
     if status.http == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="newton"'
     if is_openai_path(path):
         return JSONResponse(to_openai_error(error).model_dump(), _openai_status(error), headers=headers)
+    if path == MCP_PATH:
+        return JSONResponse(to_json_rpc_error(error), status.http, headers=headers)
     return JSONResponse(to_problem(error).model_dump(), status.http, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
@@ -95,6 +100,18 @@ def is_openai_path(path: str) -> bool:
     (True, True, False)
     """
     return OPENAI_PATHS.match(path) is not None
+
+
+def to_json_rpc_error(error: NewtonError) -> dict[str, Any]:
+    """Return the JSON-RPC message of an error whose `data` is the problem document. MCP clients show its message only.
+
+    >>> to_json_rpc_error(InputError("The body is empty.", hint="Send a request."))["error"]["message"]
+    'The body is empty. Send a request.'
+    """
+    problem = to_problem(error)
+    code = JSON_RPC_INVALID_REQUEST if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else JSON_RPC_INTERNAL_ERROR
+    described = {"code": code, "message": f"{error.what} {error.hint}", "data": problem.model_dump()}
+    return {"jsonrpc": "2.0", "id": None, "error": described}
 
 
 def to_openai_error(error: NewtonError) -> OpenAIErrorResponse:

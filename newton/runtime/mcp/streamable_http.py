@@ -17,7 +17,6 @@ from newton.runtime.api.auth import BEARER, get_caller
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-PATH = "/mcp"
 CALLER_KEY = "newton.caller"  # key of the AuthenticatedCaller in the ASGI scope of a request
 
 
@@ -67,7 +66,7 @@ async def mount_mcp(app: FastAPI) -> AsyncGenerator[None]:
     """Serve MCP at /mcp while the `with` block runs."""
     transport = HttpTransport()
     # a stateless server answers GET and DELETE with 405, as the specification requires
-    app.router.routes.append(Route(PATH, transport, methods=["POST"], include_in_schema=False))
+    app.router.routes.append(Route(problems.MCP_PATH, transport, methods=["POST"], include_in_schema=False))
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness import CellTask, Result, serve
 
+UNSERVED = "http://127.0.0.1:61"  # nobody serves it, and fetch does not block its port as it does port 9
 COMMAND = [os.environ["CLIENTS_NODE"], f"{os.environ['CLIENTS_NODE_MODULES']}/.bin/mcp-inspector", "--cli"]
 
 
@@ -41,7 +42,7 @@ def remembers(task: CellTask) -> Result:
 
 
 def fail(task: CellTask, **options: str) -> Result:
-    done = run(task, "--method", "tools/list", **options)
+    done = run(task, "--method", "tools/list", "--stored-auth-only", **options)
     return {"class": f"exit status {done.returncode}", "status": None, "message": done.stderr}
 
 
@@ -51,7 +52,7 @@ def errors(task: CellTask) -> Result:
     return {
         "input": {"class": "is_error", "status": None, "message": refused["text"]},
         "token": fail(task, token="nwt_wrong"),
-        "daemon": fail(task, url="http://127.0.0.1:9"),
+        "daemon": fail(task, url=UNSERVED),
     }
 
 

@@ -3,30 +3,34 @@
 import asyncio
 import os
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 from harness import CellTask, Result, describe, serve
 from mcp import MCPError
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 IN_PIPES = sys.argv[1] == "stdio"
 
 
 @asynccontextmanager
-async def connect(task: CellTask, *, url: str = "", token: str = "", agent: str = "") -> AsyncGenerator[Client]:
-    """Connect to the daemon, or start `newton mcp` with the database of the daemon."""
+async def connect(
+    task: CellTask, *, url: str = "", token: str = "", agent: str = "", log: IO[str] = sys.stderr
+) -> AsyncGenerator[Client]:
+    """Connect to the daemon, or start `newton mcp` with the database of the daemon; it writes its errors to `log`."""
     if IN_PIPES:
         command, *words = os.environ["NEWTON_PROGRAM"].split()
         env = {"NEWTON_DATA_DIR": task.data_dir, "PYTHONPATH": os.environ["NEWTON_FOLDER"], "PATH": os.environ["PATH"]}
         words += ["mcp", "--agent", agent or task.agent]
         folder = Path(task.data_dir).parent  # has newton.toml
-        async with Client(StdioServerParameters(command=command, args=words, env=env, cwd=folder)) as client:
+        server = StdioServerParameters(command=command, args=words, env=env, cwd=folder)
+        async with Client(stdio_client(server, errlog=log)) as client:
             yield client
         return
     headers = {"Authorization": f"Bearer {token or task.token}"}
@@ -71,7 +75,7 @@ async def catch_failure(action: Callable[[], Awaitable[object]]) -> Result:
 
 
 async def fail(task: CellTask) -> Result:
-    async def use(**options: str) -> None:
+    async def use(**options: Any) -> None:
         async with connect(task, **options) as client:
             await client.list_tools()
 
@@ -80,7 +84,11 @@ async def fail(task: CellTask) -> Result:
     found: Result = {"input": {"class": "is_error", "status": None, "message": refused["text"]}}
     assert refused["is_error"]
     if IN_PIPES:
-        return {**found, "agent": await catch_failure(lambda: use(agent="nobody"))}
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
+            failed = await catch_failure(lambda: use(agent="nobody", log=log))
+            log.seek(0)
+            said = f"{failed['message']}: {log.read()}"
+        return {**found, "agent": {**failed, "message": said}}
     found["token"] = await catch_failure(lambda: use(token="nwt_wrong"))
     return {**found, "daemon": await catch_failure(lambda: use(url="http://127.0.0.1:9"))}
 
