@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, ClassVar, NamedTuple, cast
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
@@ -51,6 +51,8 @@ Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_to_single_line)]
 
 class SkillFile(NamedModel):
     """A procedure: its triggers, goals, steps (`core`) and details."""
+
+    label: ClassVar[str] = "skill"
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder name: a-z, 0-9 and hyphens.")
     description: Line = Field(description="The purpose and when to use it, in 1 to 500 characters.")

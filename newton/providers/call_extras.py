@@ -1,4 +1,4 @@
-"""What a server attaches to a tool call and must get back with it, such as a signature of its reasoning.
+"""Data that a server attaches to a tool call and that must get back with it, such as a signature of its reasoning.
 
 It is opaque, worthless to other models and not stored: this process keeps it for the rounds of a conversation.
 """

@@ -1,4 +1,4 @@
-"""What the chat models of all protocols share: the server, its client, and the name of the model."""
+"""The common part of the chat models of all protocols: the server, its client, and the name of the model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence

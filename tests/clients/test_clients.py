@@ -17,6 +17,7 @@ CELLS = [pytest.param(row, column, id=f"{row.name}-{column}") for row in ROWS fo
 async def test_a_client_does_what_its_cell_says(bench: ClientBench, row: ClientRow, column: str) -> None:
     if row.npm and not node_is_ready():
         pytest.skip("the packages for Node.js are not installed")
+    assert column in CHECKS[row.checks], "a cell without a check"
     bench.results[row.name, column] = False
     task = await bench.create_task(column)
     result = await bench.run(row, task)

@@ -1,4 +1,4 @@
-"""What an agent holds, and its deletion."""
+"""Show what an agent holds, and delete it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -44,7 +44,7 @@ _DESCRIPTIONS = {
 
 
 class ChangeVerdict(NamedTuple):
-    """Whether the newer statement replaces the older one, the probability in [0, 1] and a short reason."""
+    """The relation of the newer statement to the older one, its probability in [0, 1] and a short reason."""
 
     kind: ChangeKind
     probability: float

@@ -23,7 +23,7 @@ _PRONOUNS = frozenset({"i", "we", "they", "he", "she", "it", "you"})
 
 
 class ClauseForm(StrEnum):
-    """What a clause does: only a statement may be remembered."""
+    """The role of a clause: only a statement may be remembered."""
 
     STATEMENT = "statement"
     QUESTION = "question"
