@@ -20,14 +20,7 @@ from newton.dialogue.compaction.strategies import (
     refusal_reason,
 )
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.view import (
-    CompactionEntry,
-    ViewMessage,
-    build_view,
-    count_view_tokens,
-    outermost_entries,
-    split_turns,
-)
+from newton.dialogue.view import CompactionEntry, build_view, count_view_tokens, outermost_entries, split_turns
 from newton.providers import token_counter
 from tests.support import examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
@@ -230,15 +223,6 @@ def test_no_strategy_may_touch_a_system_message_or_what_was_restored() -> None:
     assert "system" in (refusal(Told(placed(lines)), 0, 6) or "")
     assert "restored" in (refusal(Told(placed(lines), pinned=frozenset({3})), 1, 6) or "")
     assert refusal(Told(placed(lines), pinned=frozenset({3})), 7, 12) is None
-
-
-def test_the_length_of_what_an_entry_covers_costs_nothing() -> None:
-    """A walk over the positions that it covers would not end."""
-    long = ViewMessage("user", "[goals]", 500, 0, 10**15, "goals")
-    view = (long, ViewMessage("user", "And now?", 5, 10**15 + 1, 10**15 + 1))
-    block = CompactionBlock("merged", (long,), max_tokens=10)
-    assert "restored" not in (refusal_reason(block, ViewState(view, 1_000, frozenset({10**15 + 1}))) or "")
-    assert "restored" in (refusal_reason(block, ViewState(view, 1_000, frozenset({7}))) or "")
 
 
 def test_no_block_reaches_over_a_system_message() -> None:
