@@ -1,6 +1,6 @@
-"""Strengths, concerns and recommendations of a growth report, by fixed rules. Pure.
+"""Strengths, concerns and recommendations of a growth report, derived by fixed rules. Pure.
 
-No rule uses a metric whose sample is too small.
+A metric whose sample is too small is not used.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ class GrowthAssessment(NamedTuple):
 
 
 def assess(report: GrowthReport) -> GrowthAssessment:
-    """Apply all rules, in order."""
+    """Return the sentences of all rules that apply to the report, each list in the order of the rules."""
     return GrowthAssessment(
         tuple(_iter_strengths(report)), tuple(_iter_concerns(report)), tuple(_iter_recommendations(report))
     )
@@ -124,18 +124,21 @@ def _significant_bias(report: GrowthReport) -> ConfidenceBias | None:
 
 
 def _compare(metric: PeriodMetric, operator: Callable[[float, float], bool], bound: float) -> bool:
-    """Return `operator(value, bound)` for the current value; False if the value is not reliable."""
+    """Return `operator(value, bound)` for the value of the current period; False if that value is not reliable."""
     return metric.reliable_now is not None and operator(metric.reliable_now, bound)
 
 
 def _changed_by(metric: PeriodMetric, operator: Callable[[float, float], bool], bound: float) -> bool:
-    """Return `operator(change, bound)` for the change between the periods; False if a value is not reliable."""
+    """Return `operator(change, bound)` for the change from the previous to the current period.
+
+    Return False if the value of a period is not reliable.
+    """
     now, before = metric.reliable_now, metric.reliable_before
     return now is not None and before is not None and operator(now - before, bound)
 
 
 def _procedure_names(report: GrowthReport, state: str) -> list[str]:
-    """Return the procedures that entered a state in the period and are still in it."""
+    """Return the names of the procedures whose last change of state in the period was to `state`."""
     last = {change.name: change.state for change in report.state_changes if change.kind == "procedure"}
     return [name for name, now in last.items() if now == state]
 

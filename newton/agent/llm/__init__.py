@@ -1,1 +1,1 @@
-"""Structured calls to the chat model, and its recorded usage."""
+"""Structured calls to the chat model, and the tokens that they used."""

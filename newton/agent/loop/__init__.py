@@ -1,1 +1,3 @@
-"""One turn: context, prompt, completion, tool calls, record."""
+"""The processing of one message (a turn): build the context and the prompt, call the model, run its tools, store it
+all.
+"""

@@ -1,4 +1,4 @@
-"""Replies without a model: quotes from the memories in the context. Pure."""
+"""Replies without a model, which quote memories of the context. Pure."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,10 @@ STORED = "Stored."
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
-    """Return quotes of the best memories of the context."""
+    """Return quotes of up to MAX_QUOTES memories of the context that are relevant to the input, best first.
+
+    If the input asks about a time from which there are no memories, memories with a date are left out.
+    """
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle)]
     items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
@@ -29,10 +32,9 @@ def quote_memories(bundle: Bundle) -> list[str]:
 
 
 def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> str:
-    """Return the reply that consists of the quotes, or a message that nothing was found.
+    """Return a reply that consists of the quotes, or says that nothing was found.
 
-    The reply to an input that asks nothing begins with the news that the input `is_stored`, and says no more if nothing
-    was found.
+    If the input asks nothing and `is_stored`, the reply says that the input was stored, followed by the quotes, if any.
     """
     if not is_stored or contains_question(bundle.input):
         return _render_quotes(quotes, bundle)
@@ -48,7 +50,7 @@ def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
 
 
 def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
-    """Return the quote of an item with the label of a fact; facts that contradict each other are one quote."""
+    """Return one memory as a line of the reply; facts that contradict each other are rendered together."""
     if item.label is None:
         return f"- {item.text}"
     lines = {c.memory_id: c.context_line for c in bundle.items}

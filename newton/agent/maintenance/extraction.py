@@ -35,12 +35,14 @@ GIVE_UP_AFTER = timedelta(days=1)  # since the end of a conversation
 async def extract(
     llm: StructuredLLM, ctx: LifecycleContext, *, limit: int, ended_before: datetime | None = None
 ) -> ExtractionResult:
-    """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
+    """Extract memories from up to `limit` unread conversations, oldest first; `ended_before` is passed to
+    `find_unread`.
 
-    Recalled text and the output of tools and the web are not read. A conversation for which the model gives no valid
-    answer is read by the statement classifier. If the call fails, the classifier reads it too, and the model is asked
-    again in the next run, until GIVE_UP_AFTER while it answers for others. Raises TokenQuotaError, and ProviderError
-    when the model fails twice in a row or for all; results stored before remain.
+    Recalled text and the output of tools and of the web are not read. If the model gives no valid answer for a
+    conversation, the statement classifier reads it instead. If the call fails, the classifier reads it too, and the
+    model is asked again in the next run, for at most GIVE_UP_AFTER while the model answers for others. Raises
+    TokenQuotaError, and ProviderError if the model fails twice in a row or for all conversations; stored results
+    remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
@@ -66,7 +68,9 @@ async def extract(
 
 
 async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutput | None:
-    """Return the model's answer; None if it is invalid, or if there is nothing to read."""
+    """Return the model's answer for a conversation; None if the answer is invalid, or the conversation has no
+    messages.
+    """
     if not conversation.messages:
         return None
     prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
@@ -76,9 +80,9 @@ async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutp
 async def _store_answer(
     llm: StructuredLLM, conversation: EpisodeLines, output: ExtractionOutput | None, *, ctx: LifecycleContext
 ) -> ExtractionResult:
-    """Store what the model extracted, or without a valid answer what the statement classifier selects.
+    """Store what the model extracted or, if `output` is None, what the statement classifier finds.
 
-    Nothing is stored if another worker has read the conversation.
+    Stores nothing if another worker has read the conversation meanwhile.
     """
     vectors = await embed_statements(llm.scope.embedder, conversation) if output is None else None
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
@@ -92,7 +96,7 @@ async def _store_answer(
 async def _store_output(
     tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
 ) -> ExtractionResult:
-    """Store what the model extracted."""
+    """Store the facts, procedures, censors and title in the model's answer; return their numbers."""
     own_ctx = replace(ctx, trust=conversation.trust)
     facts = await _store_facts(tx, conversation, output, ctx=own_ctx)
     procedure_count = await _store_procedures(tx, conversation, output, ctx=own_ctx)
@@ -104,9 +108,9 @@ async def _store_output(
 async def _parse_unanswered(
     llm: StructuredLLM, unanswered: Sequence[EpisodeLines], *, ctx: LifecycleContext, give_up: bool = False
 ) -> None:
-    """Let the statement classifier read, once, conversations for which the model failed.
+    """Extract facts by the statement classifier from conversations for which the model failed, once from each.
 
-    With `give_up`, the model is not asked again about those that ended before GIVE_UP_AFTER.
+    With `give_up`, the model is not asked again about conversations that ended more than GIVE_UP_AFTER ago.
     """
     for conversation in unanswered:
         vectors = await embed_statements(llm.scope.embedder, conversation)
@@ -118,9 +122,9 @@ async def _parse_unanswered(
 
 
 async def _store_facts(tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext) -> int:
-    """Store the extracted facts; return the number of new ones.
+    """Store the extracted facts; return how many were not known before.
 
-    Facts that restate a proposed line of the identity are skipped: a person decides on the proposal.
+    A fact that restates a line proposed for the identity is skipped, because a person decides on the proposal.
     """
     requests = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
     facts = [
@@ -145,9 +149,9 @@ def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:
 
 
 def _find_message(conversation: EpisodeLines, text: str) -> list[UUID]:
-    """Return the id of the user's message that shares the most content words with a fact; none without a shared word.
+    """Return the id of the user message that shares the most content words with `text`; the later one of equals.
 
-    Of equal ones it is the last.
+    Return an empty list if no message shares a word.
     """
     words = extract_content_words(text)
     said = [message for message in conversation.messages if message.role == "user"]
@@ -159,7 +163,9 @@ def _find_message(conversation: EpisodeLines, text: str) -> list[UUID]:
 async def _store_procedures(
     tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
 ) -> int:
-    """Store the procedures with new names and return their number. Existing procedures are never replaced."""
+    """Store the extracted procedures whose names are new; return their number. An existing procedure is never
+    replaced.
+    """
     count = 0
     for proposed in output.procedures:
         try:
@@ -180,7 +186,7 @@ def _to_skill(proposed: ProposedProcedure) -> SkillFile:
             core=tuple(clean_model_text(step) for step in proposed.steps),
         )
     except ValidationError as error:
-        raise InputError("The procedure is not valid.", hint=str(error)) from None
+        raise InputError("The extracted procedure is not valid.", hint=str(error)) from None
 
 
 async def _store_title(tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext) -> None:
@@ -191,7 +197,7 @@ async def _store_title(tx: Tx, conversation: EpisodeLines, output: ExtractionOut
 
 
 async def _propose_censors(tx: Tx, output: ExtractionOutput, *, ctx: LifecycleContext) -> int:
-    """Store proposed censors, quarantined until a person approves them; return their number."""
+    """Store the extracted censors, which are not in force before a person approves them; return their number."""
     texts = [(clean_model_text(proposed.trigger), clean_model_text(proposed.reason)) for proposed in output.censors]
     rules = [rule for trigger, reason in texts if trigger and reason and (rule := _to_censor_rule(trigger, reason))]
     return len(await censors.add_rules(tx, rules, ctx=ctx))

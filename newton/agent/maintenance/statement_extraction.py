@@ -1,4 +1,4 @@
-"""Extraction of facts from what users said in conversations, by the statement classifier."""
+"""Extraction of facts from what users said in conversations, by the statement classifier, without a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,9 +25,9 @@ async def extract_statements(
     embedder: Embedder | None = None,
     ended_before: datetime | None = None,
 ) -> ExtractionResult:
-    """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
+    """Extract facts from up to `limit` unread conversations, oldest first; `ended_before` is passed to `find_unread`.
 
-    A fact has the origin and the trust of the message that states it.
+    A fact gets the origin and the trust tier of the message that states it.
     """
     result = ExtractionResult()
     async with db.transaction(ctx.agent_id) as tx:
@@ -41,7 +41,10 @@ async def extract_statements(
 
 
 async def embed_statements(embedder: Embedder | None, conversation: EpisodeLines) -> dict[str, Vector] | None:
-    """Return the vectors of what users state in a conversation; None without the embedding model of the classifier."""
+    """Return the vectors of the statements of users in a conversation, by text.
+
+    Return None if the embedder is not the one for which the classifier was trained, or if it fails.
+    """
     if embedder is None or embedder.identity != load_model().vector_model:
         return None
     said = [message.content for message in conversation.messages if message.role == "user"]
@@ -55,9 +58,9 @@ async def embed_statements(embedder: Embedder | None, conversation: EpisodeLines
 async def store_statements(
     tx: Tx, conversation: EpisodeLines, vectors: Mapping[str, Vector] | None, *, ctx: LifecycleContext
 ) -> int:
-    """Store the facts that users state in a conversation; return the number of new ones.
+    """Store the facts that users state in a conversation; return how many were not known before.
 
-    `vectors` is the result of `embed_statements`. A fact has the origin and the trust of the message that states it.
+    `vectors` is the result of `embed_statements`. A fact gets the origin and trust tier of the message that states it.
     """
     requests = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
     count = 0
@@ -71,7 +74,7 @@ async def store_statements(
 def _select_facts(
     message: EpisodeMessage, requests: Sequence[str], vectors: Mapping[str, Vector] | None, *, source: str
 ) -> list[NewFact]:
-    """Return the facts that a user states in a message, without proposed lines of the identity. Pure."""
+    """Return the facts that a user states in a message, without those that restate one of the `requests`. Pure."""
     if message.role != "user":
         return []
     statements = select_statements(message.content, speaker=message.name, vectors=vectors)
