@@ -48,8 +48,8 @@ class RememberInput(ToolInput):
 
 class HostRememberInput(RememberInput):
     """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
-    clear without context. Set `source` to where it comes from: a fact that is not marked as `own` is used only after a
-    person or other sources confirm it. Do not store facts that the context already contains, and never store secrets."""
+    clear without context. Set `source` to where it is from: a fact that is not marked as `own` is used only after a
+    person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
 
     source: Literal["own", "tool", "web"] = Field(
         "tool",

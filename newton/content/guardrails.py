@@ -1,4 +1,4 @@
-"""Guardrails: rules on decisions, as YAML files that a user can edit."""
+"""Guardrails (rules that a decision must satisfy), read from YAML files."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -18,9 +18,9 @@ class Guardrail(NamedModel):
     """A rule that is checked before a decision is recorded."""
 
     description: Text = Field(description="The reason for the rule.")
-    expression: str = Field(description="A CEL expression that is true when a choice violates the rule.")
-    severity: Severity = Field(description="The effect on a choice that violates it: warn or block.")
-    message: Text = Field(description="The recommended action instead.")
+    expression: str = Field(description="A CEL expression that is true if a decision violates the rule.")
+    severity: Severity = Field(description="What happens to a decision that violates the rule: warn or block.")
+    message: Text = Field(description="What to do instead of the decision.")
 
     @field_validator("expression")
     @classmethod
@@ -29,7 +29,10 @@ class Guardrail(NamedModel):
 
 
 def load_guardrails(check: ExpressionCheck, extra: Path | None = None) -> dict[str, Guardrail]:
-    """Load the shipped guardrails; a guardrail in `extra` replaces the one with the same name. Raises ConfigError."""
+    """Load the guardrails that ship with Newton; one in the folder `extra` replaces the one of the same name.
+
+    `check` validates each expression. Raises ConfigError.
+    """
     own = {} if extra is None else read_folder(extra.expanduser(), Guardrail, {"check": check})
     return {**_load_shipped_guardrails(check), **own}
 

@@ -1,4 +1,6 @@
-"""UI tasks: requests that programs send by themselves, such as one for the title of a chat. Recognised by patterns."""
+"""Recognition, by patterns, of requests that programs send on their own, such as one for the title of a chat (UI
+tasks).
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,20 +58,20 @@ Pattern = Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_
 
 
 class UiTask(NamedModel):
-    """One kind of request that programs send by themselves.
+    """One kind of request that programs send on their own, with the patterns by which it is recognized.
 
-    In a pattern (RE2, case-insensitive), `{chat}` stands for what a conversation is called, `{count}` for a number.
+    In a pattern (RE2, case-insensitive), `{chat}` stands for any word for a conversation, and `{count}` for a number.
     """
 
     description: str = Field(min_length=1, max_length=500)
     certain: tuple[Pattern, ...] = Field(
-        (), description="Patterns of which a match alone shows that a program wrote the request."
+        (), description="Patterns whose match alone shows that a program wrote the request."
     )
     likely: tuple[Pattern, ...] = Field(
-        (), description="Patterns of which a match needs one further sign of a program."
+        (), description="Patterns whose match counts only with one more sign that a program wrote the request."
     )
     possible: tuple[Pattern, ...] = Field(
-        (), description="Patterns of which a match needs two further signs of a program."
+        (), description="Patterns whose match counts only with two more signs that a program wrote the request."
     )
 
     @cached_property
@@ -78,13 +80,13 @@ class UiTask(NamedModel):
 
     @cached_property
     def worded_patterns(self) -> tuple[tuple["re2.Pattern", int], ...]:
-        """Return the other patterns, each with the number of signs that it needs."""
+        """Return the `likely` and `possible` patterns, each with the number of further signs that a match needs."""
         likely = ((_compile(one), MIN_LIKELY_SIGNS) for one in self.likely)
         return (*likely, *((_compile(one), MIN_POSSIBLE_SIGNS) for one in self.possible))
 
 
 class RequestSigns(StrictModel):
-    """Signs that a program or a person words a request. Of each group of `program`, one match counts."""
+    """Patterns that show whether a program or a person wrote a request. Each group of `program` counts at most once."""
 
     program: dict[str, tuple[Pattern, ...]]
     person: tuple[Pattern, ...]
@@ -104,7 +106,10 @@ def _load_signs() -> RequestSigns:
 
 
 def load_ui_tasks(extra: Path | None = None) -> tuple[UiTask, ...]:
-    """Load the shipped UI tasks; one in `extra` replaces the one with the same name. Raises ConfigError."""
+    """Load the UI tasks that ship with Newton; one in the folder `extra` replaces the one of the same name.
+
+    Raises ConfigError for the first mistake in a file.
+    """
     own = {} if extra is None else read_folder(extra.expanduser(), UiTask)
     return tuple({**_load_shipped_ui_tasks(), **own}.values())
 
@@ -115,10 +120,11 @@ def _load_shipped_ui_tasks() -> Mapping[str, UiTask]:
 
 
 def find_ui_task(tasks: Iterable[UiTask], user: str, *, system: str = "", earlier: Sequence[str] = ()) -> UiTask | None:
-    """Return the kind of UI task that a request is, or None if a person seems to have written it.
+    """Return the kind of UI task that a request is; None if a person seems to have written it. Pure.
 
-    `user` is the last message of the user, `system` the system message, and `earlier` are the texts before `user`. A
-    program that puts its instruction into the system message sends the conversation as one user message. Pure.
+    `user` is the last message of the user, `system` the system message, and `earlier` are the messages before `user`.
+    The system message is examined too, because some programs put the instruction there and the conversation into
+    `user`.
     """
     kinds, words = list(tasks), _examine(user)
     certain = next((one for one in kinds if any(pattern.search(words) for pattern in one.certain_patterns)), None)
@@ -131,7 +137,11 @@ def find_ui_task(tasks: Iterable[UiTask], user: str, *, system: str = "", earlie
 
 
 def _find_likely(tasks: Sequence[UiTask], text: str, *, reach: int, bonus: int) -> UiTask | None:
-    """Return the kind that a text asks for within its first `reach` characters, if a program seems to word it."""
+    """Return the kind of UI task that the first `reach` characters of a text ask for, if a program seems to have
+    written it.
+
+    `bonus` is added to the number of signs of a program that are found in the text.
+    """
     instruction = _QUOTED_LINE.sub("", _QUOTED_BLOCK.sub("", text))
     asked = instruction[:reach]
     matches = [
@@ -152,7 +162,10 @@ def _find_likely(tasks: Sequence[UiTask], text: str, *, reach: int, bonus: int) 
 
 
 def _count_person_signs(instruction: str, patterns: Sequence["re2.Pattern"], known: RequestSigns) -> int:
-    """Count them in the lines that instruct: other lines may be what a person said in the conversation."""
+    """Count the signs of a person in the lines that one of `patterns` matches, up to MAX_PERSON_SIGNS.
+
+    Other lines are not counted, because they may quote what a person said in the conversation.
+    """
     lines = [line for line in instruction.splitlines() if any(pattern.search(line) for pattern in patterns)]
     text = _OUR_CHAT.sub("", _QUOTED_WORDS.sub("", "\n".join(lines)))
     return min(len(known.person_pattern.findall(text)), MAX_PERSON_SIGNS)
