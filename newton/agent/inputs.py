@@ -126,8 +126,7 @@ class ForgetInput(MemoryIdInput):
 
 
 class ConfirmInput(MemoryIdInput):
-    """Confirm that a stored fact is true. Confirmed facts rank higher in searches. Only one confirmation per day
-    counts."""
+    """Confirm that a stored fact is true. Confirmed facts rank higher in searches. One confirmation per day counts."""
 
 
 class RetractInput(MemoryIdInput):
@@ -146,7 +145,7 @@ class ConflictsInput(ToolInput):
 
 
 class SettlementInput(ToolInput):
-    """The decision how to settle a conflict between two facts."""
+    """A person's decision about a conflict between two facts."""
 
     keep: Settlement = Field(
         description="newer: the newer fact replaces the older one; older: the newer one is wrong; both: both are true; "
@@ -162,8 +161,7 @@ class SettleConflictInput(SettlementInput):
 
 
 class EpisodeOutcomeInput(ToolInput):
-    """Record how an episode ended, once this is known: whether the work in it succeeded. A later call changes the
-    outcome."""
+    """Record how an episode ended: whether the work in it succeeded. A later call changes the outcome."""
 
     memory_id: str = Field(description="The id of the episode, as a result shows it, or the last characters of the id.")
     outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
@@ -307,8 +305,7 @@ class RelaxCensorInput(CensorIdInput):
 
 
 class MetricsInput(ToolInput):
-    """Report on the contexts built in the last days: their relevance, budget use, speed, and how much of them replies
-    used."""
+    """Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used."""
 
     days: int = Field(7, ge=1, le=3_650, description="Length of the period in days.")
 
@@ -320,8 +317,7 @@ class GrowthInput(ToolInput):
 
 
 class IdentityInput(ToolInput):
-    """Show the identity of the agent: its version, its lines, and the proposed lines that wait for approval by a
-    person."""
+    """Show the agent's identity: its version, its lines, and the proposed lines that wait for approval by a person."""
 
 
 class ProposeIdentityInput(ToolInput):

@@ -1,4 +1,6 @@
-"""The data that all services of one agent share: its id, database, clock and thresholds, and its caller's trust."""
+"""The data that all services of an agent share: its id, the database, clock, thresholds, and the caller's trust
+tier.
+"""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

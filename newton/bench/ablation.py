@@ -25,9 +25,7 @@ RANKING_ABLATIONS: Mapping[str, RankingWeights] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationVariant:
-    """A variant of context building. `apply` changes the context builder; without `profile`, each frame uses its
-    own.
-    """
+    """A variant of context building, made by `apply`. Without `profile`, each frame uses its own profile."""
 
     name: str
     profile: str | None = None

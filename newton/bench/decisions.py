@@ -1,6 +1,4 @@
-"""`newton bench decisions`: the times to record a decision, to compute the calibration, and to verify the hash
-chain.
-"""
+"""`newton bench decisions`: the time to record a decision, compute the calibration, and verify the hash chain."""
 
 import asyncio
 import random

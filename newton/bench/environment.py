@@ -28,9 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchEnvironment:
-    """The services, the connection string of the database's owner, and the kind of server ("embedded" or
-    "external").
-    """
+    """The services, the connection string of the database's owner, and the kind of server (embedded or external)."""
 
     newton: AgentServices
     owner_dsn: str

@@ -1,6 +1,4 @@
-"""`newton bench http`: the time that HTTP adds to building a context, and response times of a daemon under mixed
-load.
-"""
+"""`newton bench http`: the time that HTTP adds to a context, and the response times of a daemon under mixed load."""
 
 import asyncio
 import json as jsons

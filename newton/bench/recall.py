@@ -194,8 +194,8 @@ def select_rendered_items(bundle: Bundle) -> list[ScoredCandidate]:
 async def _import_conversation(
     newton: AgentServices, conversation: DatasetConversation, run: RecallRun
 ) -> AgentServices:
-    """Import a conversation into an agent of its own; return services whose clock is a day after the conversation's
-    end.
+    """Import a conversation into an agent of its own; return its services, whose clock is a day after the last
+    message.
     """
     agent_id = await get_or_create_agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
     own = replace(newton, scope=replace(newton.scope, agent_id=agent_id))

@@ -84,7 +84,7 @@ async def _describe_machine(newton: AgentServices) -> dict[str, Any]:
 
 
 def cpu_name() -> str:
-    """Return the model name of the processor; "unknown" if the system does not tell."""
+    """Return the model name of the processor; "unknown" if the system does not report it."""
     try:
         text = CPU_INFO_PATH.read_text(encoding="utf-8")
     except OSError:

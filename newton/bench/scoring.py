@@ -49,14 +49,18 @@ class RecallSample:
 def word_overlap(line: str, text: str) -> float:
     """Return the share of the words of `line` that occur in `text`. A repeated word must occur as often.
 
-    >>> word_overlap("no, no and no", "no, he said no") 0.5
+    >>> word_overlap("no, no and no", "no, he said no")
+    0.5
     """
     words = Counter(line.split())
     return (words & Counter(text.split())).total() / words.total() if words else 1.0
 
 
 def is_in_context(gold: GoldMessage, items: Iterable[ScoredItem]) -> bool:
-    """Return whether the items contain at least MIN_WORD_OVERLAP of a message's words; if it is long, its summary."""
+    """Return whether the items contain at least MIN_WORD_OVERLAP of the words of `gold`.
+
+    A message of more than MAX_VERBATIM_TOKENS need only be in the context as a summary.
+    """
     own = [item for item in items if gold.ref in item.refs]
     if gold.tokens > MAX_VERBATIM_TOKENS:
         return any(item.detail == "summary" for item in own)
@@ -75,7 +79,8 @@ def mean(values: Collection[float]) -> float:
 def percentile(values: Collection[float], share: float) -> float:
     """Return the percentile `share` (from 0 to 1) by linear interpolation; 0 for no values.
 
-    >>> percentile([1, 2, 3, 10], 0.5) 2.5
+    >>> percentile([1, 2, 3, 10], 0.5)
+    2.5
     """
     return float(np.quantile(list(values), share)) if values else 0.0
 

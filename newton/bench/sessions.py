@@ -55,10 +55,7 @@ LABELS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedSession:
-    """A conversation about two topics.
-
-    `change_at` is the number of the first turn about the second one, counted from 1.
-    """
+    """A conversation about two topics. The second one begins with the turn number `change_at`, counted from 1."""
 
     id: str
     turns: Sequence[str]

@@ -77,7 +77,8 @@ def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> di
 def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
     """Return the least-squares slope of the second half of the points (seconds, value), per minute. Pure.
 
-    >>> round(slope_per_minute([(0.0, 9.0), (1.0, 9.0), (60.0, 1.0), (120.0, 2.0)]), 3) 1.0
+    >>> round(slope_per_minute([(0.0, 9.0), (1.0, 9.0), (60.0, 1.0), (120.0, 2.0)]), 3)
+    1.0
     """
     seconds, values = zip(*points[len(points) // 2 :], strict=True)
     return 60 * linear_regression(seconds, values).slope if len(set(seconds)) > 1 else 0.0

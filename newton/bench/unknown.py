@@ -1,4 +1,4 @@
-"""`newton bench unknown`: how many memories the contexts contain of questions that memory cannot answer."""
+"""`newton bench unknown`: how many memories enter the contexts of questions that memory cannot answer."""
 
 import hashlib
 import json as json_format
@@ -33,7 +33,7 @@ _QUESTIONS = TypeAdapter(tuple[str, ...])
 
 
 async def run_benchmark(folder: Path, questions: Path, *, json: JsonOption = False) -> None:
-    """Measure how many memories the contexts contain of questions that memory cannot answer.
+    """Measure how many memories enter the contexts of questions that memory cannot answer.
 
     All conversations are imported into one agent of a temporary database, not into your memories.
 
@@ -61,9 +61,7 @@ async def run_benchmark(folder: Path, questions: Path, *, json: JsonOption = Fal
 
 
 def load_questions(path: Path) -> tuple[str, ...]:
-    """Load a YAML list of questions. Raises InputError if the file has none, and ConfigError if it is not valid
-    YAML.
-    """
+    """Load a YAML list of questions. Raises InputError if there are none, and ConfigError for invalid YAML."""
     try:
         questions = _QUESTIONS.validate_python(load_yaml(path).value, strict=False)
     except ValidationError:

@@ -35,17 +35,14 @@ class LoadedDocument:
 
 
 class DocumentPaths(NamedTuple):
-    """The documents in a folder, and the symbolic links that were skipped because their targets are outside the
-    folder.
-    """
+    """The documents in a folder, and the symbolic links that were skipped because they point outside it."""
 
     documents: list[Path]
     outside: list[Path]
 
 
 def list_documents(path: Path, *, follow: bool = False) -> DocumentPaths:
-    """Return the path itself if it is a file, or all documents in the folder: files with a known suffix, sorted by
-    path.
+    """Return the documents in a folder (files with a known suffix) sorted by path, or the path itself if it is a file.
 
     Hidden files are skipped. Links inside the folder are followed; other links only with `follow`. Raises InputError if
     the path does not exist or a folder cannot be listed.
@@ -58,7 +55,7 @@ def list_documents(path: Path, *, follow: bool = False) -> DocumentPaths:
 
 
 def read_document(path: Path) -> LoadedDocument:
-    """Read and parse a document. Without a title of its own, it gets its file name as the title.
+    """Read and parse a document. If the document has no title, its file name becomes the title.
 
     Raises InputError, which names the path, if the document cannot be read.
     """

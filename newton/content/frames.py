@@ -74,9 +74,7 @@ def _normalize(text: str) -> str:
 
 
 class Frame(NamedModel):
-    """A kind of task: its questions, its priorities by kind of memory, its scoring profile, and its shares of the
-    budget.
-    """
+    """A kind of task: its questions, priorities by kind of memory, scoring profile, and shares of the token budget."""
 
     description: Text = Field(description="One sentence that says for which inputs the frame is meant.")
     questions: tuple[Text, ...] = Field(min_length=2, max_length=4, description="Two to four short questions.")
@@ -138,8 +136,7 @@ class Frame(NamedModel):
 
 
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
-    """Load the frames that ship with Newton; a frame in the folder `extra` replaces or extends the one of the same
-    name.
+    """Load the frames that ship with Newton; one in the folder `extra` replaces or extends the one of the same name.
 
     `profiles` are the names of profiles that a frame may use. Raises ConfigError with file and line of the first
     mistake.

@@ -1,6 +1,4 @@
-"""Packs: presets for a kind of work (coding, support, research), which change the frames, the budget and the
-scoring.
-"""
+"""Packs: presets for a kind of work (coding, support, research), which change frames, budget and scoring."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
@@ -32,7 +30,7 @@ class WeightEmphasis(StrictModel):
 
 
 class BudgetSplit(StrictModel):
-    """The parts of a context's token budget, in percent, by how the memories were found."""
+    """The parts of a context's token budget, in percent, for memories found in four ways."""
 
     recent: Percent = Field(description="Percent for recent events and episodes.")
     semantic: Percent = Field(description="Percent for memories of any kind that are similar to the input.")

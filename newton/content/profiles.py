@@ -128,7 +128,7 @@ def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
 
 
 class Profile(NamedModel):
-    """A named way to score memories (by weights, an expression, or another profile for each frame) and to order
+    """A named way to score memories (by weights, by an expression, or by another profile per frame) and to order
     them.
     """
 
@@ -187,9 +187,9 @@ class Profile(NamedModel):
 
 
 def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = None) -> dict[str, Profile]:
-    """Load the profiles that ship with Newton; those of the folder `extra` replace them by name.
+    """Load the profiles that ship with Newton; a profile in the folder `extra` replaces the one of the same name.
 
-    Expressions in `extra` must pass `check`. Raises ConfigError with file and line for the first mistake.
+    Expressions in `extra` must pass `check`. Raises ConfigError with file and line of the first mistake.
     """
     known = dict(_load_shipped_profiles())
     if extra is not None:

@@ -1,6 +1,4 @@
-"""The relevance model: coefficients that turn search scores into the probability that a memory is relevant to an
-input.
-"""
+"""The relevance model: coefficients that turn search scores into the probability that a memory is relevant."""
 
 import functools
 from pathlib import Path

@@ -49,9 +49,7 @@ class SectionBuilder:
             self._paragraphs.append(text.strip("\n").rstrip())
 
     def build(self, *, title: str = "") -> ParsedDocument:
-        """Return the document, with the title `title` or else its first heading. Call it once, after all text is
-        added.
-        """
+        """Return the document, with the title `title` or else its first heading. Call it once, at the end."""
         self._close(below=0)
         return ParsedDocument(collapse_whitespace(title)[:MAX_HEADING_CHARS] or self.title, tuple(self._sections))
 

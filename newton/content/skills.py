@@ -84,7 +84,8 @@ class SkillFile(NamedModel):
 def make_slug(title: str) -> str:
     """Return a title in the form of a skill's name, or "" if it has no character that a name may have.
 
-    >>> make_slug("Roll back: a release (v2)") 'roll-back-a-release-v2'
+    >>> make_slug("Roll back: a release (v2)")
+    'roll-back-a-release-v2'
     """
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).lstrip("-0123456789")[:60].rstrip("-")
 
@@ -141,9 +142,7 @@ def _select_fields(front: YamlDocument) -> dict[str, object]:
 
 
 def _add_bands(front: YamlDocument, fields: dict[str, object], body: "_SkillBody") -> YamlDocument:
-    """Return a document with the front matter's `fields` and the goals, steps and details of the body, with line
-    numbers.
-    """
+    """Return a document with `fields` and the goals, steps and details of the body, all with their line numbers."""
     lists = {"goals": body.goals, "core": body.steps}
     texts = {band: tuple(item.text for item in items) for band, items in lists.items()}
     lines: dict[YamlLocation, int] = dict(front.lines)

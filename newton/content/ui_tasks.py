@@ -1,6 +1,4 @@
-"""Recognition, by patterns, of requests that programs send on their own, such as one for the title of a chat (UI
-tasks).
-"""
+"""Recognition, by patterns, of requests that programs send on their own (UI tasks), such as one for a chat's title."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -137,7 +135,7 @@ def find_ui_task(tasks: Iterable[UiTask], user: str, *, system: str = "", earlie
 
 
 def _find_likely(tasks: Sequence[UiTask], text: str, *, reach: int, bonus: int) -> UiTask | None:
-    """Return the kind of UI task that the first `reach` characters of a text ask for, if a program seems to have
+    """Return the kind of UI task for which the first `reach` characters of a text ask, if a program seems to have
     written it.
 
     `bonus` is added to the number of signs of a program that are found in the text.

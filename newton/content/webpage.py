@@ -20,8 +20,7 @@ _LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 
 
 def read(raw: bytes) -> ParsedDocument:
-    """Parse UTF-8 HTML into headings, paragraphs, list items, table rows and preformatted text, in the order of the
-    source.
+    """Parse UTF-8 HTML into headings, paragraphs, list items, table rows and preformatted text, in source order.
 
     Call it only in a subprocess with limits: some short pages expand to billions of nodes.
     """
@@ -109,7 +108,7 @@ class _HtmlWalker:
                 self._marker = ""
 
     def _take_lines(self) -> list[str]:
-        """Return the lines of the open block, and clear them."""
+        """Return the lines of the open block, and remove them from it."""
         lines = [collapse_whitespace("".join(line)) for line in self._lines]
         self._lines = [[]]
         return lines

@@ -76,8 +76,8 @@ def build_model(document: YamlDocument, model: type[M], context: Mapping[str, ob
 
 
 def check_name(document: YamlDocument, item: M, expected: str, noun: str) -> M:
-    """Return the item if its name is `expected`, the name of its file or folder (`noun`). Raises ConfigError
-    otherwise.
+    """Return the item if its name is `expected`, the name of its file or folder (`noun`); otherwise raise
+    ConfigError.
     """
     if item.name != expected:
         what = f"the {_model_label(type(item))} has the name {item.name!r}, but its {noun} has the name {expected!r}."
@@ -86,7 +86,7 @@ def check_name(document: YamlDocument, item: M, expected: str, noun: str) -> M:
 
 
 def check_expression(expression: str, check: ExpressionCheck) -> str:
-    """Return the expression if `check` accepts it. Raises ValueError otherwise, as a pydantic validator must."""
+    """Return the expression if `check` accepts it; otherwise raise ValueError, as pydantic expects of a validator."""
     try:
         check(expression)
     except InputError as error:
@@ -114,9 +114,7 @@ def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question "Did you mean ...?" with the known name nearest to `name`; an empty string if none is
-    near.
-    """
+    """Return the question "Did you mean ...?" with the most similar known name; an empty string if none is similar."""
     near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.5)
     return f"Did you mean {near[0]!r}?" if near else ""
 

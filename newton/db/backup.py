@@ -123,9 +123,7 @@ async def restore(
 
 
 async def count_rows(dsn: str) -> RowCounts:
-    """Return the server's version, and the number of rows of each table as the role of the connection string sees
-    them.
-    """
+    """Return the server's version, and the number of rows of each table that the role of `dsn` may read."""
     async with connect(dsn) as connection:
         rows = await connection.fetch(ROW_COUNTS_SQL) if await connection.fetchval(HAS_ROW_COUNTS_SQL) else []
         version = await connection.fetchval("show server_version")

@@ -39,9 +39,7 @@ def write_manifest(folder: Path, manifest: BackupManifest) -> None:
 
 
 def verify_backup(folder: Path) -> BackupManifest:
-    """Return the manifest of a backup after checking all its files. Raises InputError if a file differs or is
-    missing.
-    """
+    """Check all files of a backup; return its manifest. Raises InputError if a file differs or is missing."""
     manifest = _read(folder)
     hashes = hash_files(folder)
     if missing := manifest.files.keys() - hashes.keys():

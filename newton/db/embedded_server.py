@@ -94,7 +94,8 @@ class EmbeddedServer:
                 _ensure_running(self.paths)
 
     def dsn(self, user: str, database: str = DATABASE) -> str:
-        """Return a connection string for this user and database, over a socket that only this system user can open.
+        """Return a connection string for this user and database, over a Unix socket that other system users cannot
+        reach.
 
         It does not depend on environment variables such as PGHOST.
         """
@@ -130,9 +131,7 @@ def _exclusive_start(home: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def exclusive_access(home: Path) -> Generator[ServerPaths]:
-    """Stop the server, yield its paths, and keep it stopped while the block runs. Raises ConflictError if it is in
-    use.
-    """
+    """Stop the server, yield its paths, and keep it stopped in the block. Raises ConflictError if it is in use."""
     ensure_private_folder(home)
     with _exclusive_start(home), _open_lock(home / USERS_LOCK) as users:
         if not _try_lock(users):
@@ -227,7 +226,7 @@ def _is_listening(paths: ServerPaths) -> bool:
 
 
 def _is_alive(paths: ServerPaths) -> bool:
-    """Return whether a process of the server runs, since each has inherited a lock at its start."""
+    """Return whether a process of the server runs: all of them have inherited the lock file's lock."""
     with _open_lock(paths.base / LIFE_LOCK) as lock:
         return not _try_lock(lock)
 

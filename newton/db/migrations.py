@@ -62,7 +62,7 @@ def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) 
 async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
     """Apply the pending migrations in one transaction; return their names. Concurrent callers wait for each other.
 
-    Raises SchemaVersionError as `find_pending`, and if a migration fails.
+    Raises SchemaVersionError for an edited migration, a newer database, or a migration that fails.
     """
     try:
         if not await _load_pending(conn, wanted):

@@ -150,9 +150,7 @@ async def _skip_reset(connection: Tx) -> None:
 
 
 class Database:
-    """The connections to a database: a pool for agents, a pool for the job queue, and a connection for
-    notifications.
-    """
+    """The connections to a database: a pool for agents, a pool for the job queue, and one for notifications."""
 
     def __init__(self, pool: Pool, queue: Pool, listeners: Pool) -> None:
         self._pool, self._queue, self._listeners = pool, queue, listeners
@@ -215,7 +213,7 @@ class Database:
     async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
         """Call `on_message` for each notification on the channel, until the connection is lost. Raises DatabaseError.
 
-        The first call, with an empty text, follows when listening has begun.
+        It is called once with an empty text when listening has begun.
         """
         lost = asyncio.Event()
 
@@ -322,8 +320,8 @@ def translate_connect_errors() -> Generator[None]:
 
 @contextmanager
 def translate_errors(tx: Tx) -> Generator[None]:
-    """Convert failures of the server and the connection to DatabaseError. Errors of a statement itself pass
-    unchanged.
+    """Convert failures of the server and the connection to DatabaseError. Errors of a statement itself are not
+    changed.
     """
     try:
         yield

@@ -164,8 +164,8 @@ def _make_readable(tree: Path) -> None:
 
 
 def ensure_socket_folder(folder: Path) -> None:
-    """Create the socket folder. Raises DatabaseError if it belongs to another user, since anyone can create it in
-    /tmp.
+    """Create the socket folder in /tmp, where anyone can create it. Raises DatabaseError if it belongs to another
+    user.
     """
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)

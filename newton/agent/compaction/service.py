@@ -69,7 +69,7 @@ class CompactionService:
     new_budget: Callable[[], CallBudget] = CallBudget
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the messages of a session as a model gets them, after shortening old ones if a strategy requires it.
+        """Return the messages of a session as a model gets them, after shortening old ones if they exceed a limit.
 
         The result may still have more than `max_tokens` tokens. While another compaction of the session runs, the
         messages are returned as they are.

@@ -52,10 +52,10 @@ class GrowthMetrics:
     `made` counts the decisions made, `judged` those reviewed. `accuracy` (a partial outcome counts half), `brier` and
     `bias` are computed from the reviewed ones; `slope` is the trend of the Brier score per 100 decisions, over the
     whole record. `near` counts the decisions similar to a known failure: `answered` those that respond to it, `shown`
-    those that only had it listed. `repeated` is the share of the rest among all comparable decisions.
+    those that only had it listed. The rest repeat a mistake; `repeated` is their share of all comparable decisions.
 
-    `met` counts the matches of censors, `precision` is the share of them not reported as false positives, `succeeded`
-    the share of rated uses of procedures with success, and `confirmed` the share of facts confirmed at the end of the
+    `met` counts the matches of censors, `precision` is the share of matches not reported as wrong, `succeeded` the
+    share of rated uses of procedures with success, and `confirmed` the share of facts confirmed at the end of the
     period.
     """
 

@@ -27,9 +27,7 @@ class EditResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEditor:
-    """Edits of the memories of one agent. `author` is recorded with each edit: the person, as the interface knows
-    them.
-    """
+    """Edits of the memories of one agent. `author`, the person who makes them, is recorded with each edit."""
 
     scope: AgentScope
     author: str

@@ -59,7 +59,7 @@ class MemoryListService:
 
 
 async def resolve_filter(tx: Tx, conditions: MemoryFilterInput, *, scope: AgentScope) -> MemoryFilter:
-    """Return the filter of the query for these conditions, with session and source as ids and defaults filled in.
+    """Convert the conditions to a query filter: session and source become ids, and defaults are filled in.
 
     Raises InputError for an unknown state, and NotFoundError for an unknown session or source.
     """

@@ -1,3 +1,1 @@
-"""The processing of one message (a turn): build the context and the prompt, call the model, run its tools, store it
-all.
-"""
+"""The processing of one message (a turn): its context, the prompt, the model calls, the tools, and storage."""

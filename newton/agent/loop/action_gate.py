@@ -76,9 +76,9 @@ class ActionGate:
     is_recording: bool = True
 
     async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
-        """Return the censors that match `text`.
+        """Return the censors that match `text`, which is an input, an action or a reply ("output").
 
-        Unless `dry_run`, record a match of each, except of a mere question or a reply.
+        Unless `dry_run`, the matches are recorded, except those of a mere question in an input and those of a reply.
         """
         rules = await self._list_rules()
         vector, unchecked = await self._embed_text(text, rules)
@@ -169,8 +169,8 @@ class ActionGate:
         return allowed
 
     async def _check_chunk(self, blocking: Sequence[Censor], previous: str, chunk: str) -> None:
-        """Raise CensorError if a censor blocks `chunk`. The end of `previous` is searched too: a match may begin
-        there.
+        """Raise CensorError if a censor blocks `chunk`. A match may begin at the end of `previous`, the text before
+        it.
         """
         text = previous[-LOOKBACK_CHARS:] + chunk
         vector, _ = await self._embed_text(text, blocking)
@@ -220,9 +220,7 @@ def _iter_texts(value: object) -> Iterator[str]:
 def _find_act_matches(
     matches: Sequence[Censor], text: str, vector: "Vector | None", stage: CensorStage
 ) -> Sequence[Censor]:
-    """Return those of the matching censors that count: none for a reply, and none that match only a question in an
-    input.
-    """
+    """Return the matching censors to record: none for a reply, and none that match only a question in an input."""
     if stage == "output":
         return ()
     acts = text if stage == "action" else remove_questions(text)

@@ -35,8 +35,9 @@ NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI
 class TokenLimits:
     """Limits of one turn, in tokens.
 
-    `window` is the context window of the model, `per_day` the limit for all turns of an agent in a UTC day, and
-    `working` the capacity of a session's working memory. `reply` is None if replies are not limited.
+    `context` and `conversation` limit these parts of the prompt. `window` is the context window of the model, `per_day`
+    the limit for all turns of an agent in a UTC day, and `working` the capacity of a session's working memory. `reply`
+    is None if replies are not limited.
     """
 
     context: int
@@ -69,7 +70,7 @@ class PromptBudget:
     def fit_conversation(
         self, view: Sequence[ViewMessage], input_tokens: int, *, count_tokens: TokenCounter
     ) -> list[ViewMessage]:
-        """Return the latest part of a conversation that fits beside an input of `input_tokens` and a context of maximum
+        """Return the latest messages that fit into a prompt beside an input of `input_tokens` and a context of maximum
         size.
         """
         overhead = self.overhead_per_message
@@ -89,9 +90,7 @@ class ChatService:
     purpose: str = "turn"  # by which the usage is recorded
 
     async def get_budget(self) -> PromptBudget:
-        """Return the token limits of a prompt's parts, converted from the model's tokens to those of the local
-        counter.
-        """
+        """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
         limits = self.limits
         calibration = await self._load_calibration()
         window = split_window(
@@ -105,9 +104,7 @@ class ChatService:
         )
 
     async def check_window(self, text: str, *, instructions: str, options: RequestOptions) -> None:
-        """Raise ContextWindowError if the caller's instructions and tools leave too little of the context window for
-        `text`.
-        """
+        """Raise ContextWindowError if the caller's instructions and tools leave too little of the window for `text`."""
         if self.model is None or not (instructions or options.tools):
             return
         budget, count_tokens = await self.get_budget(), self.scope.count_tokens
@@ -174,7 +171,7 @@ class ChatService:
     async def _stream_once(
         self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[ReplyPiece]:
-        """Stream one call and record its tokens: as the model reports them, or estimated if the stream is closed
+        """Stream one call and record its tokens: as reported by the model, or estimated if the stream is closed
         early.
         """
         assert not in_transaction()

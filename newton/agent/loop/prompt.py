@@ -76,9 +76,7 @@ class PromptBuilder:
     system_prompt: str = SYSTEM_PROMPT
 
     def required_tokens(self, max_tokens: int, *, count_tokens: TokenCounter) -> int:
-        """Return the least tokens that the prompt needs: of the parts that are never shortened, and of a truncated
-        input.
-        """
+        """Return the minimum tokens of the prompt: of the parts that are never shortened, and of a truncated input."""
         input_tokens = min(self.text_tokens, max_tokens // MIN_INPUT_DIVISOR)
         overhead = self.overhead_tokens(count_tokens=count_tokens) + 2 * self.overhead_per_message
         return count_tokens(self.system_prompt) + overhead + input_tokens
@@ -91,9 +89,7 @@ class PromptBuilder:
         return count_tokens(self.instructions) + messages + count_tool_tokens(self.options, count_tokens=count_tokens)
 
     def build(self, max_tokens: int, *, count_tokens: TokenCounter) -> ModelRequest:
-        """Build a request of at most `max_tokens`, if possible: shorten the conversation first, then the middle of the
-        input.
-        """
+        """Build a request of at most `max_tokens`, if possible. The conversation is shortened first, then the input."""
         stable, recalled = split_by_input_dependence(self.context)
         system = ChatMessage("system", "\n\n".join(filter(None, (self.instructions, self.system_prompt + stable))))
         memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
@@ -177,9 +173,7 @@ def select_dialogue(view: Iterable[ViewMessage], *, count_tokens: TokenCounter) 
 def drop_own_tool_calls(
     view: Iterable[ViewMessage], *, own_prefix: str, count_tokens: TokenCounter
 ) -> list[ViewMessage]:
-    """Return the view without system messages and without tool calls whose ids begin with `own_prefix` (run by
-    Newton).
-    """
+    """Return the view without system messages, and without the tool calls that Newton ran (ids with `own_prefix`)."""
     messages: list[ViewMessage] = []
     for item in view:
         calls = tuple(call for call in item.calls if not call.id.startswith(own_prefix))

@@ -90,10 +90,11 @@ class ToolLoop:
     async def _split_calls(
         self, calls: Sequence[ToolCall]
     ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
-        """Split calls into those that Newton runs, each with a result if there is one already, and those of the caller.
+        """Split calls into those for Newton to run, with a result if it is known already, and those for the caller to
+        run.
 
-        A caller's call that a censor blocks is returned among the former, with an error as its result. If the former
-        are not empty, the caller's calls are dropped: the model can repeat them in the next round.
+        A caller's call that a censor blocks is returned among Newton's, with an error as its result. If there are calls
+        for Newton, the caller's calls are dropped: the model can repeat them in the next round.
         """
         caller_tools = {tool.name for tool in self.caller_options.tools}
         own: dict[ToolCall, ToolResult | None] = {}
@@ -136,7 +137,5 @@ class ToolLoop:
 
 
 def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:
-    """Convert the result of a call that Newton ran to a log message, marked as a notice, because it may repeat
-    memories.
-    """
+    """Convert the result of a call that Newton ran to a log message. It is a notice, since it may repeat memories."""
     return Message(role="tool", name=call.name, content=text, said_at=said_at, tool_call_id=call.id, is_notice=True)

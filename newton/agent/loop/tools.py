@@ -60,9 +60,7 @@ class AgentToolset:
     max_trust: Trust = "agent"
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
-        """Return a copy for a model that has read text of these trust tiers: what it stores gets at most the lowest of
-        them.
-        """
+        """Return a copy for a model that has read text of these trust tiers; what it stores gets the lowest of them."""
         trust = lowest_trust([self.max_trust, *(tier for tier in tiers if tier)])
         memories = replace(self.memories, scope=replace(self.memories.scope, trust=trust))
         decisions = replace(self.decisions, scope=replace(self.decisions.scope, trust=trust))
@@ -72,8 +70,8 @@ class AgentToolset:
         return replace(self, tasks=self.tasks.for_session(session_id))
 
     async def execute(self, name: str, arguments: str) -> ToolResult:
-        """Run a tool call with JSON arguments; return its result, or an error as the result. Raises only
-        DatabaseError.
+        """Run a tool call with JSON arguments; return its result, or an error as the result. Raises DatabaseError
+        only.
         """
         spec = TOOLS.get(name)
         try:

@@ -113,9 +113,7 @@ class TurnPreparer:
     tools: AgentToolset | None = None
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
-        """Build the context and the model request; only the context, if a censor or a limit forbids to call the
-        model.
-        """
+        """Build the context and the model request; without the request, if a censor or a limit forbids a model call."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
         chat = ChatService(
@@ -242,9 +240,7 @@ class TurnPreparer:
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None
     ) -> SessionContext | None:
-        """Return the context for a prompt, no longer than the space that its other parts leave; None if memory is not
-        used.
-        """
+        """Return a context no longer than the space that the rest of the prompt leaves; None if memory is not used."""
         if turn.question is None:
             return None
         left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)

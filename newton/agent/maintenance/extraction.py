@@ -35,14 +35,13 @@ GIVE_UP_AFTER = timedelta(days=1)  # since the end of a conversation
 async def extract(
     llm: StructuredLLM, ctx: LifecycleContext, *, limit: int, ended_before: datetime | None = None
 ) -> ExtractionResult:
-    """Extract memories from up to `limit` unread conversations, oldest first; `ended_before` is passed to
-    `find_unread`.
+    """Extract memories from up to `limit` unread conversations, oldest first, with a model.
 
-    Recalled text and the output of tools and of the web are not read. If the model gives no valid answer for a
-    conversation, the statement classifier reads it instead. If the call fails, the classifier reads it too, and the
-    model is asked again in the next run, for at most GIVE_UP_AFTER while the model answers for others. Raises
-    TokenQuotaError, and ProviderError if the model fails twice in a row or for all conversations; stored results
-    remain.
+    With `ended_before`, only from those that ended before this time. Recalled text and the output of tools and of the
+    web are not read. If the model gives no valid answer for a conversation, the statement classifier reads it instead.
+    If the call fails, the classifier reads it too, and the model is asked again in the next run, for at most
+    GIVE_UP_AFTER while the model answers for others. Raises TokenQuotaError, and ProviderError if the model fails twice
+    in a row or for all conversations; stored results remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
@@ -68,9 +67,7 @@ async def extract(
 
 
 async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutput | None:
-    """Return the model's answer for a conversation; None if the answer is invalid, or the conversation has no
-    messages.
-    """
+    """Return the model's answer for a conversation; None if the answer is invalid or there are no messages."""
     if not conversation.messages:
         return None
     prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
@@ -163,9 +160,7 @@ def _find_message(conversation: EpisodeLines, text: str) -> list[UUID]:
 async def _store_procedures(
     tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
 ) -> int:
-    """Store the extracted procedures whose names are new; return their number. An existing procedure is never
-    replaced.
-    """
+    """Store the extracted procedures with new names; return their number. Existing procedures are never replaced."""
     count = 0
     for proposed in output.procedures:
         try:

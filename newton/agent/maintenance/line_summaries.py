@@ -32,9 +32,9 @@ async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> s
 
 
 def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: TokenCounter) -> str | None:
-    """Return the cleaned summary; None if it has no words, more than `max_tokens`, or no fewer tokens than `content`.
+    """Return the cleaned summary, or None if it has no words, or too many tokens. Pure.
 
-    Pure.
+    It may have at most `max_tokens`, and must have fewer tokens than `content`.
     """
     line = one_line(clean_model_text(text))
     if not re.search(r"\w", line) or count_tokens(line) > max_tokens or count_tokens(line) >= count_tokens(content):

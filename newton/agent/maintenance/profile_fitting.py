@@ -1,4 +1,4 @@
-"""Fitting of a profile's weights (of the features that rank memories) to which memories the replies used."""
+"""Fitting of the weights of a profile to usage data, so that the memories that replies used rank higher."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class ProfileFitter:
     frames: Mapping[str, Frame]
 
     async def find_profile_in_use(self) -> str:
-        """Return the name of the profile with the most usage data; without such data, of the one that most frames
+        """Return the name of the profile with the most usage data or, without such data, of the one most frames
         select.
         """
         async with self.scope.transaction() as tx:
@@ -37,7 +37,9 @@ class ProfileFitter:
         return used or min(named, key=lambda name: (-named[name], name))
 
     async def fit(self, name: str) -> WeightFit:
-        """Fit weights to the contexts built by a profile, and compare them with its current weights. Changes nothing.
+        """Compute weights from the contexts built with a profile, and compare them with its current weights.
+
+        Changes nothing.
 
         Raises NotFoundError for an unknown profile, InputError for one without weights, and ConflictError for too
         little data.

@@ -1,6 +1,4 @@
-"""Maintenance of an agent's memory: episodes from idle sessions, extraction, embedding, deduplication, and
-retention.
-"""
+"""Maintenance of an agent's memory: episodes from idle sessions, extraction, embedding, deduplication, retention."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -101,7 +99,7 @@ class MaintenanceService:
         return found
 
     async def judge_conflicts(self) -> Counter[str]:
-        """Let the model decide how facts relate that may contradict each other; return the number of pairs by relation.
+        """Let the model decide whether pairs of facts contradict each other; return the number of pairs by relation.
 
         If there is no model, or its daily tokens are used up, nothing is decided.
         """
@@ -142,7 +140,7 @@ class MaintenanceService:
         return LifecycleReport([change.transition for change in changes], retention.contexts)
 
     async def generalize_facts(self) -> int:
-        """Merge the facts of each attribute that has too many into a few general facts; return the number of facts
+        """Merge the facts of attributes that have too many into a few general facts; return the number of facts
         merged.
         """
         return await generalize_facts(self.scope.db, self.scope.write_context())
@@ -207,7 +205,7 @@ class MaintenanceService:
     async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:
         """Extract memories from unread conversations: by the model or, if there is none, by the statement classifier.
 
-        `ended_before` is passed to `find_unread`. Raises ProviderError if the model fails.
+        With `ended_before`, only from those that ended before this time. Raises ProviderError if the model fails.
         """
         ctx = self.scope.write_context()
         if self.llm is None:

@@ -25,9 +25,10 @@ async def extract_statements(
     embedder: Embedder | None = None,
     ended_before: datetime | None = None,
 ) -> ExtractionResult:
-    """Extract facts from up to `limit` unread conversations, oldest first; `ended_before` is passed to `find_unread`.
+    """Extract facts from up to `limit` unread conversations, oldest first.
 
-    A fact gets the origin and the trust tier of the message that states it.
+    With `ended_before`, only from those that ended before this time. A fact gets the origin and the trust tier of the
+    message that states it.
     """
     result = ExtractionResult()
     async with db.transaction(ctx.agent_id) as tx:

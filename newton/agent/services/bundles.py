@@ -20,7 +20,7 @@ from newton.db.pool import Tx
 class BundleService:
     """Stored contexts of one agent. `bundle_ref` is `latest`, an id, or the beginning or end of an id.
 
-    Methods raise InputError, NotFoundError or ConflictError if it does not identify exactly one readable context.
+    Methods raise InputError, NotFoundError or ConflictError if `bundle_ref` does not identify one readable context.
     """
 
     scope: AgentScope
@@ -28,9 +28,7 @@ class BundleService:
     profiles: Mapping[str, Profile]
 
     async def list_recent(self, limit: int, *, before: UUID | None = None) -> list[BundleSummary]:
-        """Return up to `limit` stored contexts, newest first; with `before`, only those older than the context with
-        this id.
-        """
+        """Return up to `limit` stored contexts, newest first; with `before`, only those older than that context."""
         async with self.scope.transaction() as tx:
             return await bundle_store.list_bundles(tx, agent_id=self.scope.agent_id, limit=limit, before=before)
 

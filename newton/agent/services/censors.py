@@ -51,9 +51,7 @@ class CensorService:
             self._publish("false_positive", memory_id)
 
     async def relax(self, censor_ref: str, reason: str) -> bool:
-        """Change a blocking censor to a warning, and set its count of matches to 0. Return False if it does not
-        block.
-        """
+        """Change a blocking censor to a warning, and reset its count of matches. Return False if it does not block."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             is_relaxed = await censors.relax(tx, memory_id, reason, ctx=ctx)
             if is_relaxed:
@@ -76,7 +74,11 @@ class CensorService:
 
     @asynccontextmanager
     async def _censor(self, censor_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction; yield it with a write context and the full id of the censor. Raises as `resolve_id`."""
+        """Open a transaction; yield it with a write context and the full id of the censor.
+
+        Raises InputError for an invalid id, NotFoundError for an unknown one, and ConflictError if several censors
+        match.
+        """
         async with self.scope.write() as (tx, ctx):
             yield tx, ctx, await resolve_id(tx, censor_ref, agent_id=ctx.agent_id, kind="censor")
 

@@ -22,7 +22,7 @@ class ConflictService:
             return await conflicts.list_conflicts(tx, agent_id=self.scope.agent_id)
 
     async def settle(self, memory_ref: str, settlement: Settlement, *, by_person: bool = True) -> Sequence[FactPair]:
-        """Settle all open conflicts of a fact; return these conflicts.
+        """Settle all open conflicts of a fact as `settlement` says; return these conflicts.
 
         Raises NotFoundError if the fact has none, and ForbiddenError if a model tries to replace a fact that only a
         person may replace.

@@ -51,9 +51,7 @@ class CurationService:
             return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
 
     async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
-        """Return the fact with the earlier and later values of its attribute among its relatives, unless they are
-        there.
-        """
+        """Return the fact with the earlier and later values of its attribute added to its relatives."""
         linked = {(one.link, one.other_id) for one in memory.relatives}
         agent_id, now = self.scope.agent_id, self.scope.now()
         values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=agent_id, now=now)
@@ -61,7 +59,11 @@ class CurationService:
         return replace(memory, relatives=(*memory.relatives, *new))
 
     async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
-        """Return the full id of a memory. Raises as `resolve_id`."""
+        """Return the full id of a memory.
+
+        Raises InputError for an invalid id, NotFoundError for an unknown one, and ConflictError if several memories
+        match.
+        """
         async with self.scope.transaction() as tx:
             return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id, kind=kind)
 
@@ -151,7 +153,7 @@ class CurationService:
             self.scope.publish("attribute.declared", {"single_valued": single_valued})
 
     async def forget(self, memory_refs: Sequence[str], *, include_derived: bool, reason: str) -> list[UUID]:
-        """Permanently delete memories, with `include_derived` also those derived from them; return the ids of all
+        """Permanently delete memories, and those derived from them if `include_derived`; return the ids of all
         deleted.
         """
         async with self.scope.write() as (tx, ctx):
@@ -184,7 +186,7 @@ class CurationService:
 
     @asynccontextmanager
     async def _memory(self, memory_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction; yield it with a write context and the full id of the memory. Raises as `resolve_id`."""
+        """Open a transaction; yield it with a write context and the full id of the memory. Raises as `resolve`."""
         async with self.scope.write() as (tx, ctx):
             yield tx, ctx, await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
 

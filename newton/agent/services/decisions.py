@@ -58,9 +58,7 @@ class DecisionPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
-    """A recorded decision, with the results of its checks. `is_new` is False if an equal decision was recorded
-    before.
-    """
+    """A recorded decision and the results of its checks. `is_new` is False if an equal decision was recorded before."""
 
     decision_id: UUID
     is_new: bool
@@ -260,7 +258,7 @@ class DecisionService:
     async def _change(
         self, decision_ref: str, event: str, **details: str
     ) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction as `_write` does, for one decision; publish `event` at its end."""
+        """Open a transaction for a change of one decision, as `_write` does; publish `event` at its end."""
         async with self._write() as (tx, ctx):
             decision_id = await self._resolve(tx, decision_ref)
             yield tx, ctx, decision_id

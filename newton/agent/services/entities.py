@@ -29,7 +29,7 @@ class EntityService:
     scope: AgentScope
 
     async def list_entities(self, *, limit: int) -> list[tuple[EntitySummary, float]]:
-        """Return up to `limit` entities, each with its salience (how often and how recently it is mentioned), highest
+        """Return up to `limit` entities and their salience (how often and recently they are mentioned), highest
         first.
         """
         async with self.scope.write() as (tx, ctx):

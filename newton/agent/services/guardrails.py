@@ -25,8 +25,8 @@ PERSONAL_ORIGINS = frozenset({"cli"})
 
 @functools.cache
 def load_file_guardrails(extra_dir: Path | None) -> dict[str, Guardrail]:
-    """Load the guardrails of the package and of `extra_dir`; cache the result. Raises ConfigError with file and
-    line.
+    """Load the guardrails of the package and of `extra_dir`, once. Raises ConfigError with file and line of a
+    mistake.
     """
     return load_guardrails(validate_expression, extra_dir)
 
@@ -68,9 +68,7 @@ class GuardrailService:
             self.scope.publish("guardrail.retired", {})
 
     async def restore(self, name: str) -> bool:
-        """Enable a disabled guardrail from a file again; return False if it is in force already. Raises
-        NotFoundError.
-        """
+        """Enable a disabled guardrail from a file; return False if it is in force already. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             restored = await guardrail_store.restore(tx, name, self.file_guardrails, ctx=ctx)

@@ -48,7 +48,7 @@ class IngestService:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def find_documents(self, path: Path, *, follow: bool = False) -> DocumentPaths:
-        """Return the documents under a path, and the symbolic links that were skipped; `follow` follows links.
+        """Return the documents under a path, and the symbolic links that were skipped (none with `follow`).
 
         Raises InputError if there are neither documents nor links.
         """
@@ -61,9 +61,8 @@ class IngestService:
     async def ingest(
         self, paths: Sequence[Path], *, trust: Trust, progress: FileCallback = lambda path: None
     ) -> IngestReport:
-        """Store new or changed documents, each in its own transaction.
-
-        Unreadable files are skipped and listed in the report.
+        """Store new or changed documents, each in its own transaction; skip unreadable files and list them in the
+        report.
 
         `progress` is called after each file.
         """

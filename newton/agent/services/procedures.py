@@ -34,9 +34,7 @@ class ProcedureService:
             return await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
 
     async def record_use(self, name: str, result: ActivationResult | None) -> None:
-        """Record a use of a procedure, with its result if this is known. Raises NotFoundError for an unknown
-        procedure.
-        """
+        """Record a use of a procedure, with its result if known. Raises NotFoundError for an unknown procedure."""
         async with self.scope.write() as (tx, ctx):
             memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
             (use_id,) = await activations.record_activations(tx, "procedure", [memory_id], stage=ctx.origin, ctx=ctx)

@@ -30,9 +30,7 @@ INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conv
 
 
 class SessionView(NamedTuple):
-    """The messages of a session as a model gets them (its view), their tokens, and the tokens of all stored
-    messages.
-    """
+    """The messages of a session as a model gets them (its view), their tokens, and the tokens of all messages."""
 
     view: Sequence[ViewMessage]
     tokens: int
@@ -40,7 +38,7 @@ class SessionView(NamedTuple):
 
 
 class ViewPreview(NamedTuple):
-    """The messages that a request of at most `room` tokens would contain of a session.
+    """The messages of a session that a request of at most `room` tokens would contain.
 
     `tokens` is the size of these messages, `logged` that of all stored messages. `shorter`, `left_out` and `cut` are
     the numbers of messages that are summarized, omitted and truncated.
@@ -83,9 +81,7 @@ class SessionService:
         return await self.find(ref) is not None
 
     async def begin(self, ref: str | None) -> UUID:
-        """Return the id of the session named `ref`, which is created if needed. Without a name, create a new
-        session.
-        """
+        """Return the id of the session named `ref`, and create it if needed. Without a name, create a new session."""
         async with self.scope.write() as (tx, ctx):
             return await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
 
@@ -132,10 +128,9 @@ class SessionService:
             return await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
-        """Return what a request of `max_tokens` (default: `conversation_tokens`) would contain, summarized without a
-        model.
+        """Return the messages that a request of `max_tokens` would contain, with old ones summarized without a model.
 
-        Stores nothing. Raises InputError if no message fits.
+        `max_tokens` defaults to `conversation_tokens`. Stores nothing. Raises InputError if no message fits.
         """
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
@@ -169,17 +164,14 @@ class SessionService:
         return before, await self.get_view(ref)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
-        """Return all summaries (compaction entries) of the session by position, including those that were removed
-        again.
-        """
+        """Return all summaries (compaction entries) of the session by position, even those that were removed again."""
         async with self._session(ref) as (tx, ctx, session_id):
             return await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def restore(self, ref: str, entry_ref: str) -> int:
-        """Show the messages of a summary again, identified by its id or the end of the id; return the number of removed
-        entries.
+        """Show the messages of a summary again; return the number of summaries removed.
 
-        Raises NotFoundError.
+        `entry_ref` is the id of the summary or the end of the id. Raises NotFoundError.
         """
         async with self._session(ref) as (tx, ctx, session_id):
             entries = await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
@@ -207,8 +199,10 @@ class SessionService:
             return session_id
 
     async def inject(self, ref: str, other_ref: str, *, first: int, last: int) -> InjectedRange:
-        """Show messages of another session at the end of this one, until they are ejected. Raises as
-        `branches.inject`.
+        """Show messages of another session at the end of this one, until they are ejected; return their range.
+
+        Raises NotFoundError for unknown messages, and InputError for too many tokens or messages of this session
+        itself.
         """
         async with self._session(other_ref) as (tx, ctx, other_id):
             excerpt = SessionExcerpt(ref=other_ref, session_id=other_id, first=first, last=last)
@@ -224,7 +218,10 @@ class SessionService:
             return await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def eject(self, ref: str, injection_ref: str) -> InjectedRange:
-        """No longer show the injected messages, identified by id or the end of the id. Raises NotFoundError."""
+        """Stop showing injected messages, identified by id or the end of the id; return their range.
+
+        Raises NotFoundError.
+        """
         async with self._session(ref) as (tx, ctx, session_id):
             injections = await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
             by_id = {injected.injection_id: injected for injected in injections}

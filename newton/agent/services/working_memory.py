@@ -1,6 +1,4 @@
-"""Working memory of a session (the memories used last in it), and contexts built from it without a search or a
-model.
-"""
+"""Working memory of a session (the memories used last in it), and contexts built from it without a search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,8 +36,7 @@ HOUR = timedelta(hours=1)
 class WorkingSetStats:
     """Numbers about the working memory of a session, and about the strategies that built contexts from it.
 
-    `hours_since_added` and `hours_since_accessed` are five numbers over its memories: minimum, three quartiles,
-    maximum.
+    `hours_since_added` and `hours_since_accessed` each have the minimum, the three quartiles and the maximum.
     """
 
     items: int
@@ -52,10 +49,7 @@ class WorkingSetStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingMemory:
-    """Working memory of one session, of at most `capacity` tokens.
-
-    `model_id` selects the vectors for clustering, if any.
-    """
+    """Working memory of one session, of at most `capacity` tokens. `model_id` selects the vectors for clustering."""
 
     scope: AgentScope
     session_id: UUID
@@ -113,7 +107,7 @@ class WorkingMemory:
 
 
 async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
-    """Return the id of the named session; without a name, of the last session with a working memory.
+    """Return the id of the named session; without a name, of the most recently active session that has a working memory.
 
     Raises NotFoundError.
     """
