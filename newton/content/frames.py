@@ -82,7 +82,7 @@ class Frame(NamedModel):
         default=(), description="The domains whose procedures and censors apply in this frame."
     )
     priorities: KindPriorities = Field(
-        default=KindPriorities(), description="The priority of each kind of memory, from 0 to 1."
+        default=KindPriorities(), description="A number from 0 to 1 for each kind of memory."
     )
     profile: str = Field(default="evidence", description="The name of the profile that scores memories.")
     budget: LayerShares = Field(

@@ -174,7 +174,7 @@ class _SkillBody:
         self._first = len(text) - len(text.lstrip("\n")) + 1
         if (length := len(text.strip())) > MAX_CHARS:
             what = f"the text has {length:,} characters; the limit is {MAX_CHARS:,}."
-            raise file_error(path, self._first, what, "Move long parts to other files in the folder of the skill.")
+            raise file_error(path, self._first, what, "Move long parts to other files of the skill.")
         self._root = SyntaxTreeNode(_BLOCKS.parse(text))
         self._sections = self._split_sections()
         self.goals = _items(self._lists(_GOALS)) if _GOALS in self._sections else []

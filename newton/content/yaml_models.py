@@ -141,7 +141,7 @@ def _unknown_field_error(document: YamlDocument, model: type[BaseModel], locatio
     owner, name = _model_at(model, location[:-1]), str(location[-1])
     what = f"{name!r} is not a field of {_format_location(location[:-1]) or 'a ' + _model_label(model)}."
     known = ", ".join(owner.model_fields)
-    return document.error(location, what, did_you_mean(name, owner.model_fields) or f"Its fields are {known}.")
+    return document.error(location, what, did_you_mean(name, owner.model_fields) or f"The fields are {known}.")
 
 
 def _describe_error(error: ErrorDetails) -> str:

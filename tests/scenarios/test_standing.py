@@ -292,7 +292,7 @@ async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(
     answer = await silent.say("Why?")
     assert answer.quoted and answer.context
     assert answer.context.method == "built"
-    assert answer.context.reason == "no model was called, so the whole memory was searched for memories to quote"
+    assert answer.context.reason == "no model was called, so all memories were searched for some to quote"
 
 
 async def test_when_nobody_can_embed_the_words_decide(talk: Talk) -> None:

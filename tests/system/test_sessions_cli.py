@@ -232,7 +232,9 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         CompactionStarted(strategy="threshold", current=9_000, max=10_000, time=NOON),
         CompactionProgressed(strategy="threshold", processed=1, total=4, saved=700, time=NOON),
         CompactionCompleted(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
-        CompactionFailed(strategy="goal_batch", error="no summary is shorter than its messages", time=NOON),
+        CompactionFailed(
+            strategy="goal_batch", error="no summary is shorter than the messages that it would replace", time=NOON
+        ),
     ]
     for where in (CommandTerminal(), io.StringIO()):
         with redirect_stderr(where):
@@ -246,7 +248,7 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         assert "\r\x1b[KCompacting the conversation: 25%" in told
         saved = "2,800 tokens saved, 6,200 remain."
         assert f"(Compacted: the oldest turns were summarized; {saved})\n" in told
-        assert "(Compaction failed: no summary is shorter than its messages.)\n" in told
+        assert "(Compaction failed: no summary is shorter than the messages that it would replace.)\n" in told
 
 
 def talk(home: Path, *said: str) -> Done:

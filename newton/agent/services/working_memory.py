@@ -107,7 +107,7 @@ class WorkingMemory:
 
 
 async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
-    """Return the id of the named session; without a name, of the most recently active session that has a working memory.
+    """Return the id of the named session; without a name, of the last active one with a working memory.
 
     Raises NotFoundError.
     """
