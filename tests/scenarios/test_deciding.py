@@ -256,7 +256,7 @@ async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: Deci
 
 async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: DecisionService) -> None:
     which = (await deciding.decide(REDIS)).decision_id.hex
-    with pytest.raises(ConfigError, match="No verifier is configured for architecture"):
+    with pytest.raises(ConfigError, match="No verifier is configured for the category 'architecture'"):
         await deciding.run_verifier(which)
     for command in (("/nowhere/at/all",), ()):
         with pytest.raises(ConfigError, match=r"cannot be run|command is empty"):

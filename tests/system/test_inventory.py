@@ -105,7 +105,7 @@ async def test_other_fields_cannot_be_edited(ana: Client, field: str) -> None:
     (memory_id,) = await told(ana, "The kettle is blue")
     with pytest.raises(ApiError, check=has_code("invalid_input"), match=field):
         await ana.edit_memory(memory_id, **{field: "x"})
-    with pytest.raises(ApiError, check=has_code("invalid_input"), match="nothing to edit"):
+    with pytest.raises(ApiError, check=has_code("invalid_input"), match="no field to edit"):
         await ana.edit_memory(memory_id)
     assert (await ana.expand(memory_id))["full_text"] == "The kettle is blue"
 

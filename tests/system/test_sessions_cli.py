@@ -166,7 +166,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["stats", "nowhere"], "There is no session 'nowhere'"),
         (["view", "work", "--max-tokens", "0"], "A view of 0 tokens is not possible"),
         (["view", "work", "--max-tokens", "-5"], "-5"),
-        (["view", "work", "--max-tokens", "3"], "No message of work fits"),
+        (["view", "work", "--max-tokens", "3"], "No message of the session 'work' fits"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
         (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already contains these messages"),
