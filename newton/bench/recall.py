@@ -1,4 +1,6 @@
-"""`newton bench recall`: how much of the evidence for a question its context contains, and how long it takes."""
+"""`newton bench recall`: the share of the evidence for a question that its context contains, and the time to build
+it.
+"""
 
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -107,7 +109,7 @@ def _per_second(count: int, ms: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRun:
-    """The parameters and the results of a recall benchmark."""
+    """The options of a run of the recall benchmark, and the samples that it has measured."""
 
     budgets: Sequence[int]
     report_progress: ProgressCallback

@@ -52,7 +52,7 @@ class RowCounts(NamedTuple):
 
 
 class RestoreResult(NamedTuple):
-    """A restored backup: its manifest, the numbers of rows, and the number of revoked tokens.
+    """A restored backup: its manifest, the number of rows of each table, and the number of revoked tokens.
 
     `previous_data` is the folder to which the previous data were moved, if there were any.
     """

@@ -1,1 +1,1 @@
-"""Structured calls to the chat model, and the tokens that they used."""
+"""Calls of the chat model with structured output, and the record of the tokens used."""

@@ -143,8 +143,9 @@ class ChatService:
     ) -> AsyncGenerator[ReplyPiece]:
         """Yield the pieces of the reply; at its end, append the complete reply to `replies`.
 
-        If the prompt exceeds the context window, send a shorter one once. If the model refuses earlier attachments,
-        send the prompt once more with references in their place. Attachments of the input itself are always sent.
+        A prompt that exceeds the context window is shortened and sent once more. If the model refuses attachments of
+        earlier messages, the prompt is sent once more with references in their place. Attachments of the input are
+        always sent.
         """
         assert self.model is not None, "stream() needs a model"
         sent = request.tokens + prompt.overhead_per_message * len(request.messages)

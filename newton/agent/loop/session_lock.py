@@ -63,7 +63,7 @@ class SessionLease:
         """Raise OverloadedError if the lease is lost."""
         if self.is_lost:
             raise OverloadedError(
-                "This turn was interrupted for too long, and another turn of the same session has started.",
+                "This turn was interrupted for too long, so another turn has taken over the session.",
                 hint="Send the message again.",
             )
 

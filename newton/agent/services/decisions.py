@@ -169,7 +169,7 @@ class DecisionService:
             hint = "Set its command under [verifiers] in newton.toml."
             raise ConfigError(f"No verifier is configured for the category {decision.category!r}.", hint=hint)
         if decision.review:
-            what = f"The outcome of the decision {short_id(decision_id)} is already recorded."
+            what = f"The decision {short_id(decision_id)} was already reviewed."
             raise ConflictError(what, hint="An outcome can be recorded only once.")
         verdict = await outcome_verifier.run_verifier(
             command, decision_id, timeout_seconds=self.verifier_timeout_seconds

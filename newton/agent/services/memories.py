@@ -58,8 +58,8 @@ class MemoryService:
     async def remember(self, fact: FactDraft) -> RememberResult:
         """Store a fact, or confirm the fact that has the same text.
 
-        Raises InputError for an empty text, a name of several lines, a number out of range, a time without a zone or an
-        end before the start, and ConflictError for a retracted fact.
+        Raises InputError for an empty text, a subject or attribute of several lines, a number out of range, a time
+        without a zone or an end before the start, and ConflictError for a retracted fact.
         """
         if fact.confidence is not None and not 0 <= fact.confidence <= 1:
             raise InputError(f"A confidence of {fact.confidence} is out of range.", hint="Give a number from 0 to 1.")

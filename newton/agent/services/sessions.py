@@ -138,7 +138,7 @@ class SessionService:
         whole = await self.compaction.preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
-            hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}, and only long messages are truncated."
+            hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. Only long messages are truncated."
             raise InputError(f"No message of the session {ref!r} fits into {room:,} tokens.", hint=hint)
         texts = {item.first: item.text for item in whole if item.kind != "injected"}
         shown = [item for item in sent if item.kind not in ("injected", "left_out")]
@@ -283,7 +283,7 @@ def _match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, comm
 
 
 def _number_duplicates(lines: Sequence[Message]) -> list[Message]:
-    """Number the occurrences of each message that has no ref and occurs several times."""
+    """Return the messages; identical ones without a ref are numbered by their `occurrence`, from 0."""
     counts = Counter[str]()
     numbered: list[Message] = []
     for line in lines:
