@@ -128,7 +128,7 @@ async def run_benchmark(
     ablate: bool = False,
     json: JsonOption = False,
 ) -> None:
-    """Measure how much of the evidence for questions the contexts of these questions contain.
+    """Measure how much of the evidence for a question its context contains.
 
     It uses a temporary database, not your memories. Each question is asked as if a day had passed since the end of its
     conversation.

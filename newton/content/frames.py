@@ -129,7 +129,7 @@ class Frame(NamedModel):
         return tuple(pattern for pattern in self.patterns if _compile_whole_words(pattern.match).search(plain))
 
     def matched_phrases(self, text: str) -> tuple[str, ...]:
-        """Return the parts of the text that patterns match, those of the pattern with the highest weight first."""
+        """Return the parts of the text that the patterns match, by descending weight of the pattern."""
         plain = _normalize(text)
         ordered = sorted(self.patterns, key=lambda pattern: -pattern.weight)
         return tuple(found[0] for pattern in ordered if (found := _compile_whole_words(pattern.match).search(plain)))

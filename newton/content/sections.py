@@ -8,7 +8,10 @@ HEADING_SEPARATOR = " > "
 
 
 class DocumentSection(NamedTuple):
-    """Paragraphs and the headings above them, such as "Install > Linux"; empty before the first heading."""
+    """The paragraphs under a heading.
+
+    `heading` is the path of headings, such as "Install > Linux"; "" before the first one.
+    """
 
     heading: str
     paragraphs: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Online backups of the whole database: write one to a folder, and verify and restore it."""
+"""Online backups of the whole database: create, verify and restore them."""
 
 import asyncio
 import json

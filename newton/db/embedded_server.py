@@ -226,7 +226,7 @@ def _is_listening(paths: ServerPaths) -> bool:
 
 
 def _is_alive(paths: ServerPaths) -> bool:
-    """Return whether a process of the server runs: all of them have inherited the lock file's lock."""
+    """Return whether a process of the server runs: each of its processes holds the lock on a file from its start."""
     with _open_lock(paths.base / LIFE_LOCK) as lock:
         return not _try_lock(lock)
 

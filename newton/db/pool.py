@@ -1,4 +1,4 @@
-"""Connection pool and transactions. A caller begins and ends a transaction; the SQL stores only use it."""
+"""Connection pools and transactions. A caller begins and ends a transaction; the modules with SQL only use it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator

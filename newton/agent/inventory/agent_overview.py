@@ -30,7 +30,7 @@ class StateCount(NamedTuple):
 class AgentOverview:
     """The contents of an agent. `size_bytes` is the size of its rows without indexes.
 
-    `user_agents` maps the ids of the agents created for its users to their names; they are deleted with it.
+    `user_agents` maps the ids of the agents created for its users to their names; deleting the agent deletes these too.
     """
 
     agent_id: UUID

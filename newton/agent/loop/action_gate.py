@@ -26,8 +26,8 @@ LOOKBACK_CHARS = 500  # the maximum length of a trigger
 class CensorCheck:
     """The censors that match a text. `unchecked` is the reason why censors could not be compared by meaning, or None.
 
-    `questioned` are the ids of censors that match only a question in the text. `explained` are the ids of those whose
-    question asks about the rule itself, so the reply may name what they forbid.
+    `questioned` are the ids of censors that match only a question in the text. `explained` is the part of `questioned`
+    whose question asks about the rule itself; the reply to it may name what these censors forbid.
     """
 
     matches: tuple[Censor, ...]
@@ -42,7 +42,7 @@ class CensorCheck:
 
     @property
     def message(self) -> str:
-        """Return the trigger, the reason and the short id of a matching censor, of a blocking one if there is any."""
+        """Return the trigger, the reason and the short id of one matching censor; a blocking censor is preferred."""
         first = self._first
         return f"{first.trigger}: {first.reason} (censor {short_id(first.memory_id)})"
 

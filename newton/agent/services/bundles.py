@@ -38,7 +38,7 @@ class BundleService:
             return explain_bundle(*await self._load(tx, bundle_ref))
 
     async def replay(self, bundle_ref: str) -> ReplayResult:
-        """Rebuild a stored context from the stored data, and compare the result with the stored text."""
+        """Build a stored context again from the data stored with it, and compare the result with the stored text."""
         async with self.scope.transaction() as tx:
             stored, memories = await self._load(tx, bundle_ref)
         frame = self.frames.get(stored.frame)
