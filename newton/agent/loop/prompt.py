@@ -34,7 +34,9 @@ COUNTED_CHARS = 100_000  # of a long text at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """The messages and options of one model call. `tokens` is counted locally, without the overhead of each message."""
+    """The messages and options of one model call. `tokens` is the local token count, without the overhead per
+    message.
+    """
 
     messages: tuple[ChatMessage, ...]
     tokens: int

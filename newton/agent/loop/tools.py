@@ -124,7 +124,9 @@ def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition
 
 
 async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolResult:
-    """Store a fact, or propose it for the identity if it is a standing instruction, which only a person can accept."""
+    """Store a fact. A standing instruction is proposed for the identity instead, and applies once a person accepts
+    it.
+    """
     own = toolset if args.source == "own" else toolset.with_trust([args.source])
     instructions = [] if own.max_trust in PERSON_TIERS else detect_instructions(args.content)
     if not instructions:
