@@ -1,4 +1,4 @@
-"""Split the sections of a document into chunks with a limited number of tokens. Pure."""
+"""Splitting of the sections of a document into chunks with a limited number of tokens. Pure."""
 
 import re
 from collections import deque
@@ -86,7 +86,7 @@ class _SectionSplitter:
         return self._merge_last(chunks)
 
     def _fill_chunk(self, tail: _Block, blocks: deque[_Block]) -> _DraftChunk:
-        """Take blocks from the queue, at least one, while their estimated tokens fit."""
+        """Build a chunk of `tail` and of as many blocks of the queue, at least one, as fit by estimated tokens."""
         added = [blocks.popleft()]
         room = self.size - _token_cost(tail) - _token_cost(added[0])
         while blocks and _token_cost(blocks[0]) <= room:
@@ -114,7 +114,7 @@ class _SectionSplitter:
                 added = [added[0][:1]]
 
     def _overlap_of(self, chunk: _DraftChunk) -> _Block:
-        """Return the last units of a chunk, never all, which the next chunk repeats."""
+        """Return the last units of a chunk that the next chunk repeats. They are never all units of the chunk."""
         tail: _Block = []
         for unit in reversed(chunk.units[chunk.overlap_units + 1 :]):
             if _token_cost(tail) + unit.cost > self.overlap:
@@ -147,7 +147,10 @@ class _SectionSplitter:
             before = (before + "\n")[:_MAX_SEPARATOR_CHARACTERS]
 
     def _split_to_fit(self, before: str, text: str) -> Iterator[_Unit]:
-        """Yield the text if it fits, otherwise pieces of it that fit. Only the tokens of short texts are counted."""
+        """Yield the text as one unit if it fits into a chunk, otherwise as several units that do.
+
+        The tokens of a very long text are not counted: it cannot fit.
+        """
         if len(text) <= self.size * _MAX_CHARACTERS_PER_TOKEN and (tokens := self.count_tokens(text)) <= self.size:
             yield _Unit(before, text, tokens)
             return

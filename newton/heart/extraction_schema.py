@@ -1,4 +1,4 @@
-"""Schemas and prompts for structured model output: extraction, deduplication and shortening. Pure."""
+"""Schemas of model answers, and prompts, for extraction, comparison of facts and shortening. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -64,13 +64,16 @@ class ShortenedOutput(ExtractionModel):
 
 
 def build_extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) -> str:
-    """Return the extraction prompt for a conversation, given as pairs of speaker and text."""
+    """Return the prompt for extraction from the conversation of one day, given as pairs of speaker and text."""
     rendered = "\n".join(f"{one_line(speaker)}: {_escape_fence(text)}" for speaker, text in lines)
     return _load_prompt("extract.md").format(lines=rendered, day=f"{day:%Y-%m-%d}")
 
 
 def build_pair_prompt(pairs: Sequence[tuple[datetime, str, datetime, str]]) -> str:
-    """Return the prompt that asks how statements relate, given as day and text of the earlier and the later one."""
+    """Return the prompt that asks how the two statements of each pair relate.
+
+    Each pair is given as day and text of the earlier statement, then day and text of the later one.
+    """
     rendered = "\n".join(
         f"{number}. earlier ({then:%Y-%m-%d}): {_escape_fence(earlier)}\n"
         f"   later ({now:%Y-%m-%d}): {_escape_fence(later)}"

@@ -1,4 +1,4 @@
-"""Agents. Every row of the database belongs to exactly one."""
+"""Agents. Every row of the database belongs to exactly one agent."""
 
 import hashlib
 import re
@@ -32,13 +32,13 @@ async def list_names(db: Database) -> list[str]:
 
 
 async def get_created_at(tx: Tx, *, agent_id: UUID) -> datetime | None:
-    """Return when the agent was created; None if there is none."""
+    """Return the time at which the agent was created; None if the agent does not exist."""
     row = await SQL["get_created_at"].fetch_one(tx, agent_id=agent_id)
     return row["created_at"] if row else None
 
 
 async def list_user_agents(db: Database, parent_id: UUID) -> dict[UUID, str]:
-    """Return the ids and names of the agents that are the memories of users of an agent."""
+    """Return the names, by id, of the agents that hold the memories of single users of an agent."""
     async with db.worker_transaction() as tx:
         rows = await SQL["list_user_agents"].fetch_all(tx, parent_agent_id=parent_id)
     return {row["agent_id"]: row["name"] for row in rows}
@@ -71,15 +71,16 @@ async def set_model(db: Database, agent_id: UUID, model: str | None) -> None:
 
 
 async def insert_user_agent(tx: Tx, name: str, *, parent_id: UUID, user: str, now: datetime) -> bool:
-    """Create the agent that is the memory of one user of another agent; return False if it exists."""
+    """Create the agent that holds the memories of one user of another agent; return False if it exists already."""
     row = {"name": name, "now": now, "parent_agent_id": parent_id, "user_name": redact_secrets(user)}
     return await SQL["insert_user_agent"].fetch_one(tx, agent_id=ids.derive_agent_id(name), **row) is not None
 
 
 def name_user_agent(agent: str, user: str) -> str:
-    """Return the name of the agent that is the memory of a user.
+    """Return the name of the agent that holds the memories of one user of another agent.
 
-    It begins with the name of the agent and with what a name may contain of the user's; a hash of both makes it unique.
+    It begins with the name of that agent, followed by the letters and digits of the user's name; a hash of both makes
+    it unique.
     """
     hashed = hashlib.sha256(f"{agent}\0{user}".encode()).hexdigest()[:USER_HASH_LENGTH]
     readable = re.sub(r"[^a-z0-9]+", "-", user.lower())[:MAX_USER_PART].strip("-")

@@ -52,7 +52,7 @@ def past_reason(kind: Kind, state: str) -> str | None:
 
 
 def lowest_trust(tiers: Iterable[Trust]) -> Trust:
-    """Return the lowest trust: that of a memory derived from several sources.
+    """Return the lowest of these trust levels. A memory derived from several sources has the lowest trust of them.
 
     >>> lowest_trust(["user", "tool", "agent"])
     'tool'
@@ -61,19 +61,22 @@ def lowest_trust(tiers: Iterable[Trust]) -> Trust:
 
 
 def lowest_known_trust(tiers: Iterable[Trust | None]) -> Trust | None:
-    """Return the lowest trust that is not None; None if there is none."""
+    """Return the lowest of these trust levels without those that are None; None if all are."""
     known: list[Trust] = [tier for tier in tiers if tier]
     return lowest_trust(known) if known else None
 
 
 def digest(*parts: str) -> bytes:
-    """Return the SHA-256 of the parts, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
+    """Return the SHA-256 hash of the parts and their lengths, so that ("ab", "c") and ("a", "bc") differ."""
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class ShortForms:
-    """The two short forms of a memory, each one line, with their token counts as rendered in a context."""
+    """The two short forms of a memory, each one line, with the numbers of tokens that they cost in a context.
+
+    `micro` is the shorter one.
+    """
 
     micro: str
     summary: str

@@ -35,7 +35,7 @@ _SENTENCE_END = re.compile(r"[.!?;]\s|$")
 
 
 class TimeRange(NamedTuple):
-    """A half-open interval with its phrase. A bound of None is open."""
+    """The time that a phrase means, from `start` to before `end`. A bound of None is open."""
 
     phrase: str
     start: datetime | None
@@ -68,7 +68,7 @@ def find_time_ranges(text: str, *, now: datetime) -> list[TimeRange]:
 
 
 def _deduplicate(ranges: Iterable[TimeRange]) -> list[TimeRange]:
-    """Keep the first phrase of each range."""
+    """Return the distinct ranges, at most MAX_TIMES, each with the phrase that mentions it first."""
     unique: dict[tuple[datetime | None, datetime | None], TimeRange] = {}
     for span in ranges:
         unique.setdefault((span.start, span.end), span)
@@ -76,7 +76,7 @@ def _deduplicate(ranges: Iterable[TimeRange]) -> list[TimeRange]:
 
 
 class _TimeMention(NamedTuple):
-    """A date expression with the ranges that it may mean, the latest that has begun first."""
+    """A date expression in a text, with the ranges that it may mean; the latest that has begun is first."""
 
     match: Match
     candidates: tuple[DateRange, ...]
@@ -103,7 +103,7 @@ def _find_mentions(text: str, today: date) -> list[_TimeMention]:
 
 
 def _refers_to_future(match: Match) -> bool | None:
-    """Return whether the sentence of a date is about the future; None if it shows neither future nor past."""
+    """Return whether the sentence around a date is about the future; None if its words show neither future nor past."""
     if match["side"] == "by":
         return True
     text = match.string
@@ -132,9 +132,9 @@ def _normalize(text: str) -> str:
 
 
 def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...]:
-    """Return the times that a memory of `moment` mentions, other than its own.
+    """Return the times that the text of a memory mentions, except for the time `moment` of the memory itself.
 
-    A day without a year counts as both the last and the next one, unless the sentence shows which.
+    A day without a year counts as both the last and the next one, unless the sentence shows which is meant.
 
     >>> [span] = find_mentioned_times("I saw her last Friday.", moment=datetime(2023, 5, 8))
     >>> span.phrase, str(span.start)[:10]
@@ -147,7 +147,7 @@ def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...
 
 
 def _mentioned_range(match: Match, days: DateRange, moment: datetime) -> TimeRange:
-    """Resolve a mention; "by Friday" is that day."""
+    """Return the time range of a mention. "By Friday" means that day only."""
     return _closed_range(match, days, moment) if match["side"] == "by" else _to_time_range(match, days, moment)
 
 

@@ -1,4 +1,4 @@
-"""State transitions of memories: those allowed, and those applied, each recorded with its reason.
+"""State transitions of memories: the allowed ones, and the applied ones, each recorded with its reason.
 
 A constraint of the database and docs/lifecycle.md must agree with ALLOWED_TRANSITIONS.
 """
@@ -80,7 +80,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransition:
-    """A transition that is due. With `releases` it also ends the quarantine, and the state may stay the same."""
+    """A transition to be applied. With `releases` it also ends the quarantine, and the state may stay the same."""
 
     memory_id: UUID
     event: str
@@ -94,7 +94,7 @@ class PlannedTransition:
 class TransitionRecord:
     """A transition that was applied. `origin` is the interface or job that applied it.
 
-    `replaced_by` is the memory that took its place, of the last transition of a fact that another one replaced.
+    `replaced_by` is set on the last transition of a fact that was replaced: the fact that replaced it.
     """
 
     at: datetime
@@ -129,13 +129,13 @@ async def apply_transitions(tx: Tx, planned: Sequence[PlannedTransition], *, ctx
 
 
 async def list_transitions(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[TransitionRecord]:
-    """Return the transitions of a memory, the oldest first."""
+    """Return the transitions that were applied to a memory, the oldest first."""
     rows = await SQL["list_transitions"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
     return [TransitionRecord(**row) for row in rows]
 
 
 class AppliedTransition(NamedTuple):
-    """A transition that was applied, and the micro form of its memory."""
+    """A transition that was applied, and the shortest form of the memory."""
 
     transition: PlannedTransition
     micro: str

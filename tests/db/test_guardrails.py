@@ -98,7 +98,7 @@ async def test_an_unknown_name_names_the_nearest(db: Database, agent: UUID) -> N
     with pytest.raises(NotFoundError) as missing:
         await own.retire("no-raeson")
     assert missing.value.hint.startswith("Did you mean 'no-reason'? Known: critical-without-review, ")
-    with pytest.raises(NotFoundError, match="no guardrail file called 'enough-options'"):
+    with pytest.raises(NotFoundError, match="No file defines a guardrail called 'enough-options'"):
         await own.restore("enough-options")
 
 

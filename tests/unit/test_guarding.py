@@ -148,7 +148,7 @@ REFUSED = {
     ),
     "has": ("has(record.brier)", "compare it with null"),
     "map literal": ("{'a': 1} == {'a': 1}", "'{' is not allowed in a formula."),
-    "taken name": ("tags.all(stakes, true)", "'stakes' is taken."),
+    "taken name": ("tags.all(stakes, true)", "'stakes' is already the name of a variable."),
     "nameless item": ("tags.all(1, true)", "all does not name its loop variable."),
     "half a loop": ("tags.all(", "all does not name its loop variable."),
     "remark": ("true // always", "'//' is not allowed in a formula."),

@@ -33,7 +33,7 @@ def _scores(of: CalibrationScores) -> JsonDict:
 
 
 def _bin(bucket: CalibrationBin) -> JsonDict:
-    """Round the shares of a bin to four decimals, for display."""
+    """Return a bin as JSON values, its shares rounded to four decimals."""
     return {
         "bin": bucket.label,
         "n": bucket.n,

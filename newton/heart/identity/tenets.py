@@ -1,4 +1,4 @@
-"""Tenets, the lines of an identity, in order of priority. Pure."""
+"""Tenets: the lines of an agent's identity, such as instructions and values, in order of priority. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _NON_WORD = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class IdentityTenet:
-    """One line of the identity. `tokens` counts its rendered line. An erased tenet has no text."""
+    """One line of the identity. `tokens` counts the line as a context shows it."""
 
     tenet_id: UUID
     part: IdentityPart
@@ -30,7 +30,10 @@ class IdentityTenet:
 
 
 class Identity(NamedTuple):
-    """The tenets of one version in order of creation, and the texts of removed lines. Version 0 is empty."""
+    """The tenets of one version of the identity in order of creation, and the texts of removed lines.
+
+    Version 0 has no tenets.
+    """
 
     version: int
     tenets: tuple[IdentityTenet, ...]
@@ -46,7 +49,7 @@ EMPTY_IDENTITY = Identity(0, ())
 
 
 class TenetDiff(NamedTuple):
-    """The difference of two versions: the ids of the tenets in the later one only, and in the earlier one only."""
+    """The difference of two versions: the ids of the tenets only in the later one, and only in the earlier one."""
 
     added: tuple[UUID, ...]
     removed: tuple[UUID, ...]
@@ -62,12 +65,12 @@ def format_tenet(part: IdentityPart, text: str) -> str:
 
 
 def render_tenet(part: IdentityPart, text: str) -> str:
-    """Return the tenet as a line of a context. `tokens` counts this line."""
+    """Return the tenet as a bulleted line of a context."""
     return to_bullet(format_tenet(part, text))
 
 
 def fingerprint(text: str) -> bytes:
-    """Return a hash of the text that ignores case and punctuation."""
+    """Return a hash of the text that is the same for another case or punctuation."""
     return digest(normalize_line(text))
 
 

@@ -13,9 +13,10 @@ SQL = load("newton.heart.lifecycle", "caps.sql")
 
 
 def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
-    """Return the cap of each kind, in the order of application.
+    """Return the cap of each kind, in the order in which the caps are applied.
 
-    Relations come before entities, because a current relation keeps its entities current."""
+    Relations come before entities, because a current relation keeps its entities current.
+    """
     return {
         "event": thresholds.max_events,
         "relation": thresholds.max_relations,
@@ -30,7 +31,7 @@ async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteCont
     rows = await SQL["list_over_cap"].fetch_all(
         tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )
-    kept, dropped = f"it ranks within the cap of {limit:,} again", f"it ranks below the cap of {limit:,}"
+    kept, dropped = f"it ranks among the best {limit:,} again", f"it ranks below the best {limit:,}"
     return [
         PlannedTransition(row["memory_id"], "restored", row["state"], "ACTIVE", kept)
         if row["within"]

@@ -1,4 +1,4 @@
-"""Clauses of a statement, each of which says something by itself. Pure."""
+"""Splitting of a statement into clauses, each of which says something by itself. Pure."""
 
 import re
 

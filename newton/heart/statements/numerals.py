@@ -1,4 +1,4 @@
-"""Parse numbers, dates and times of day in any spelling."""
+"""Parsing of numbers, dates and times of day in any English spelling."""
 
 import re
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
 
 
 def _parse_at(words: Sequence[str], position: int, *, is_capitalized: bool) -> tuple[int, list[str]]:
-    """Return the number of words of the number or time at `position`, and its parsed forms."""
+    """Return how many words the number or time at `position` has, 0 if there is none, and its parsed forms."""
     word, last = words[position], words[position - 1] if position else ""
     following = words[position + 1] if position + 1 < len(words) else ""
     if word in CARDINALS or (word in SCALES and last == "a"):
@@ -133,7 +133,10 @@ def _parse_named_time(word: str, *, is_capitalized: bool) -> tuple[int, list[str
 
 
 def _mark_dates(words: list[WordToken]) -> list[WordToken]:
-    """Mark months and the days next to them; `may` and `march` are months only next to a word of time."""
+    """Replace months and the days next to them by parsed forms.
+
+    The words "may" and "march" are months only next to a word of time.
+    """
     dated = list(words)
     for position, word in enumerate(words):
         if word.text in MONTHS:
@@ -148,7 +151,7 @@ def _mark_dates(words: list[WordToken]) -> list[WordToken]:
 
 
 def _find_adjacent_day(words: list[WordToken], position: int) -> int | None:
-    """Return the position of the day: 5 May, May 5th, the 5th of May."""
+    """Return the position of the day next to a month, as in 5 May, May 5th, the 5th of May; None if there is none."""
     sides = [position - 1, position + 1, *([position - 2] if position > 1 and words[position - 1].text == "of" else [])]
     return next((n for n in sides if 0 <= n < len(words) and _is_day(words[n].text)), None)
 
