@@ -91,7 +91,7 @@ def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
     try:
         program = cel.compile(_to_doubles(tokens) if names.math_functions else expression)
     except CEL_ERRORS as error:
-        raise InputError(f"Invalid CEL: {first_line(error)}.", hint="Correct the expression.") from None
+        raise InputError(f"Invalid CEL expression: {first_line(error)}.", hint="Correct the expression.") from None
     _check_agreement(program, names.variables | names.fields.keys() | scan.bound, names.functions)
     return program
 
@@ -130,7 +130,7 @@ def _invalid_token_error(remaining: str) -> InputError:
     if sign in "\"'":
         hint = "Close it with the quote that opened it."
         return InputError("A string is not closed, or starts with three quotes.", hint=hint)
-    return InputError(f"{sign!r} is not allowed in a formula.", hint=_HINTS.get(sign, "Remove it."))
+    return InputError(f"{sign!r} is not allowed in an expression.", hint=_HINTS.get(sign, "Remove it."))
 
 
 class _TokenChecker:
@@ -207,7 +207,7 @@ class _TokenChecker:
     def _check_sign(self, index: int) -> None:
         text = self._text_at(index)
         if text == "+" and not self._names.math_functions:
-            raise InputError("'+' is not allowed in a formula.", hint=_HINTS["+"])
+            raise InputError("'+' is not allowed in an expression.", hint=_HINTS["+"])
         if text == "(":
             looping = self._text_at(index - 1) in LOOPS
             self._open.append(self._text_at(index + 1) if looping else None)

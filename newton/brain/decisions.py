@@ -179,7 +179,7 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
     rows = await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
     if newer_id == older_id or newer_id in {row["other_id"] for row in rows}:
         message = "A decision cannot supersede itself, directly or through others."
-        raise InputError(message, hint="Record a new decision for that.")
+        raise InputError(message, hint="Record a new decision that supersedes it.")
     if newer.decided_at < older.decided_at:
         raise InputError("A decision cannot supersede a later one.", hint="Swap the two ids.")
     await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)

@@ -63,7 +63,7 @@ class GuardrailResult:
             case "passed":
                 return ""
             case "not_evaluated":
-                return f"{self.rule.name} could not be evaluated: {self.error}"
+                return f"The guardrail {self.rule.name} could not be evaluated: {self.error}"
             case "warned" | "blocked":
                 return f"{self.rule.name}: {self.rule.message}"
 

@@ -119,10 +119,11 @@ class ChainVerifier:
         if self.missing_texts:
             return BrokenLink(min(self.missing_texts.values()), "its text is missing without an erasure record")
         if self.external_head and self.external_head.seq > self.current.seq:
-            reason = f"the end of the chain is missing: the external head has {self.external_head.seq} records"
+            saved = self.external_head.seq
+            reason = f"the end of the chain is missing: the head saved outside the database has {saved} records"
             return BrokenLink(self.current.seq + 1, reason)
         if head != self.current:
-            return BrokenLink(self.current.seq + 1, f"the chain ends here, but its head has {head.seq} records")
+            return BrokenLink(self.current.seq + 1, f"the chain ends before it, but its head has {head.seq} records")
         return None
 
     def _check_sequence(self, record: ChainRecord) -> BrokenLink | None:
@@ -133,7 +134,9 @@ class ChainVerifier:
         if hash_record(self.current.hash, record) != record.hash:
             return BrokenLink(record.seq, "its content or the previous hash was changed")
         if self.external_head and record.seq == self.external_head.seq and record.hash != self.external_head.hash:
-            return BrokenLink(record.seq, "the chain was rewritten: the external head has another hash")
+            return BrokenLink(
+                record.seq, "the chain was rewritten: the head saved outside the database has another hash"
+            )
         return None
 
     def _check_texts(self, record: ChainRecord) -> BrokenLink | None:
@@ -150,7 +153,7 @@ class ChainVerifier:
     def _check_erasure(self, record: ChainRecord) -> BrokenLink | None:
         for erased in list_erased_ids(record.body) if record.kind == "erasure" else ():
             if erased in self.present_texts:
-                return BrokenLink(record.seq, "text that it erased is present")
+                return BrokenLink(record.seq, "a text that this erasure record deleted is present")
             self.missing_texts.pop(erased, None)
         return None
 

@@ -58,12 +58,16 @@ class CensorRule:
 
     def __post_init__(self) -> None:
         if not 1 <= self.threshold <= 1_000:
-            raise InputError(f"Invalid threshold {self.threshold}.", hint="Give a number of matches from 1 to 1,000.")
+            raise InputError(
+                f"Invalid censor threshold {self.threshold}.", hint="Give a number of matches from 1 to 1,000."
+            )
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
             hint = f"Shorten it to {MAX_TRIGGER_CHARACTERS} characters."
             raise InputError(f"The trigger is too long: {len(self.trigger)} characters.", hint=hint)
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
-            raise InputError("The trigger has no words.", hint="Use match mode `pattern` for punctuation and symbols.")
+            raise InputError(
+                "The trigger of the censor has no words.", hint="Use match mode `pattern` for punctuation and symbols."
+            )
         if self.match_mode == "pattern" and compile_pattern(self.trigger).search("") is not None:
             raise InputError(
                 "The pattern matches the empty text.", hint="Make the pattern narrower: it would match every text."

@@ -60,7 +60,7 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
         named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in remaining[:MAX_NAMED_DERIVED])
         raise ConflictError(
             f"{len(remaining)} memories are derived from what is to be forgotten ({named}).",
-            hint="Add --derived to forget them too.",
+            hint="Add --include-derived to forget them too.",
         )
     if any(row["kind"] == "decision" for row in [*rows, *derivatives]):
         raise ConflictError(

@@ -143,7 +143,9 @@ def validate_time(moment: datetime, *, what: str = "time") -> datetime:
         message = f"The {what} has no time zone: {moment.isoformat()}."
         raise InputError(message, hint="Write it as 2026-03-01T09:00:00Z.")
     if not 2 <= moment.year <= 9998:
-        raise InputError(f"The {what} has the year {moment.year}.", hint="Use a year from 2 to 9998.")
+        raise InputError(
+            f"The {what} has the year {moment.year}, which is not supported.", hint="Use a year from 2 to 9998."
+        )
     return moment
 
 

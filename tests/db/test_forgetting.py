@@ -76,7 +76,7 @@ async def test_what_was_made_of_it_goes_along_or_nothing_goes(db: Database, agen
         derived = replace(SECRET, ref="d", content="It is hidden well", sources=(secret,))
         (made,) = await told(tx, derived, ctx=ctx)
         (of_made,) = await told(tx, replace(SECRET, ref="e", content="Well it is", sources=(made,)), ctx=ctx)
-    with pytest.raises(ConflictError, match=r"2 memories are derived from what is to be forgotten.*--derived"):
+    with pytest.raises(ConflictError, match=r"2 memories are derived from what is to be forgotten.*--include-derived"):
         async with db.transaction(agent) as tx:
             await forget(tx, [secret], derived=False, reason="a test", ctx=ctx)
     async with db.transaction(agent) as tx:

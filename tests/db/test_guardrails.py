@@ -153,7 +153,7 @@ async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Data
     async with own.scope.transaction() as tx:
         (ruling,) = await own.evaluate(tx, CHOICE, TrackRecord())
     assert ruling.blocks
-    assert ruling.message.startswith("odd could not be evaluated: 'weather' is not a known variable.")
+    assert ruling.message.startswith("The guardrail odd could not be evaluated: 'weather' is not a known variable.")
 
 
 async def test_there_are_not_too_many_to_judge_by(db: Database, agent: UUID) -> None:

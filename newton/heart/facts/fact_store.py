@@ -244,8 +244,8 @@ async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext)
 
 def _reject_inactive(fact: FactRef) -> None:
     if fact.state == "INACTIVE":
-        hint = "Name another fact, or state it in other words."
-        raise ConflictError(f"The fact {fact.memory_id} was retracted.", hint=hint)
+        hint = "Use another fact, or store the statement again in other words."
+        raise ConflictError(f"The fact {fact.memory_id} was retracted as wrong.", hint=hint)
 
 
 async def _find_facts(

@@ -139,7 +139,7 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
         return False
     if not keep_conflicting and (conflicting := find_conflicts(current, tenet.text)):
         command = f'newton identity change {short_id(conflicting[0].tenet_id)} "{tenet.text}"'
-        hint = f"`{command}` replaces it; `newton identity add --beside` keeps both."
+        hint = f"`{command}` replaces it; `newton identity add --allow-conflict` keeps both."
         raise ConflictError(f"The line contradicts an active one: {conflicting[0].text}.", hint=hint)
     _ensure_below_limit(current)
     await _reject_conflicting(tx, tenet, edit=edit)
@@ -370,11 +370,11 @@ def _resolve_tenet(
     suffix = tenet_ref.strip().lower().replace("-", "")
     if len(suffix) < MIN_ID_DIGITS:
         hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} characters."
-        raise InputError(f"Invalid {what} id {tenet_ref!r}.", hint=hint)
+        raise InputError(f"{tenet_ref!r} is not the id of a {what}.", hint=hint)
     found = [tenet for tenet in candidates if tenet.tenet_id.hex.endswith(suffix)]
     if not found:
         command = "newton identity proposals" if what == "proposal" else "newton identity"
-        raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows their ids.")
+        raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows the ids.")
     if len(found) > 1:
         raise ConflictError(f"Several ids end in {tenet_ref}.", hint="Give more characters of the id.")
     return found[0]

@@ -31,7 +31,10 @@ async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteCont
     rows = await SQL["list_over_cap"].fetch_all(
         tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )
-    kept, dropped = f"it ranks among the best {limit:,} again", f"it ranks below the best {limit:,}"
+    kept, dropped = (
+        f"it ranks among the best {limit:,} of its kind again",
+        f"it ranks below the best {limit:,} of its kind",
+    )
     return [
         PlannedTransition(row["memory_id"], "restored", row["state"], "ACTIVE", kept)
         if row["within"]
