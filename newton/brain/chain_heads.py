@@ -65,7 +65,7 @@ class ChainHeadFiles:
                 self._write_atomically(self.path(agent_id), json.dumps({"seq": head.seq, "hash": head.hash.hex()}))
 
     def delete(self, agent_id: UUID) -> None:
-        """Delete the saved head of an erased agent."""
+        """Delete the saved head of an agent that was erased, if there is one."""
         self.path(agent_id).unlink(missing_ok=True)
 
     def _write_atomically(self, path: Path, text: str) -> None:

@@ -66,7 +66,7 @@ async def get_head(tx: Tx, *, agent_id: UUID) -> ChainHead:
 
 
 async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUID) -> ChainHead | None:
-    """Return the head of the chain; None if the chain does not contain `previous`."""
+    """Return the head of the chain if the chain contains `previous`; otherwise None."""
     if previous is not None and previous.seq:
         row = await SQL["get_hash_at"].fetch_one(tx, agent_id=agent_id, seq=previous.seq)
         if row is None or row["hash"] != previous.hash:
@@ -75,7 +75,7 @@ async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUI
 
 
 async def list_records(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[ChainRecord]:
-    """Return the records of a decision, in order."""
+    """Return all records of a decision, in the order of the chain."""
     rows = await SQL["list_by_decision"].fetch_all(tx, agent_id=agent_id, decision_id=decision_id)
     return [_from_row(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""The quality of a decision draft: a score from 0 to 1 with its parts. Pure."""
+"""The quality of a decision draft: a score from 0 to 1, which is the sum of the scores of its parts. Pure."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Queries of decisions: lists, details and the track record."""
+"""Queries for decisions: lists, details, and the agent's track record."""
 
 import functools
 import json
@@ -179,7 +179,7 @@ async def list_categories(tx: Tx, *, agent_id: UUID) -> list[CategoryCount]:
 
 
 async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> DecisionDetail:
-    """Return a decision with everything that was added to it. Raises NotFoundError."""
+    """Return a decision with its thoughts, amendments and links. Raises NotFoundError."""
     stored = await load_decision(tx, decision_id, agent_id=agent_id)
     links = await SQL["list_links"].fetch_all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MAX_LINKS)
     return DecisionDetail(

@@ -145,7 +145,7 @@ def compile_pattern(pattern: str) -> "re2.Pattern":
 
 
 def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[Censor]:
-    """Return the censors that match the text, in the given order. Pure."""
+    """Return the censors that match the text, in the order of `censors`. Pure."""
     return [censor for censor in censors if censor.matches(text, vector)]
 
 

@@ -28,7 +28,7 @@ class TextChunk(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence, a line, or a piece of a long sentence or line; `before` is the white space before the unit."""
+    """A sentence, a line, or a piece of a long one. `before` is the white space between it and the unit before."""
 
     before: str
     text: str
@@ -45,7 +45,7 @@ _Block = list[_Unit]
 
 @dataclass(frozen=True, slots=True)
 class _DraftChunk:
-    """A chunk under construction; its first `overlap_units` units repeat the end of the previous chunk."""
+    """A chunk that is not final yet. Its first `overlap_units` units repeat the end of the previous chunk."""
 
     units: _Block
     overlap_units: int
@@ -60,11 +60,12 @@ def split_passages(
     size: int = CHUNK_TOKENS,
     overlap: int = OVERLAP_TOKENS,
 ) -> list[TextChunk]:
-    """Return the sections as chunks of at most `size` tokens, in order.
+    """Return the text of the sections as chunks of at most `size` tokens, in order.
 
-    A chunk repeats up to `overlap` tokens of sentences from the end of the previous chunk of its section. Sections are
-    chunked independently, so an edit changes only the chunks of the edited section. Short sections are not merged.
-    A paragraph that is too long is split into sentences and lines, and a sentence that is too long into words.
+    A chunk begins with up to `overlap` tokens of sentences from the end of the previous chunk of its section. Each
+    section is split by itself, so an edit changes only the chunks of the edited section; short sections are not merged.
+    A paragraph that is too long is split into sentences and lines, and a sentence that is too long into words. Raises
+    ValueError for an invalid size or overlap.
     """
     if size < 8 or not 0 <= overlap < size:
         raise ValueError("size must be at least 8 tokens, and overlap smaller than size")
@@ -95,9 +96,9 @@ class _SectionSplitter:
         return self._fit_to_size(tail, added, blocks)
 
     def _fit_to_size(self, tail: _Block, added: list[_Block], blocks: deque[_Block]) -> _DraftChunk:
-        """Build a chunk of `tail` and `added`; move blocks back to the queue until the text of the chunk fits.
+        """Build a chunk of `tail` and `added`; move blocks back to the queue until the text fits into `size` tokens.
 
-        The sum of the units' token counts is only an estimate for the whole text.
+        The sum of the token counts of units is only an estimate for the joined text.
         """
         while True:
             units = [*tail, *(unit for block in added for unit in block)]
@@ -125,7 +126,7 @@ class _SectionSplitter:
         return tail
 
     def _merge_last(self, chunks: list[_DraftChunk]) -> list[_DraftChunk]:
-        """Merge the last chunk into the previous one if both together fit."""
+        """Return the chunks with the last two merged if both together fit into one."""
         if len(chunks) < 2:
             return chunks
         *others, before, last = chunks
@@ -174,7 +175,7 @@ class _SectionSplitter:
 
 
 def _cut_at_word(text: str, start: int, max_chars: int) -> str:
-    """Return at most `max_chars` characters from `start`, cut at a word boundary if the second half has one."""
+    """Return at most `max_chars` characters of the text from `start`, cut at a space if one is in their second half."""
     piece = text[start : start + max_chars]
     if start + max_chars < len(text) and not text[start + max_chars].isspace():
         cut = max(piece.rfind(" "), piece.rfind("\t"))

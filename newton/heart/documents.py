@@ -1,4 +1,4 @@
-"""Documents, stored as passages. A second ingestion of a document replaces only the passages that changed."""
+"""Documents, whose text is stored as passages. Another ingestion of a document replaces only changed passages."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set

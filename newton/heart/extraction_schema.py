@@ -83,12 +83,12 @@ def build_pair_prompt(pairs: Sequence[tuple[datetime, str, datetime, str]]) -> s
 
 
 def build_shortening_prompt(text: str, *, max_tokens: int) -> str:
-    """Return the prompt that asks for the text in at most `max_tokens` tokens."""
+    """Return the prompt that asks the model to shorten a text to at most `max_tokens` tokens."""
     return _load_prompt("compress.md").format(text=_escape_fence(text), max_tokens=max_tokens)
 
 
 def _escape_fence(text: str) -> str:
-    """Return the text as one line without angle brackets, so that the text cannot close the tag that surrounds it."""
+    """Return the text as one line without angle brackets, so that it cannot close the tag around it in a prompt."""
     return one_line(text).replace("<", "‹").replace(">", "›")
 
 

@@ -19,7 +19,9 @@ _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 @lru_cache(maxsize=CACHE_SIZE)
 def extract_stems(text: str) -> frozenset[str]:
-    """Return the stems of the content words of a text. Cached, because every input is compared with every trigger.
+    """Return the stems of the content words of a text.
+
+    Results are cached, because every input is compared with every trigger.
 
     >>> sorted(extract_stems("Where does Ana work? Ana works at Acme."))
     ['acm', 'ana', 'work']

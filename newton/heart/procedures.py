@@ -104,7 +104,7 @@ async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> U
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[ProcedureVersion]:
-    """Return every version of every procedure with its statistics."""
+    """Return every version of every procedure, with the numbers of its uses."""
     return [ProcedureVersion(**row) for row in await SQL["list_procedures"].fetch_all(tx, agent_id=agent_id)]
 
 
@@ -137,7 +137,7 @@ def _is_same(skill: SkillFile, version: _StoredVersion | None) -> bool:
 
 
 def _version_hash(skill: SkillFile, version: int) -> bytes:
-    """Return a hash that includes the version number, so that a later version may have the same text."""
+    """Return a hash of the skill and the version number, so that a later version may have the same text again."""
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 

@@ -19,7 +19,7 @@ NAME_PATTERN = re.compile(r"[^\W_][\w.-]*")  # fits into a header, a URL and the
 
 
 async def exists(db: Database, name: str) -> bool:
-    """Return whether there is an agent with this name."""
+    """Return whether an agent with this name exists."""
     agent_id = ids.derive_agent_id(name)
     async with db.transaction(agent_id) as tx:
         return await SQL["agent_exists"].fetch_one(tx, agent_id=agent_id) is not None
@@ -56,7 +56,7 @@ async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID
 
 
 async def read_model(db: Database, agent_id: UUID) -> str | None:
-    """Return the name of the agent's default model; None if it has none of its own. Raises NotFoundError."""
+    """Return the name of the agent's default model; None if none is set. Raises NotFoundError."""
     async with db.transaction(agent_id) as tx:
         row = await SQL["read_model"].fetch_one(tx, agent_id=agent_id)
     if row is None:
@@ -65,7 +65,7 @@ async def read_model(db: Database, agent_id: UUID) -> str | None:
 
 
 async def set_model(db: Database, agent_id: UUID, model: str | None) -> None:
-    """Set or remove the name of the agent's default model."""
+    """Set the name of the agent's default model; None removes it."""
     async with db.transaction(agent_id) as tx:
         await SQL["set_model"].execute(tx, agent_id=agent_id, model=model)
 

@@ -33,7 +33,7 @@ async def read_as_of(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], mome
 
 
 async def read_form_history(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, list[ShortForms]]:
-    """Return all versions of each memory's short forms, the current one last. Deleted memories have none."""
+    """Return all versions of the short forms of memories by id, the current one last. Deleted memories have none."""
     versions: defaultdict[UUID, list[ShortForms]] = defaultdict(list)
     for memory_id, *forms in await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         versions[memory_id].append(ShortForms(*forms))

@@ -60,7 +60,7 @@ def _week_range(today: date, offset: int) -> DateRange:
 
 
 def _month_range(year: int, month: int) -> DateRange:
-    """Return the range of a month; `month` may be below 1 or above 12."""
+    """Return the date range of a month. A `month` below 1 or above 12 lies in another year."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
 
@@ -238,7 +238,7 @@ _NEAR_DATE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|mont
 
 
 def _list_spellings(pattern: str) -> frozenset[str]:
-    """Return every word that a pattern with optional endings matches.
+    """Return every word that a pattern with alternatives and optional endings matches.
 
     >>> sorted(_list_spellings("tues?|thu(?:rs?)?"))
     ['thu', 'thur', 'thurs', 'tue', 'tues']

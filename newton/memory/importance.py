@@ -29,7 +29,7 @@ def normalize_importance(importance: float | None) -> float | None:
 
 
 def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> float:
-    """Return the importance in [0, 1] by kind, state, outcome and use count.
+    """Return the importance, in [0, 1], that follows from kind, state, outcome and use count.
 
     >>> [round(derive_importance("fact", state, None, n), 2) for state, n in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
     [0.1, 0.5, 0.6]

@@ -113,9 +113,9 @@ def short_id(memory_id: UUID) -> str:
 
 
 def item_id(memory_id: UUID) -> str:
-    """Return the id that a line of a context shows: the end of the memory id as nine decimal digits.
+    """Return the id by which a context names a memory: the end of the memory id as nine decimal digits.
 
-    A token counter splits digits into groups of three, so every such id costs the same number of tokens.
+    Tokenizers split digits into groups of three, so every such id costs the same number of tokens.
 
     >>> item_id(UUID("019a9f7c-0000-7000-8000-0000000000ff"))
     '000000255'
@@ -140,7 +140,7 @@ def cut_page(text: str, *, offset: int, limit: int) -> TextPage:
 
 
 def _to_id_digits(memory_ref: str) -> str:
-    """Return the hex digits of an id, of the end of an id, or of an id shown in a context."""
+    """Return the hex digits of an id. It may be a whole id, the end of one, or an id of nine digits from a context."""
     digits = memory_ref.strip().lower().removeprefix("#").replace("-", "")
     is_item_id = len(digits) == ITEM_ID_DIGITS and digits.isascii() and digits.isdecimal()
     return f"{int(digits):0{ITEM_ID_HEX_DIGITS}x}" if is_item_id else digits
@@ -149,8 +149,8 @@ def _to_id_digits(memory_ref: str) -> str:
 async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | None = None) -> UUID:
     """Return the full id of a memory from its id, at least six hex digits of the end of it, or its `item_id`.
 
-    With `kind`, only memories of this kind match. Raises InputError for another format, NotFoundError if no memory
-    matches, and ConflictError if several do.
+    `item_id` is the id by which a context names a memory. With `kind`, only memories of this kind match. Raises
+    InputError for another format, NotFoundError if no memory matches, and ConflictError if several do.
     """
     digits = _to_id_digits(memory_ref)
     command = LIST_COMMANDS.get(kind, "newton recall")

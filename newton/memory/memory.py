@@ -45,7 +45,7 @@ ARCHIVED = "ARCHIVED"
 
 
 def past_reason(kind: Kind, state: str) -> str | None:
-    """Return the reason why a memory in this state is not current knowledge; None if it is."""
+    """Return why a memory in this state is not current knowledge, such as "superseded"; None if it is current."""
     if state == ARCHIVED and kind != "episode":
         return "archived: there are too many of its kind"
     return PAST_STATES.get(state)
@@ -88,9 +88,10 @@ class ShortForms:
 class NewMemory:
     """A memory to store.
 
-    `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it;
-    otherwise it is derived. A memory with `needs_approval` is quarantined at any trust. `mentioned_times` are the
-    times in its text other than its own. `ctx` gives the time of storage, the origin and the trust."""
+    `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it,
+    otherwise None. A memory with `needs_approval` is quarantined whatever its trust. `mentioned_times` are times in its
+    text other than `occurred_at`. `ctx` holds the time of storage, the origin and the trust.
+    """
 
     ctx: "WriteContext"
     memory_id: UUID = field(default_factory=new_id)
@@ -115,7 +116,7 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """The provenance of a write: agent, time, origin and trust. It is set by code, never by a model."""
+    """The provenance of a write: agent, time, origin and trust. Code sets it, never a model."""
 
     agent_id: UUID
     now: datetime

@@ -70,7 +70,7 @@ def lacks_answer(reply: str) -> bool:
 
 
 def remove_questions(text: str) -> str:
-    """Return the text without its questions and requests for an explanation. A request to act remains.
+    """Return the text without its questions and requests for an explanation. Requests to do something remain.
 
     >>> remove_questions("Why may I not delete the logs?"), remove_questions("Can you delete the logs?")
     ('', 'Can you delete the logs?')

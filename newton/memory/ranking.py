@@ -1,4 +1,4 @@
-"""The relevance of memories to an input: cosine, BM25, speaker and neighbouring messages. Pure."""
+"""Ranking of memories by their relevance to an input: cosine, BM25, speaker and neighbouring messages. Pure."""
 
 import re
 import struct

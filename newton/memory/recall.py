@@ -1,4 +1,4 @@
-"""Recall: exact nearest-neighbour search and exact BM25 in parallel, merged and ranked with neighbouring messages."""
+"""Search for memories: exact nearest-neighbour search and exact BM25 in parallel, and the ranking of their results."""
 
 import asyncio
 from collections import Counter
@@ -199,7 +199,7 @@ async def _find_in_range(tx: Tx, hits: Sequence[SearchHit], search: MemorySearch
 async def _fetch_neighbours(
     tx: Tx, query: RecallQuery, hits: Sequence[SearchHit], search: MemorySearch
 ) -> list[SearchHit]:
-    """Return the messages adjacent to the best hits that are not hits themselves."""
+    """Return the messages near the best hits in the same thread, without those that are hits themselves."""
     neighbours = find_neighbours(hits, search.weights) if "exchange" in search.limits else []
     if not neighbours:
         return []

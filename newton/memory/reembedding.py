@@ -31,7 +31,7 @@ class ReembedResult:
 
 
 async def read_active_model(tx: Tx, *, agent_id: UUID) -> str | None:
-    """Return the identity of the embedding model in use; None before the first vector."""
+    """Return the identity of the embedding model that the agent uses; None before the first vector is stored."""
     row = await SQL["get_active_model"].fetch_one(tx, agent_id=agent_id)
     return row["identity"] if row else None
 

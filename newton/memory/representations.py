@@ -40,12 +40,12 @@ _START_PREFIX = re.compile(r"\[from \d{4}-\d\d-\d\d\] (?=\S)")
 
 
 def has_start_prefix(text: str) -> bool:
-    """Return whether the short text of a memory begins with the day from which it is valid."""
+    """Return whether a short form begins with the day from which the fact is valid, as of `start_prefix`."""
     return _START_PREFIX.match(text) is not None
 
 
 def split_date_prefix(text: str) -> tuple[str | None, str]:
-    """Split a short form into its date, if it has one, and the rest.
+    """Return the date with which a short form begins, or None, and the rest of the form.
 
     >>> split_date_prefix("[2026-11-20] Ana: We met."), split_date_prefix("[20 November] Ana")
     (('2026-11-20', 'Ana: We met.'), (None, '[20 November] Ana'))
@@ -127,7 +127,7 @@ def _truncate(line: str, max_chars: int) -> str:
 
 
 def _cut_middle(line: str, max_chars: int) -> str:
-    """Return the beginning of the line and, as a third of `max_chars`, its end, with an ellipsis between them."""
+    """Return the line without its middle, for which an ellipsis stands. The end is a third of `max_chars` long."""
     tail_chars = max_chars // 3
     head, tail = _truncate(line, max_chars - tail_chars).removesuffix(ELLIPSIS), line[len(line) - tail_chars :]
     sentence, cut = _SENTENCE_END.search(tail), tail.find(" ")

@@ -78,7 +78,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def told_at(self) -> datetime:
-        """The time at which the memory occurred; for a fact, of its last statement or of the start of its validity."""
+        """The time at which the memory occurred; for a fact, of its last repetition, or the start of its validity."""
         return self.renewed_at or self.occurred_at
 
     @property
@@ -200,7 +200,7 @@ class MemorySearch:
         }
 
     def widen(self) -> "MemorySearch":
-        """Return the same search with limits that are WIDEN_FACTOR times as high."""
+        """Return the same search with limits multiplied by WIDEN_FACTOR."""
         factor = WIDEN_FACTOR
         limits = {kind: SearchLimits(w.searched * factor, w.kept * factor) for kind, w in self.limits.items()}
         return replace(self, limits=limits)

@@ -46,8 +46,9 @@ class MemoryConfirmation:
 async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> set[UUID]:
     """Store memories and return the ids of the new ones.
 
-    A memory whose content or ref exists in its kind is skipped by a unique constraint, so concurrent writers are
-    safe."""
+    A memory is skipped if one of the same kind has its content or `ref`. A unique constraint ensures this, so
+    concurrent writers are safe.
+    """
     if not memories:
         return set()
     rows = await SQL["insert_memories"].fetch_all(
@@ -100,7 +101,7 @@ async def confirm(tx: Tx, confirmations: Sequence[MemoryConfirmation], *, ctx: W
 
 
 async def add_links(tx: Tx, link_type: LinkType, pairs: Sequence[tuple[UUID, UUID]], *, ctx: WriteContext) -> None:
-    """Link the first memory of each pair to the second; existing links stay unchanged."""
+    """Link the first memory of each pair to the second; links that exist already stay unchanged."""
     if pairs:
         ids, others = zip(*pairs, strict=True)
         await SQL["insert_links"].execute(
@@ -110,7 +111,7 @@ async def add_links(tx: Tx, link_type: LinkType, pairs: Sequence[tuple[UUID, UUI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUpdate:
-    """New short forms of a memory. A `full_text` or `outcome` of None keeps the old value."""
+    """The new short forms of a memory. A `full_text` or `outcome` of None keeps the stored value."""
 
     memory_id: UUID
     forms: ShortForms

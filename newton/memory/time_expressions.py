@@ -1,4 +1,4 @@
-"""Time expressions of a text (yesterday, in March, since Monday, 2024-05-06) as time ranges. Pure."""
+"""Parsing of time expressions (yesterday, in March, since Monday, 2024-05-06) into time ranges. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ class TimeRange(NamedTuple):
 
 
 class ReportPeriods(NamedTuple):
-    """The period [start, now] of a report, and the equally long [before, start) to compare it with."""
+    """The period of a report, from `start` to `now`, and the equally long one before it, from `before` to `start`."""
 
     before: datetime
     start: datetime
@@ -60,10 +60,11 @@ class ReportPeriods(NamedTuple):
 
 
 def find_time_ranges(text: str, *, now: datetime) -> list[TimeRange]:
-    """Return the distinct times that a text asks for, in order, relative to `now` and in its zone.
+    """Return the distinct times that a text mentions, at most MAX_TIMES, in order, relative to `now` and in its zone.
 
-    At most MAX_TIMES; timestamps of logs are ignored. A weekday or a month without a year is the latest that has
-    begun, or the next one if the sentence is about the future. Weeks begin on Monday."""
+    Timestamps of logs are ignored. A weekday, or a month without a year, is the latest that has begun, or the next one
+    if the sentence is about the future. Weeks begin on Monday.
+    """
     return _deduplicate(_to_time_range(m.match, m.likely, now) for m in _find_mentions(text, now.date()))
 
 
@@ -116,7 +117,7 @@ def _refers_to_future(match: Match) -> bool | None:
 
 
 def remove_times(text: str, ranges: Iterable[TimeRange]) -> str:
-    """Return the text in lower case without the phrases of `ranges`.
+    """Return the text in lower case without the phrases of the time ranges.
 
     >>> remove_times("What broke last week?", find_time_ranges("What broke last week?", now=datetime(2024, 5, 15)))
     'what broke ?'

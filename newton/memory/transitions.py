@@ -22,7 +22,7 @@ END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)  # as `moment`: the current state
 
 
 class AllowedTransition(NamedTuple):
-    """`event` may change a memory of `kind` from `from_state` to `to_state`."""
+    """A transition that is allowed: `event` may change a memory of `kind` from `from_state` to `to_state`."""
 
     kind: Kind
     from_state: str
@@ -31,7 +31,7 @@ class AllowedTransition(NamedTuple):
 
 
 def _expand(kind: Kind, from_states: str, events: str, to_states: str) -> Iterable[AllowedTransition]:
-    """Return every combination of these states and events."""
+    """Return an allowed transition for every combination of these states and events, each given as a list of words."""
     return starmap(AllowedTransition, product([kind], from_states.split(), events.split(), to_states.split()))
 
 
@@ -142,6 +142,6 @@ class AppliedTransition(NamedTuple):
 
 
 async def list_applied_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[AppliedTransition]:
-    """Return the transitions that `origin` applied from `moment` on, the oldest first."""
+    """Return the transitions that the interface or job `origin` has applied since `moment`, the oldest first."""
     rows = await SQL["list_changed_since"].fetch_all(tx, agent_id=agent_id, origin=origin, since=moment)
     return [AppliedTransition(PlannedTransition(*step), micro) for *step, micro in rows]

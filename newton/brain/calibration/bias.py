@@ -86,7 +86,7 @@ def _quantile_ends(noise: Float32Array) -> tuple[float, float]:
 
 @cache
 def _draws() -> tuple[Float32Array, Float32Array]:
-    """Return fixed random draws: positions in the record as fractions, and outcomes of a calibrated agent."""
+    """Return fixed random numbers in [0, 1): to draw positions, and to draw outcomes of a calibrated agent."""
     rng = np.random.default_rng(SEED)
     shape = MAX_RESAMPLE_SIZE, RESAMPLES
     return rng.random(shape, dtype=np.float32), rng.random(shape, dtype=np.float32)

@@ -114,7 +114,7 @@ def fit_platt(pairs: ForecastSeries) -> PlattScaling:
     odds = _log_odds(pairs.stated)
 
     def loss(point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the penalized negative log likelihood and its gradient at (intercept, slope)."""
+        """Return the penalized negative log likelihood at (intercept, slope), and its gradient."""
         logits = point[0] + point[1] * odds
         errors = 1 / (1 + np.exp(-logits)) - pairs.outcome
         offset = point - (0.0, 1.0)

@@ -15,9 +15,10 @@ Z95 = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationBin:
-    """The decisions with a confidence in [low, high); the last bin includes `high`.
+    """The decisions with a confidence from `low` to below `high`; the last bin includes `high`.
 
-    `wilson95` is the Wilson interval of the success rate, which is slightly too wide with partial outcomes."""
+    `wilson95` is the Wilson interval of the success rate. It is slightly too wide with partial outcomes.
+    """
 
     low: float
     high: float

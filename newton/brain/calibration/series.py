@@ -45,7 +45,7 @@ def sort_by_time(decisions: Iterable[ReviewedDecision]) -> tuple[ReviewedDecisio
 
 
 def to_series(decisions: Sequence[ReviewedDecision]) -> ForecastSeries:
-    """Convert decisions to columns, in the given order. Raises InputError for a confidence outside [0, 1]."""
+    """Return the confidences and outcomes of decisions, in order. Raises InputError for a confidence outside [0, 1]."""
     stated = np.array([one.confidence for one in decisions], dtype=np.float64)
     if not np.all((stated >= 0) & (stated <= 1)):
         raise InputError("A confidence is outside 0 to 1.", hint="Give a number from 0 to 1, such as 0.8.")

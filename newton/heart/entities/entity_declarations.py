@@ -63,7 +63,7 @@ def _ensure_unambiguous(declaration: EntityDeclaration, existing: NamedEntity | 
 
 
 async def _update_entity(tx: Tx, existing: NamedEntity, declaration: EntityDeclaration, *, ctx: WriteContext) -> bool:
-    """Add the type, aliases and properties of a declaration to an entity. Return False when nothing is new."""
+    """Add the type, aliases and properties of a declaration to an entity; return False if nothing changes."""
     entity_id, name, _ = existing
     row = await SQL["get_entity"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=entity_id)
     assert row is not None, "every entity of the index is stored"

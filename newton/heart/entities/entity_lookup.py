@@ -93,7 +93,7 @@ class RelationRow(NamedTuple):
 
 
 async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
-    """Find the entities whose name or alias is in the input as whole words, and their relations."""
+    """Return the entities that the input names as whole words, their relations, and other salient entities."""
     mentioned = {one.memory_id: one for one in await find_named_entities(tx, query)}
     salient = {one.memory_id: one for one in await _find_salient(tx, query) if one.memory_id not in mentioned}
     entities = mentioned | salient
@@ -117,7 +117,7 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
 
 
 async def find_named_entities(tx: Tx, query: EntityQuery) -> list[EntityRow]:
-    """Return the entities named in the first MAX_INPUT_CHARACTERS characters of the input."""
+    """Return the entities that are named in the first MAX_INPUT_CHARACTERS characters of the input."""
     text = query.text[:MAX_INPUT_CHARACTERS]
     if not (spellings := list_candidate_spellings(text)):
         return []

@@ -78,7 +78,7 @@ class EntityRelation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntitySummary:
-    """An entity with the number and the latest time of its mentions."""
+    """An entity with the number of its mentions and the time of the latest one."""
 
     memory_id: UUID
     name: str
@@ -225,7 +225,7 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
 
 
 async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: WriteContext) -> None:
-    """Store the spellings of entities, by which a database index finds the entities that a text names."""
+    """Store the spellings of entities in the database, in which an index finds the entities that a text names."""
     pairs = [
         (spelling, one.entity_id) for one in entities for spelling in sorted(list_spellings(one.name, one.aliases))
     ]
@@ -271,7 +271,7 @@ async def _record_relations(tx: Tx, texts: Sequence[_NamedText], index: NameInde
 
 
 async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteContext) -> None:
-    """Compute the weights of relations from the facts and declarations that are their evidence."""
+    """Compute the weights of relations again, from the facts and declarations that state them."""
     await SQL["update_weights"].execute(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=WEIGHT_PRIOR)
 
 

@@ -75,7 +75,7 @@ class NamedEntity(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word of a name, without its possessive, with its position in the line."""
+    """A word that may belong to a name, without a possessive ending, and its position in the line."""
 
     text: str
     lower: str
@@ -115,9 +115,9 @@ def normalize_name(name: str) -> str:
 
 
 def compute_salience(mentions: int, age: timedelta) -> float:
-    """Return the salience of an entity in [0, 1], from the number of its mentions and the age of the last one.
+    """Return how salient an entity is, in [0, 1], by the number of its mentions and the age of the last one.
 
-    mentions / (mentions + 5) * 0.5 ** (days / 90)
+        mentions / (mentions + 5) * 0.5 ** (days / 90)
 
     >>> [compute_salience(mentions, timedelta(days)) for mentions, days in ((5, 0), (5, 90), (0, 0))]
     [0.5, 0.25, 0.0]
@@ -235,7 +235,7 @@ def _name_parts(name: str) -> set[str]:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word and punctuation mark of a text, both normalized and in the original spelling."""
+    """Yield each word and punctuation mark of a text, as a pair of its normalized and its original form."""
     for original in _WORD.findall(text):
         token = original.casefold()
         yield token[:-2] if token.endswith(_POSSESSIVE) else token, original
@@ -286,13 +286,13 @@ def _find_name_words(line: str, matches: Iterable[re.Match[str]]) -> list[_Word]
 
 
 def _starts_sentence(before: str) -> bool:
-    """Return whether the text before a word makes it the first of a sentence."""
+    """Return whether a word begins a sentence. `before` is the text before the word."""
     last = before.rstrip(_OPENING_MARKS)[-1:]
     return not last.isalnum() and last not in _CONTINUATION_MARKS
 
 
 def _has_name_shape(word: _Word) -> bool:
-    """Return whether a word is written like a name, unlike getName, t-shirt, waaay, 10AM or GREAT."""
+    """Return whether a word has the form of a name. The words getName, t-shirt, waaay, 10AM and GREAT have not."""
     text = word.text
     if text[0].isupper() and text.isalpha() and not text.isupper() and len(text) <= MAX_WORD_LETTERS:
         return not _STRETCHED.search(text)
@@ -309,7 +309,7 @@ def _is_headline(line: str) -> bool:
 
 
 def _is_name_evidence(word: _Word) -> bool:
-    """Return whether the capital of a word shows that the word belongs to a name."""
+    """Return whether the word is capitalized for no other reason than being part of a name."""
     return not word.starts_sentence and len(word.text) > 1 and not _is_all_capitals(word)
 
 
@@ -318,7 +318,7 @@ def _is_all_capitals(word: _Word) -> bool:
 
 
 def _has_inner_capital(word: _Word) -> bool:
-    """Return whether the word has inner capitals or digits, such as GPT-4 and OpenAI."""
+    """Return whether the word has a capital or a digit after its first letter, such as GPT-4 and OpenAI."""
     return not word.text[1:].islower()
 
 
@@ -364,7 +364,7 @@ def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention |
 
 
 def _starts_with_common_word(run: Sequence[_Word], evidence: Set[str]) -> bool:
-    """Return whether the first word is a common word or probably a verb, as in "Seeing Ana"."""
+    """Return whether the first word is no part of the name: a common word, or a verb as in "Seeing Ana"."""
     first, alone = run[0], len(run) == 1
     if not first.starts_sentence or first.lower in evidence:
         return False

@@ -31,7 +31,7 @@ class NewEvent:
     session_id: UUID | None = None
 
     def effective_trust(self, ctx: WriteContext) -> Trust:
-        """Return the trust of an event: that of its writer, but at most `tool` if it contains the output of a tool."""
+        """Return the trust of the event: that of its writer, but at most `tool` if it contains the output of a tool."""
         return lowest_trust([ctx.trust, "tool"]) if has_output(self.event) else ctx.trust
 
 

@@ -32,7 +32,7 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventData:
-    """An event: a file read or written, a command run, an error, or a type defined by the caller."""
+    """A validated event: a file read or written, a command run, an error, or a type that the caller defines."""
 
     type: str
     occurred_at: datetime
@@ -62,7 +62,7 @@ def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventD
 
 
 def render_line(event: EventData) -> str:
-    """Return the event as one line of at most 400 characters. A payload of unknown shape is rendered as JSON."""
+    """Return the event as one line of at most 400 characters. A payload of an unknown form is rendered as JSON."""
     prefix = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
     return prefix + _truncate(render_text(event), MAX_LINE_CHARACTERS - len(prefix))
 
@@ -74,7 +74,7 @@ def render_text(event: EventData) -> str:
 
 
 def has_output(event: EventData) -> bool:
-    """Return whether the payload contains output: text in one of OUTPUT_FIELDS, at any depth."""
+    """Return whether the payload contains output of a tool: a text in one of OUTPUT_FIELDS, at any depth."""
     return _has_output(event.payload, is_output=False)
 
 
@@ -93,7 +93,7 @@ def _has_output(value: Json, *, is_output: bool) -> bool:
 
 
 def render_entity_line(name: str, type: str, properties: Payload) -> str:
-    """Return the entity as one line.
+    """Return an entity with its type and properties as one line.
 
     >>> render_entity_line("Ana Berg", "person", {"role": "nurse"})
     'Ana Berg (person): role nurse'
@@ -104,7 +104,7 @@ def render_entity_line(name: str, type: str, properties: Payload) -> str:
 
 
 def render_relation_line(source: str, type: str, target: str) -> str:
-    """Return the relation as one line.
+    """Return a relation between two entities as one line.
 
     >>> render_relation_line("Ana", "lives_in", "Oslo")
     'Ana lives in Oslo'
@@ -201,7 +201,10 @@ def _join_parts(*parts: str) -> str:
 
 
 def _to_json(value: Json) -> str:
-    """Return compact JSON with sorted keys. If a value cannot be encoded, return the sorted keys or "?"."""
+    """Return compact JSON with sorted keys.
+
+    If a value cannot be encoded, return the sorted keys of a mapping, or "?".
+    """
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_to_plain)
     except (TypeError, ValueError, RecursionError):

@@ -67,6 +67,6 @@ async def select_single_value_attributes(tx: Tx, attributes: Sequence[str], *, a
 
 
 async def list_attributes(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:
-    """Return every attribute that is in use or declared, and whether the attribute is single-valued."""
+    """Return every attribute that is declared or that a fact has, each with True if it is single-valued."""
     rows = await SQL["list_attributes"].fetch_all(tx, agent_id=agent_id)
     return {attribute: attribute in SINGLE_VALUED if single is None else single for attribute, single in rows}

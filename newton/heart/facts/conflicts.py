@@ -59,7 +59,7 @@ class FactPair:
 
     @property
     def may_be_replaced(self) -> bool:
-        """Return whether the newer fact may replace the older one without a decision by a person."""
+        """True if the newer fact may replace the older one without a decision by a person."""
         older = self.older
         return may_replace(
             self.newer.trust, older.text, state=older.state, trust=older.trust, is_vouched=older.is_vouched

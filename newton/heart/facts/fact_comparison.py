@@ -110,7 +110,7 @@ class ComparisonVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """The numbers of facts compared, duplicates, facts related to others, and superseded and contradicted facts."""
+    """The numbers of facts compared, and of the duplicates, related, superseded and contradicted facts found."""
 
     facts: int
     duplicates: int

@@ -71,7 +71,7 @@ class NewFact:
 
     @property
     def attribute_key(self) -> AttributeKey | None:
-        """The normalized subject and attribute; None when either is missing."""
+        """The normalized subject and attribute; None if the fact lacks one of them."""
         if self.subject is None or self.attribute is None:
             return None
         return normalize_subject(self.subject), normalize_attribute(self.attribute)
@@ -294,7 +294,10 @@ async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteCon
 
 
 async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> tuple[set[str], list[UUID]]:
-    """Confirm known facts. Return the refs that were not counted before, and the ids of the confirmed facts."""
+    """Confirm facts that are stored already; return the refs that were not counted before, and the ids of these facts.
+
+    Raises ConflictError if another process has stored a `ref` with other content meanwhile.
+    """
     if not facts:
         return set(), []
     hashes = [fact.content_hash for fact in facts]
@@ -314,7 +317,7 @@ async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteConte
 
 
 async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
-    """Renew the validity of facts if the source that confirms them is trusted."""
+    """Set the time of the last statement of facts, unless the trust of the writer is `tool` or `web`."""
     if ctx.trust not in UNTRUSTED_TIERS:
         memory_ids, times = zip(*confirmations, strict=True)
         await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=times)

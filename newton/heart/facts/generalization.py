@@ -53,9 +53,9 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
 
 
 def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
-    """Return one or more general facts that together state all facts of a group, each with its trust. Pure.
+    """Return general facts that together state the facts of a group, each with its trust. Pure.
 
-    A general fact is at most as long as a summary. Its trust is the lowest trust of the facts that it states.
+    A general fact is not longer than a summary. Its trust is the lowest trust of the facts that it states.
     """
     generalizations: list[tuple[NewFact, Trust]] = []
     for part, text in _split_to_fit(group, count_tokens):
@@ -94,7 +94,7 @@ def _split_to_fit(
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """Join the texts in one line that contains their common prefix only once.
+    """Return the texts as one line that contains the words with which all of them begin only once.
 
     >>> join_texts(["Ana likes tea.", "Ana likes long walks"])
     'Ana likes: tea; long walks'

@@ -21,7 +21,7 @@ class PairJudge(Protocol):
     """A judge, such as a model, that decides how the newer fact of each pair relates to the older one."""
 
     async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
-        """Return one relation for each pair. Raises ProviderError when the model gives no usable answer."""
+        """Return one relation for each pair, in order. Raises ProviderError if the model gives no usable answer."""
         ...
 
 

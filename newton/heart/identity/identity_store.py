@@ -40,7 +40,7 @@ MAX_LINE_TOKENS = 100  # one fifth of the layer's budget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityEdit:
-    """The author of an identity change and, optionally, the reason for it."""
+    """The author, time and agent of an identity change, and optionally the reason for it."""
 
     ctx: WriteContext
     reason: str | None = None
@@ -52,7 +52,7 @@ class IdentityEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityVersion:
-    """One change of the identity. `standing` lists the tenets that are active after the change, in order."""
+    """One change of the identity. `standing` lists the ids of the tenets that are active after it, in order."""
 
     version: int
     at: datetime
@@ -293,13 +293,13 @@ async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edi
 
 
 async def _resolve_proposals(tx: Tx, tenet: IdentityTenet, state: ProposalState, *, edit: IdentityEdit) -> None:
-    """Set the state of the waiting proposals that have the text of the tenet."""
+    """Set the state of all waiting proposals whose text is that of the tenet."""
     text_hash = fingerprint(tenet.text)
     await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=text_hash, state=state)
 
 
 async def _reject_conflicting(tx: Tx, accepted: IdentityTenet, *, edit: IdentityEdit) -> None:
-    """Reject older proposals that contradict an accepted line."""
+    """Reject the waiting proposals that contradict an accepted line."""
     for proposal in await _list_pending(tx, edit):
         if compare_lines(proposal.text, accepted.text) == "against":
             await _resolve_proposals(tx, proposal, "REJECTED", edit=edit)

@@ -1,7 +1,7 @@
-"""Detect standing instructions and preferences in a person's message. Pure.
+"""Detection of standing instructions and preferences in a person's message. Pure.
 
-A pattern matches at the beginning of a sentence, but never in questions or in reported, quoted or pasted text. Patterns
-favour precision over recall, because the person can repeat an instruction.
+Patterns match at the beginning of a sentence, but not in questions or in reported, quoted or pasted text. They favour
+precision over recall, because the person can repeat an instruction.
 """
 
 import re
@@ -14,7 +14,7 @@ MAX_SENTENCE_CHARACTERS = 200
 
 
 class StandingInstruction(NamedTuple):
-    """An instruction in the person's words, with the part of the identity to which it belongs."""
+    """An instruction or preference in the person's words, and the part of the identity to which it belongs."""
 
     part: IdentityPart
     text: str

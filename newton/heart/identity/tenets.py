@@ -41,7 +41,7 @@ class Identity(NamedTuple):
 
     @property
     def by_priority(self) -> list[IdentityTenet]:
-        """The tenets in the order in which a context shows them: by priority."""
+        """The tenets sorted by priority, as a context shows them."""
         return sorted(self.tenets, key=lambda tenet: IDENTITY_PARTS.index(tenet.part))
 
 
@@ -56,7 +56,7 @@ class TenetDiff(NamedTuple):
 
 
 def format_tenet(part: IdentityPart, text: str) -> str:
-    """Return the text of a tenet; a tenet that the user stated is marked as the user's.
+    """Return the text of a tenet. Instructions and preferences are marked as words of the user.
 
     >>> format_tenet("preference", "Call me Max"), format_tenet("value", "Honest before kind")
     ('The user says: Call me Max', 'Honest before kind')

@@ -55,7 +55,7 @@ class StoredItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutResult:
-    """The ids of a stored item and of the memory of its text, and whether the item is new."""
+    """The result of storing an item: its id, the id of the memory of its text, and whether the item is new."""
 
     item_id: UUID
     memory_id: UUID | None
@@ -159,7 +159,7 @@ async def search_items(
 async def list_namespaces(
     tx: Tx, pattern: NamespacePattern, *, limit: int, offset: int, agent_id: UUID
 ) -> list[tuple[str, ...]]:
-    """Return a page of the namespaces that match a pattern, in the order of their parts."""
+    """Return a page of the namespaces that match a pattern, sorted by their parts."""
     rows = await SQL["list_namespaces"].fetch_all(
         tx,
         agent_id=agent_id,

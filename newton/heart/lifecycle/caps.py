@@ -27,7 +27,7 @@ def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
 
 
 async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteContext) -> list[PlannedTransition]:
-    """Plan the transitions that keep the best `limit` memories of a kind current and archive the rest."""
+    """Return the transitions after which the best `limit` memories of a kind are current and all others archived."""
     rows = await SQL["list_over_cap"].fetch_all(
         tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )

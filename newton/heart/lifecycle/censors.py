@@ -1,4 +1,4 @@
-"""Rules for escalating, relaxing and retiring censors. Pure."""
+"""Rules on when a censor is escalated (made blocking), relaxed (made a warning again) and retired. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -81,14 +81,17 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
 
 
 async def read_successors(tx: Tx, fact_id: UUID, *, agent_id: UUID, now: datetime) -> dict[UUID, UUID]:
-    """Return the id of the fact that superseded each past fact on the same subject and attribute as a fact."""
+    """Return which fact superseded which, among the facts with the same subject and attribute as a fact.
+
+    The result maps the id of each superseded fact to the id of the fact that superseded it.
+    """
     rows = await SQL["get_fact_evidence"].fetch_all(tx, agent_id=agent_id, memory_ids=[fact_id])
     values = [facts.FactEvidence(**row) for row in rows]
     return {older: later.memory_id for older, later in facts.find_successors(values, now=now).items()}
 
 
 async def _plan(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    """Return the due transitions of memories by the rules of their kind."""
+    """Return the transitions of memories that are due by the rules of their kind, without applying them."""
     rules = RULES[kind]
     return rules.plan(await rules.evidence.fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids), ctx)
 

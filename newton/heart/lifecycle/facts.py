@@ -176,7 +176,7 @@ def _current_state(fact: FactEvidence, thresholds: LifecycleThresholds) -> Targe
 
 
 def _describe_transition(fact: FactEvidence, target: TargetState, *, releases: bool) -> tuple[str, str]:
-    """Return the event and the reason of a transition."""
+    """Return the event and the reason of the transition of a fact to its target state."""
     if releases:
         cause = "a person confirmed it" if fact.vouched else f"{fact.outside} other origins state the same"
         return "released", f"{cause}; {target.reason}"

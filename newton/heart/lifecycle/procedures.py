@@ -52,7 +52,7 @@ def lower_bound(successes: int, failures: int) -> float:
 
 
 def mark_forms(forms: ShortForms, state: str, *, count_tokens: TokenCounter) -> ShortForms:
-    """Return the short forms of a procedure in this state: before the steps of an ineffective one is a warning."""
+    """Return the short forms for this state. The summary of an ineffective procedure begins with INEFFECTIVE_MARK."""
     plain = forms.summary.removeprefix(INEFFECTIVE_MARK)
     summary = INEFFECTIVE_MARK + plain if state == "INEFFECTIVE" else plain
     header_tokens = forms.summary_tokens - count_tokens(to_bullet(forms.summary))

@@ -42,7 +42,7 @@ class NameApposition(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """The last word of the phrase."""
+        """The last word of the role, such as "plumber"."""
         return self.role.split()[-1]
 
     @property
@@ -54,7 +54,7 @@ class NameApposition(NamedTuple):
 
 
 def find_appositions(text: str) -> list[NameApposition]:
-    """Return the appositions of a text.
+    """Return the names in a text that a phrase beside them describes, each with this phrase.
 
     >>> [one.statement for one in find_appositions("Our plumber Theo charges 70 euros an hour.")]
     ['Theo is our plumber.']

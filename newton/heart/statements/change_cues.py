@@ -1,4 +1,4 @@
-"""Phrases that announce a change, limit a statement, or name a relation. Read once from `change_cues.yaml`."""
+"""Patterns of phrases that announce a change, limit a statement, or name a relation, from `change_cues.yaml`."""
 
 import re
 from collections.abc import Mapping

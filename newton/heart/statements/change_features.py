@@ -62,7 +62,11 @@ _STOPWORDS = frozenset(_STOPWORD_LIST.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementOutline:
-    """Stems of the content words of a statement, and which of them are names, numbers, identifiers or the subject."""
+    """The stems of a statement's content words; the other sets name those that are names, numbers or the subject.
+
+    `cues`, `single` and `multi` are the names of the patterns of ChangeCues that match, `scopes` the stems of words
+    that limit the statement, and `former` those of things of the past.
+    """
 
     text: str
     parsed: ParsedStatement
@@ -83,7 +87,7 @@ class StatementOutline:
 
 @lru_cache(maxsize=2_048)
 def outline(text: str) -> StatementOutline:
-    """Return the stems of the content words of a statement, and which of them are names, numbers or its subject."""
+    """Return the stems of a statement's content words, sorted into names, numbers, subject and others."""
     patterns, parsed, former = load_cues(), parse_statement(text), _former_phrases(text)
     words = [word for word in _WORD.findall(text) if not _is_stopword(word)]
     opening = words[0] if words and text.lstrip().startswith(words[0]) else ""
@@ -252,7 +256,7 @@ def _value_features(old: StatementOutline, new: StatementOutline) -> dict[str, f
 
 
 def _former_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
-    """Return features of whether the older statement contains a thing that, by the newer one, is in the past."""
+    """Return features that tell whether the older statement contains a thing that the newer one calls past."""
     found = new.former & old.stems
     return {
         "former_named": float(bool(new.former)),

@@ -47,7 +47,10 @@ class WordToken(NamedTuple):
 
 
 def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
-    """Replace numbers by #3 and #nth3, and times by @day5, @month5, @year2024, @mon, @morning and @clock9:30."""
+    """Return the words with numbers and times replaced by parsed forms.
+
+    Numbers become #3 and #nth3; times become @day5, @month5, @year2024, @mon, @morning and @clock9:30.
+    """
     texts = [word.text for word in words]
     tokens: list[WordToken] = []
     position = 0
@@ -91,7 +94,7 @@ def _parse_spelled_number(words: Sequence[str], position: int) -> tuple[int, lis
 
 
 def _can_append(part: int, unit: int) -> bool:
-    """Return whether two parts form one number: forty two does, four two does not."""
+    """Return whether two spelled numbers in a row form one number: "forty two" does, "four two" does not."""
     return part == 0 or (part % 100 == 0 and unit < 100) or (part % 100 >= 20 and part % 10 == 0 and 0 < unit < 10)
 
 

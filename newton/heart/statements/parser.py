@@ -72,7 +72,7 @@ def parse_statement(text: str) -> ParsedStatement:
 
 
 class _StatementParser:
-    """A single pass over the words of a statement that collects content words and features."""
+    """A parser that collects the content words and features of a statement in a single pass over its words."""
 
     def __init__(self, words: Sequence[WordToken]) -> None:
         self._words = words
@@ -296,7 +296,7 @@ def _is_continuing(texts: Sequence[str]) -> bool:
 
 
 def _gives_name(texts: Sequence[str], position: int) -> bool:
-    """Return whether `named`, `called` or the like only introduces a name: "has a dog called Rex", "is named Rex"."""
+    """Return whether a word such as "named" or "called" only introduces a name, as in "has a dog called Rex"."""
     forms = vocabulary.AUXILIARIES | vocabulary.OWNERSHIP_VERBS
     is_naming = texts[position] in _NAMING_VERBS
     return is_naming and any(text in forms or lemmatize(text) in VERB_LEMMAS for text in texts[:position])

@@ -17,7 +17,7 @@ EditableField = Literal["importance", "core", "subject"]
 
 
 class EditableMemory(NamedTuple):
-    """A memory that is locked for an edit. `importance` is in [0, 1] if a person set it."""
+    """A memory that is locked for an edit. `importance` is in [0, 1], or None if no person set it."""
 
     memory_id: UUID
     kind: Kind
@@ -57,7 +57,7 @@ async def record_edits(
     author: str,
     ctx: WriteContext,
 ) -> None:
-    """Record the new value of a field of several memories, with the old value of each."""
+    """Record that a field of several memories has a new value. `old_values` holds the old value of each memory."""
     await SQL["insert_edits"].execute(
         tx,
         agent_id=ctx.agent_id,

@@ -187,7 +187,7 @@ async def count_memories(tx: Tx, wanted: MemoryFilter, *, agent_id: UUID) -> int
 
 
 async def read_rows(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[ListedMemory]:
-    """Return the memories in the order of the ids; unknown ids are skipped."""
+    """Return the memories with these ids, in the same order; unknown ids are skipped."""
     rows = await SQL["get_rows"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
     found = {row["memory_id"]: _to_memory(row) for row in rows}
     return [found[memory_id] for memory_id in memory_ids if memory_id in found]
