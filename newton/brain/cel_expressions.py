@@ -246,7 +246,7 @@ def _unknown_name_error(name: str, noun: str, known: Set[str]) -> InputError:
 
 
 def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
-    """Raise InputError if the CEL library has parsed other names than the checks, which would bypass the limits."""
+    """Raise InputError if the CEL library sees names that the checks did not see, which would bypass the limits."""
     functions = {name for name in program.functions() if name.isidentifier()}
     if not functions <= callable_here or not set(program.variables()) <= known:
         raise InputError("The expression can be read in two ways.", hint="Split it into simpler parts.")

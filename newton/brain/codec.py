@@ -81,7 +81,7 @@ def validate_draft(draft: DecisionDraft) -> DecisionDraft:
 def validate_review(review: DecisionReview, *, decided_at: datetime) -> DecisionReview:
     """Return the review with its time in UTC and with secrets redacted.
 
-    Raises InputError for an unknown outcome, and for one before the decision.
+    Raises InputError for an unknown outcome, and for an outcome before the decision.
     """
     _ensure_one_of("outcome", review.verdict, get_args(Verdict))
     if hygiene.validate_time(review.at, what="time of the outcome") < decided_at:

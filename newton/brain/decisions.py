@@ -170,8 +170,8 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
 async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> None:
     """Mark the decision `older_id` as superseded by another. If it has no outcome yet, its outcome becomes partial.
 
-    Raises InputError if the older decision is the later one, or if a decision would supersede itself, also through
-    others.
+    Raises InputError if the older decision was made later, or if a decision would supersede itself, directly or through
+    other decisions.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     newer = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
@@ -191,7 +191,7 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
 async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> None:
     """Link one decision to another; an existing link stays unchanged.
 
-    Raises InputError for a link of a decision to itself, and NotFoundError.
+    Raises InputError for a link of a decision to itself, and NotFoundError for an unknown decision.
     """
     if from_id == to_id:
         raise InputError("A decision cannot be linked to itself.", hint="Choose another decision.")

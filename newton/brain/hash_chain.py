@@ -57,7 +57,7 @@ def canonical_json(value: JsonObject) -> str:
 
 
 def make_initial_head(agent_id: UUID) -> ChainHead:
-    """Return the head of an agent's empty chain. It differs per agent, so that equal records have other hashes."""
+    """Return the head of an agent's empty chain. It differs per agent, so that equal records have different hashes."""
     return ChainHead(0, digest("newton ledger", str(agent_id)))
 
 

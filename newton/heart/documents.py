@@ -86,7 +86,7 @@ class _StoredPassage(NamedTuple):
 async def replace_passages(
     tx: Tx, source: DocumentSource, chunks: Sequence[TextChunk], *, ctx: WriteContext
 ) -> IngestResult:
-    """Store the chunks of a document as its passages, in place of those stored before.
+    """Store the chunks of a document as its passages, in place of its former passages.
 
     Unchanged passages keep their memory ids. Passages that the document no longer contains are superseded.
     """

@@ -37,7 +37,7 @@ async def plan_forgetting(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> ForgetP
 
 
 async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
-    """Return the ids of the memories that were derived from these, directly or indirectly."""
+    """Return the ids of all memories that were derived from these memories, directly or indirectly."""
     rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
     return [row["memory_id"] for row in rows]
 

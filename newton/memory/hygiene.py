@@ -125,8 +125,8 @@ def clean_name(text: str, *, what: str) -> str:
 def clean_ref(text: str, *, what: str) -> str:
     """Return an identifier, such as the name of a session, unchanged. `what` names it in errors.
 
-    Raises InputError as `clean_name` does, for a secret, because two redacted identifiers would be equal, and for "."
-    and "..", because a URL path cannot end in them.
+    Raises InputError in the cases of `clean_name`. Also raises it for a secret, because two redacted identifiers would
+    be equal, and for "." and "..", because a URL path cannot end in them.
     """
     if text in (".", ".."):
         raise InputError(f"{text!r} is not a valid {what}.", hint="Choose another name.")

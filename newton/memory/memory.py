@@ -61,7 +61,7 @@ def lowest_trust(tiers: Iterable[Trust]) -> Trust:
 
 
 def lowest_known_trust(tiers: Iterable[Trust | None]) -> Trust | None:
-    """Return the lowest of these trust levels without those that are None; None if all are."""
+    """Return the lowest of these trust levels, where None is ignored; None if there is no other level."""
     known: list[Trust] = [tier for tier in tiers if tier]
     return lowest_trust(known) if known else None
 

@@ -42,7 +42,7 @@ _Row = Record | tuple[Any, ...]  # the columns of a search result, by their posi
 
 
 class _RankedHits(NamedTuple):
-    """The memories found within the limits, the ids of those in the requested times, and facts that contradict one."""
+    """The memories found within the limits, the ids of those in the requested times, and facts that contradict any."""
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]

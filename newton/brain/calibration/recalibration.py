@@ -86,7 +86,7 @@ class RecalibrationResult:
         return self.brier_corrected < self.brier_stated
 
     def correct(self, confidence: float) -> float:
-        """Return the corrected confidence, in [0, 1]. A higher stated confidence never gives a lower one."""
+        """Return the corrected confidence, in [0, 1]. It never falls when the stated confidence rises."""
         return float(self.correction.apply(np.array([confidence]))[0])
 
 

@@ -90,9 +90,9 @@ async def list_conflicts(
 
 
 async def list_undecided_pairs(tx: Tx, *, agent_id: UUID, limit: int) -> list[FactPair]:
-    """Return up to `limit` similar or contradictory pairs on which nobody has decided, newest first.
+    """Return up to `limit` similar or contradictory pairs that are undecided, newest first.
 
-    Neither a model nor a person has decided on them.
+    A pair is undecided until a model or a person has decided whether one fact replaces the other.
     """
     decisions: list[LinkType] = ["compatible", "undecided"]
     return await _list_pairs(tx, ["near", "contradicts"], decisions, agent_id=agent_id, memory_id=None, limit=limit)

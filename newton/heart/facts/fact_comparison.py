@@ -1,4 +1,4 @@
-"""Comparison of each new fact with similar known facts: it is merged with one, supersedes some, or is linked."""
+"""Comparison of each new fact with similar known facts, which it may duplicate, supersede or contradict."""
 
 import math
 from collections import defaultdict
@@ -80,10 +80,10 @@ IdPair = tuple[UUID, UUID]
 
 
 class FactChanges(NamedTuple):
-    """The ids of known facts with which a new fact is in conflict.
+    """The ids of known facts that cannot be current together with a new fact.
 
-    The new fact supersedes the first group. Facts of the second were stated later and supersede the new one. Those of
-    the third contradict it, and a person decides.
+    `supersedes` are those that the new fact supersedes, `superseded_by` those that were stated later and supersede it,
+    and `contradicts` those that contradict it, on which a person decides.
     """
 
     supersedes: tuple[UUID, ...] = ()

@@ -1,4 +1,4 @@
-"""Changes that a person makes to stored facts: the core mark, the subject, and retractions."""
+"""Changes that a person makes to stored facts: the mark of the most important ones (core), the subject, retractions."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -15,7 +15,10 @@ SQL = load("newton.heart.facts", "fact_edits.sql")
 
 
 async def set_core(tx: Tx, memory_ids: Sequence[UUID], *, is_core: bool, ctx: LifecycleContext) -> None:
-    """Mark facts as core, or remove the mark. A fact that enough sources confirm stays core without the mark."""
+    """Mark facts as core, the state of the most important facts, or remove the mark.
+
+    A fact that enough independent sources confirm stays core without the mark.
+    """
     await SQL["set_core"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, is_core=is_core)
     if not is_core:
         rows = await SQL["list_core"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)

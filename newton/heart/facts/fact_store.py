@@ -187,7 +187,10 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
 
 
 async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as core. It stays core while it is current. Raises NotFoundError."""
+    """Mark a fact as core, the state of the most important facts. It stays core while it is current.
+
+    Raises NotFoundError.
+    """
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await SQL["mark_core"].execute(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
     await review(tx, ctx, "fact", [found.memory_id])
@@ -200,9 +203,9 @@ async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID)
 
 
 async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
-    """Return the subject, the attribute and the end of validity of a fact as texts by name, without empty ones.
+    """Return the subject, the attribute and the end of validity of a fact as texts, by field name.
 
-    Raises NotFoundError.
+    Empty fields are left out. Raises NotFoundError.
     """
     row = await _read_fact(tx, memory_id, agent_id=agent_id)
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"

@@ -94,7 +94,7 @@ def _split_to_fit(
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """Return the texts as one line that contains the words with which all of them begin only once.
+    """Return the texts as one line. The words with which all of them begin are written only once.
 
     >>> join_texts(["Ana likes tea.", "Ana likes long walks"])
     'Ana likes: tea; long walks'

@@ -52,7 +52,7 @@ class IdentityEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityVersion:
-    """One change of the identity. `standing` lists the ids of the tenets that are active after it, in order."""
+    """One change of the identity. `standing` lists the ids of the tenets that are active after the change, in order."""
 
     version: int
     at: datetime

@@ -21,10 +21,11 @@ MAX_CLOCK_SKEW = timedelta(minutes=5)
 class FactEvidence:
     """A fact with the evidence that decides on its state.
 
-    `confirmations` counts repeated statements, `sources` independent sources whose trust is neither `tool` nor `web`,
-    and `outside` those that have this trust, besides the first. Statements with this trust confirm only facts that have
-    it too. `vouched` means that a person confirmed the fact. `since` is the start of its validity or the last renewal.
-    `superseded_since` and `superseded_until` are the start and end of validity of the fact that supersedes it.
+    `confirmations` counts repeated statements; those by tools and the web count only if the fact came from there.
+    `sources` counts the independent sources that are neither tools nor the web, `outside` the tools and web sources
+    besides the first one. `vouched` means that a person confirmed the fact. `since` is the start of its validity or its
+    last repetition. `superseded_since` and `superseded_until` are the start and end of validity of the fact that
+    supersedes it.
     """
 
     memory_id: UUID
@@ -105,7 +106,7 @@ def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now:
 
 
 def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
-    """Return whether a statement of this trust may supersede a known fact without a decision by a person.
+    """Return whether a statement of this trust may supersede a fact of trust `known` without a decision by a person.
 
     A statement by a person may supersede any fact. Another statement may supersede neither a fact of higher trust nor
     one that a person confirmed.

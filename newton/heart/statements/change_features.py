@@ -62,10 +62,11 @@ _STOPWORDS = frozenset(_STOPWORD_LIST.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementOutline:
-    """The stems of a statement's content words; the other sets name those that are names, numbers or the subject.
+    """The word stems of a statement, without stopwords, and the other evidence that change detection uses.
 
-    `cues`, `single` and `multi` are the names of the patterns of ChangeCues that match, `scopes` the stems of words
-    that limit the statement, and `former` those of things of the past.
+    `names`, `numbers`, `identifiers` and `subject` are subsets of the stems. `cues`, `single` and `multi` are the names
+    of the patterns of ChangeCues that match, `scopes` the stems of words that limit the statement, and `former` the
+    stems of words for things of the past.
     """
 
     text: str
@@ -87,7 +88,7 @@ class StatementOutline:
 
 @lru_cache(maxsize=2_048)
 def outline(text: str) -> StatementOutline:
-    """Return the stems of a statement's content words, sorted into names, numbers, subject and others."""
+    """Return the word stems of a statement, without stopwords, and which of them are names, numbers or the subject."""
     patterns, parsed, former = load_cues(), parse_statement(text), _former_phrases(text)
     words = [word for word in _WORD.findall(text) if not _is_stopword(word)]
     opening = words[0] if words and text.lstrip().startswith(words[0]) else ""

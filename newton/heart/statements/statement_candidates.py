@@ -181,7 +181,7 @@ def split_message(message: str) -> list[StatementCandidate]:
 
 
 def _mask_material(masked: str) -> str:
-    """Mask the text after a request to work on it, such as "translate:", to the end of the message. Offsets stay."""
+    """Mask the text that follows a request to work on it, such as "translate:". Offsets do not change."""
     work = _WORK_ON.search(masked)
     return masked if work is None else masked[: work.end()] + re.sub(r"[^\s.!?]", MASK, masked[work.end() :])
 
