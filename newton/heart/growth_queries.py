@@ -39,7 +39,7 @@ class ProcedureCounts(NamedTuple):
 class FactGrowthCounts(NamedTuple):
     """The numbers of facts known at the end of a period, and learnt and confirmed in it.
 
-    Fields that end in `_before` count the same for the period before.
+    Fields whose name ends in "before" count the same for the period before.
     """
 
     known: int

@@ -160,7 +160,7 @@ async def test_there_are_not_too_many_to_judge_by(db: Database, agent: UUID) -> 
     own = guarding(db, agent)
     for n in range(MAX_OWN):
         await own.add(GuardrailRule(name=f"n{n}", expression="true", severity="warn", message="m"))
-    with pytest.raises(ConflictError, match="100 guardrails already"):
+    with pytest.raises(ConflictError, match="maximum of 100 guardrails"):
         await own.add(OWN)
     assert await own.add(GuardrailRule(name="n5", expression="false", severity="warn", message="m")) == "replaced"
     await own.retire("n5")

@@ -94,10 +94,10 @@ REFUSED = {
     ),
     "typo that nothing depends on": ("true || confidenc < 0.5", "'confidenc' is not a known variable. Did you mean"),
     "typo in a function": ("siz(tags) == 0", "'siz' is not an available function. Did you mean 'size'?"),
-    "unknown function": ("sleep(9) == 0", "'sleep' is not an available function. There are all, contains,"),
+    "unknown function": ("sleep(9) == 0", "'sleep' is not an available function. The functions are all, contains,"),
     "the item outside its loop": ("tags.exists(t, true) || t == 'x'", "'t' is not a known variable."),
     "no field": ("record == null", "'record' needs a field."),
-    "field of a text": ("stakes.size == 1", "'stakes' has no fields. Only record has."),
+    "field of a text": ("stakes.size == 1", "'stakes' has no fields. Only record has fields."),
     "field of a field": ("record.judged.record.judged == 1", "has no fields."),
     "null rate": (
         "stakes == 'high' && record.brier > 0.3",

@@ -65,10 +65,11 @@ class SelectedStatement(NamedTuple):
 
 
 class StatementModel(NamedTuple):
-    """The fitted weights and minimum probabilities of statement selection; `plain_` ones are for use without vectors.
+    """The fitted weights and minimum probabilities of statement selection.
 
-    `clause_weights` and `message_weights` weigh vectors of the embedding model `vector_model`. If no clause of a
-    message reaches `first_min`, none is selected; otherwise all that reach `other_min` are.
+    Fields called "plain" are for use without vectors. `clause_weights` and `message_weights` weigh vectors of the
+    embedding model `vector_model`. If no clause of a message reaches `first_min`, none is selected; otherwise all that
+    reach `other_min` are.
     """
 
     vector_model: str
