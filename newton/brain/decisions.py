@@ -34,7 +34,10 @@ class RecordResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionAmendment:
-    """An addition to a decision. `tags` replaces all its tags. The confidence cannot be changed."""
+    """A later change of a decision; None leaves a field unchanged. `tags` replaces all tags of the decision.
+
+    The confidence cannot be changed.
+    """
 
     text: str | None = None
     tags: tuple[str, ...] | None = None

@@ -101,7 +101,7 @@ async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: 
 async def set_outcome(tx: Tx, memory_id: UUID, outcome: Outcome, *, summary: str, ctx: WriteContext) -> None:
     """Set the outcome of an episode, and write it at the beginning of its short forms.
 
-    `summary` is the current short form of the episode.
+    `summary` is the current summary of the episode.
     """
     day, text = split_date_prefix(summary)
     line = f"({outcome}) {_OUTCOME_PREFIX.sub('', text)}"

@@ -1,1 +1,1 @@
-"""What all kinds of memory share: short forms, provenance, redaction, storage, recall and the embedding outbox."""
+"""The base that all kinds of memory share: short forms, provenance, redaction, storage, recall, embedding outbox."""

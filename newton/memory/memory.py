@@ -52,7 +52,7 @@ def past_reason(kind: Kind, state: str) -> str | None:
 
 
 def lowest_trust(tiers: Iterable[Trust]) -> Trust:
-    """Return the lowest of these trust levels. A memory derived from several sources has the lowest trust of them.
+    """Return the lowest of these trust levels, which a memory derived from sources with these levels has.
 
     >>> lowest_trust(["user", "tool", "agent"])
     'tool'
@@ -61,7 +61,7 @@ def lowest_trust(tiers: Iterable[Trust]) -> Trust:
 
 
 def lowest_known_trust(tiers: Iterable[Trust | None]) -> Trust | None:
-    """Return the lowest of these trust levels, where None is ignored; None if there is no other level."""
+    """Return the lowest of these trust levels, ignoring None; return None if all of them are None."""
     known: list[Trust] = [tier for tier in tiers if tier]
     return lowest_trust(known) if known else None
 

@@ -174,7 +174,7 @@ async def _restore_as_of(
 ) -> list[RetrievedMemory]:
     """Return the memories as they were at `moment`.
 
-    Use counts have no history and become 0. A statement that was repeated later has no `renewed_at`.
+    Use counts have no history and become 0. `renewed_at` becomes None if the fact was stated again only later.
     """
     past = await read_as_of(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in memories], moment=moment)
     return [

@@ -40,7 +40,7 @@ _START_PREFIX = re.compile(r"\[from \d{4}-\d\d-\d\d\] (?=\S)")
 
 
 def has_start_prefix(text: str) -> bool:
-    """Return whether a short form begins with the day from which the fact is valid, as of `start_prefix`."""
+    """Return whether a short form begins with the day from which the fact is valid, as `start_prefix` writes it."""
     return _START_PREFIX.match(text) is not None
 
 

@@ -83,7 +83,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def effective_importance(self) -> float:
-        """The importance in [0, 1], as a person set it, otherwise derived."""
+        """The importance in [0, 1]: as a person set it, otherwise derived from kind, state, outcome and use count."""
         if self.importance is not None:
             return self.importance
         return derive_importance(self.kind, self.state, self.outcome, self.uses)

@@ -225,7 +225,7 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
 
 
 async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: WriteContext) -> None:
-    """Store the spellings of entities in the database, in which an index finds the entities that a text names."""
+    """Store the spellings of entities. A database index on them finds the entities that a text names."""
     pairs = [
         (spelling, one.entity_id) for one in entities for spelling in sorted(list_spellings(one.name, one.aliases))
     ]

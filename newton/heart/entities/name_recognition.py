@@ -292,7 +292,7 @@ def _starts_sentence(before: str) -> bool:
 
 
 def _has_name_shape(word: _Word) -> bool:
-    """Return whether a word has the form of a name. The words getName, t-shirt, waaay, 10AM and GREAT have not."""
+    """Return whether a word is written like a name. The words getName, t-shirt, waaay, 10AM and GREAT are not."""
     text = word.text
     if text[0].isupper() and text.isalpha() and not text.isupper() and len(text) <= MAX_WORD_LETTERS:
         return not _STRETCHED.search(text)

@@ -48,7 +48,7 @@ class FactVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactPair:
-    """Two current facts with a stored link from the first to the second, and the same two facts by time."""
+    """Two current facts with a stored link from the first to the second. `newer` is the one that was stated later."""
 
     first_id: UUID
     second_id: UUID

@@ -153,7 +153,7 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
 
 
 def strip_reasoned_order(sentence: str) -> str:
-    """Return the sentence without a final clause that orders what the rest of the sentence gives a reason for.
+    """Return the sentence without a final order for which the rest of the sentence gives the reason.
 
     >>> strip_reasoned_order("I am vegan, so never suggest cheese.")
     'I am vegan'

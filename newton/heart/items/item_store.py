@@ -143,9 +143,10 @@ async def list_items(tx: Tx, selection: ItemSelection, *, agent_id: UUID) -> lis
 async def search_items(
     tx: Tx, query: RecallQuery, selection: ItemSelection, *, agent_id: UUID
 ) -> tuple[list[StoredItem], str | None]:
-    """Return a page of the items, nearest to the query first, and the active model if it did not embed the query.
+    """Return a page of the items, nearest to the query first, and None.
 
-    Without a vector of the active model, the items are searched by words. Items without a text come last.
+    If the query's vector is not of the active embedding model, that model is returned instead of None, and the items
+    are searched by words, as for a query without a vector. Items without a text come last.
     """
     other_model = await _find_other_model(tx, query, agent_id=agent_id)
     if query.vector is not None and other_model is None:
