@@ -66,7 +66,10 @@ def hash_texts(texts: JsonObject, salt: bytes) -> bytes:
 
 
 def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
-    """Return the hash of a record and of the hash before it. A text is included by its salted hash."""
+    """Return the hash of a record together with the hash of the previous record.
+
+    A text is included as its salted hash.
+    """
     return digest(
         previous_hash.hex(),
         str(record.seq),

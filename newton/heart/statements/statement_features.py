@@ -165,7 +165,7 @@ def _verb_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
 
 
 def _value_features(one: StatementCandidate) -> dict[str, float]:
-    """Return the numbers of words of several kinds, and of signs, in the clause."""
+    """Return how many words and punctuation marks of several kinds the clause contains."""
     texts = [word.text for word in one.words]
     lemmas = {lemmatize(text) for text in texts}
     last = texts[-1] if texts else ""
