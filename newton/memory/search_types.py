@@ -78,7 +78,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def told_at(self) -> datetime:
-        """The time at which the memory occurred; for a fact, of its last repetition, or the start of its validity."""
+        """The time at which the memory occurred; for a fact, that of its last repetition or the start of validity."""
         return self.renewed_at or self.occurred_at
 
     @property
