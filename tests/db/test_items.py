@@ -136,7 +136,7 @@ async def test_a_search_finds_the_nearest_first_and_items_without_a_text_last(db
     assert [item.key for item in listed.items] == ["music", "food"] and listed.problem is None
     wrong = replace(service(db, agent).scope, embedder=OtherEmbedder())
     found = await ItemService(scope=wrong).search(SearchItemsInput(query="cello"))
-    assert found.problem == f"the active model is {embedder.identity}" and found.items[0].key == "music"
+    assert found.problem == f"the active embedding model is {embedder.identity}" and found.items[0].key == "music"
 
 
 class OtherEmbedder(HashEmbedder):

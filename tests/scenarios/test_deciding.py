@@ -180,7 +180,7 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     assert deciding.chain_heads.load(deciding.scope.agent_id) == noted
     deciding.chain_heads.save(deciding.scope.agent_id, ChainHead(3, bytes(32)))
     assert await deciding.verify_chain() == BrokenLink(
-        3, "the end of the chain is missing: the external head has 3 records"
+        3, "the end of the chain is missing: the head saved outside the database has 3 records"
     )
 
 

@@ -82,7 +82,7 @@ class ItemService:
         query, missing = await embed_query(search.query, self.scope.embedder)
         async with self.scope.transaction() as tx:
             items, other_model = await item_store.search_items(tx, query, selection, agent_id=agent_id)
-        problem = f"the active model is {other_model}" if other_model else missing.get("embeddings")
+        problem = f"the active embedding model is {other_model}" if other_model else missing.get("embeddings")
         return ItemSearchResult(items, problem)
 
     async def list_namespaces(self, listing: NamespacesInput) -> list[tuple[str, ...]]:

@@ -1,7 +1,7 @@
-"""Split a person's message into clauses that may be worth remembering. Pure.
+"""Splitting of a person's message into clauses that may be worth remembering. Pure.
 
-A clause has a subject and a verb of its own, so that it can be read alone. Openings ("by the way") are cut off, and
-questions, requests and foreign text are marked.
+Each clause has a subject and a verb, so that it can be read alone. Openings such as "by the way" are cut off.
+Questions, requests, and text that is not by the person are marked.
 """
 
 import re
@@ -23,7 +23,7 @@ _PRONOUNS = frozenset({"i", "we", "they", "he", "she", "it", "you"})
 
 
 class ClauseForm(StrEnum):
-    """The role of a clause: only a statement may be remembered."""
+    """The form of a clause. Only a statement may be remembered. `FOREIGN` is text that is not by the person."""
 
     STATEMENT = "statement"
     QUESTION = "question"
@@ -33,7 +33,10 @@ class ClauseForm(StrEnum):
 
 
 class StatementCandidate(NamedTuple):
-    """A clause of a message with its place. `opening` is what was cut off before it, in lower case."""
+    """A clause of a message, with its place in the message.
+
+    `opening` is the text that was cut off before it, in lower case.
+    """
 
     text: str
     form: ClauseForm
@@ -154,7 +157,9 @@ _DROPPED_PRESENT = re.compile(
 
 
 def split_message(message: str) -> list[StatementCandidate]:
-    """Return the clauses of a message in order, also those that ask; none of a text that is too long or not Latin.
+    """Return the clauses of a message in order, questions and requests included.
+
+    Return no clauses if the message is too long or not in Latin script.
 
     >>> [one.text for one in split_message("Hi! I moved to Bergen, so where can I buy a bike?")]
     ['I moved to Bergen', 'where can I buy a bike?']
@@ -176,13 +181,13 @@ def split_message(message: str) -> list[StatementCandidate]:
 
 
 def _mask_material(masked: str) -> str:
-    """Mask what follows a request to work on a text, to the end of the message; offsets do not change."""
+    """Mask the text that follows a request to work on it, such as "translate:". Offsets do not change."""
     work = _WORK_ON.search(masked)
     return masked if work is None else masked[: work.end()] + re.sub(r"[^\s.!?]", MASK, masked[work.end() :])
 
 
 def _split_sentence(sentence: str) -> list[tuple[int, int]]:
-    """Return the spans of the clauses of a sentence. A part without a subject and a verb belongs to its neighbour."""
+    """Return start and end of each clause of a sentence. A part without subject and verb is joined to its neighbour."""
     spans, start = list[tuple[int, int]](), 0
     holds = bool(_SUBORDINATE.match(sentence, _match_end(_OPENING, sentence, 0)))
     for boundary in _BOUNDARY.finditer(sentence):
@@ -199,7 +204,10 @@ def _split_sentence(sentence: str) -> list[tuple[int, int]]:
 
 
 def _is_boundary(left: str, mark: str, right: str) -> bool:
-    """Return whether a clause ends before a mark. What follows "so" and has no subject is a request."""
+    """Return whether a clause ends at a mark, which stands between the texts `left` and `right`.
+
+    After ", so" the right side needs no subject: it may be a request.
+    """
     if _asks(right):
         return len(left.split()) >= MIN_WORDS
     is_clause = _begins_clause(right) or mark.strip(" ").casefold() == ", so"
@@ -225,12 +233,12 @@ def has_verb(text: str) -> bool:
 
 
 def list_words(text: str) -> tuple[WordToken, ...]:
-    """Return the words of a clause without signs."""
+    """Return the words of a clause without punctuation."""
     return tuple(word for word in tokenize(text) if word.text not in (START, BREAK, STOP))
 
 
 def find_verb(words: tuple[WordToken, ...]) -> int:
-    """Return the position of the first verb after the first word, near the beginning; -1 if there is none."""
+    """Return the position of the first verb, neither at the beginning nor far from it; -1 if there is none."""
     for position, word in enumerate(words[: MAX_SUBJECT_WORDS + 1]):
         if position and not word.is_capitalized and _is_verb(words, position):
             return position
@@ -250,7 +258,7 @@ def _is_verb(words: tuple[WordToken, ...], position: int) -> bool:
 
 
 def _to_candidate(plain: str, masked: str, span: tuple[int, int], *, is_asked: bool) -> StatementCandidate | None:
-    """Return the clause in a span of the message without its opening and ending; None if nothing is left."""
+    """Return the clause at this span of the message without opening and ending phrases; None if too little is left."""
     start = _match_end(_OPENING, masked[: span[1]], span[0])
     body = masked[start : span[1]].rstrip()
     body = body[: -1 if body.endswith(")") and "(" not in body else None]

@@ -1,7 +1,7 @@
-"""Features of a clause by which the classifier decides whether it is worth remembering. Pure.
+"""Features of a clause, by which a model decides whether the clause is worth remembering. Pure.
 
-They describe its form (subject, verb, tense, modality, hedges, times, numbers, names) and the message around it. Their
-weights are fitted, so a feature changes only together with the model.
+They describe the form of the clause (subject, verb, tense, times, numbers, names) and the message around it. A model
+was fitted to them, so a feature may change only together with the model.
 """
 
 import re
@@ -109,13 +109,13 @@ _INFORMING = re.compile(
 
 @cache
 def load_cues() -> Mapping[str, re.Pattern[str]]:
-    """Return the shipped patterns by name."""
+    """Return the compiled patterns of the file `statement_cues.yaml` by name."""
     text = files("newton.heart.statements").joinpath("statement_cues.yaml").read_text(encoding="utf-8")
     return {name: re.compile(rf"(?<!\w)(?:{one})(?!\w)", re.IGNORECASE) for name, one in yaml.safe_load(text).items()}
 
 
 def extract_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
-    """Return the features of the clause at a position among the clauses of its message."""
+    """Return the features, by name, of the clause at `position` among the clauses of its message."""
     one = candidates[position]
     return {
         **{f"cue_{name}": float(len(pattern.findall(one.text))) for name, pattern in load_cues().items()},
@@ -128,7 +128,7 @@ def extract_features(candidates: Sequence[StatementCandidate], position: int) ->
 
 
 def _head_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
-    """Return what the subject and the words before the verb show."""
+    """Return features of the subject and of the words before the verb."""
     kind = classify_word(words[0]) if words else ""
     subject = [word.text for word in words[1 : max(verb, 1)] if not word.text.startswith("~")]
     heads = {*map(lemmatize, subject), *subject}
@@ -142,7 +142,7 @@ def _head_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
 
 
 def _verb_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
-    """Return what the verb and the words after it show."""
+    """Return features of the verb and of the words after it."""
     text = words[verb].text if verb > 0 else ""
     lemma = lemmatize(text) if text else ""
     rest = [word.text for word in words[verb + 1 : verb + 3]] if verb > 0 else []
@@ -165,7 +165,7 @@ def _verb_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
 
 
 def _value_features(one: StatementCandidate) -> dict[str, float]:
-    """Return how many words of each kind the clause has."""
+    """Return how many words and punctuation marks of several kinds the clause contains."""
     texts = [word.text for word in one.words]
     lemmas = {lemmatize(text) for text in texts}
     last = texts[-1] if texts else ""
@@ -189,7 +189,7 @@ def _value_features(one: StatementCandidate) -> dict[str, float]:
 
 
 def _place_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
-    """Return where in the message the clause is, and what comes before it."""
+    """Return features of the place of the clause in the message, and of the opening cut off before it."""
     one = candidates[position]
     return {
         "opening_informs": float(bool(_INFORMING.search(one.opening))),
@@ -205,7 +205,7 @@ def _place_features(candidates: Sequence[StatementCandidate], position: int) -> 
 
 
 def _context_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
-    """Return what the other clauses of the message ask and say."""
+    """Return features of the other clauses of the message, such as whether they ask."""
     before, after = candidates[:position], candidates[position + 1 :]
     others, cues = (*before, *after), load_cues()
     firsts = [classify_word(other.words[0]) for other in others if other.words]
@@ -264,7 +264,7 @@ _KINDS = (
 
 
 def classify_word(word: WordToken) -> str:
-    """Return the class of a word as the beginning of a clause: a pronoun, an article, a name, a verb form."""
+    """Return the class of the first word of a clause, such as a pronoun, an article, "name", "past" or "verb"."""
     text = word.text
     if text in _PRONOUN_KINDS:
         return _PRONOUN_KINDS[text]

@@ -1,8 +1,8 @@
-"""Select the statements in a person's message that are worth remembering, without a language model. Pure.
+"""Selection of the statements in a person's message that are worth remembering, without a language model. Pure.
 
-A logistic model over the features of each clause, and over the vectors of the clause and of the message if they are of
-the bundled embedding model, gives a probability. Questions, requests, instructions and foreign text are never selected.
-`scripts/fit-statements` fits the model.
+A logistic model gives each clause a probability. It uses the features of the clause and, if they are of the bundled
+embedding model, the vectors of the clause and of the message. Questions, requests, instructions and text by others are
+never selected. `scripts/fit-statements` fits the model.
 """
 
 import json
@@ -54,9 +54,10 @@ _FORGOTTEN_APOSTROPHE = re.compile(r"^i(m|ve)\b", re.IGNORECASE)
 
 
 class SelectedStatement(NamedTuple):
-    """A statement in the person's words. `subject` is the name of whom it is about, or SPEAKER.
+    """A statement in the person's words. `subject` is the name of the person or thing that it is about, or SPEAKER.
 
-    `attribute` is DECIDED if it states a decision."""
+    `attribute` is DECIDED if it states a decision.
+    """
 
     content: str
     subject: str
@@ -64,10 +65,11 @@ class SelectedStatement(NamedTuple):
 
 
 class StatementModel(NamedTuple):
-    """Weights of the features with and without vectors, and the minimum probabilities.
+    """The fitted weights and minimum probabilities of statement selection.
 
-    `clause_weights` and `message_weights` weigh vectors of the embedding model `vector_model`. A message has statements
-    if one of its clauses has `first_min`, without vectors `plain_first_min`; then `other_min` is enough for the others.
+    Fields called "plain" are for use without vectors. `clause_weights` and `message_weights` weigh vectors of the
+    embedding model `vector_model`. If no clause of a message reaches `first_min`, none is selected; otherwise all that
+    reach `other_min` are.
     """
 
     vector_model: str
@@ -84,13 +86,16 @@ class StatementModel(NamedTuple):
 
 @cache
 def load_model() -> StatementModel:
-    """Return the shipped model."""
+    """Return the fitted model of the file `statement_model.json`."""
     text = files("newton.heart.statements").joinpath("statement_model.json").read_text(encoding="utf-8")
     return StatementModel(**json.loads(text))
 
 
 def list_texts(message: str) -> list[str]:
-    """Return the texts whose vectors `select_statements` uses: the clauses that state something, and the message."""
+    """Return the texts whose vectors `select_statements` needs: the clauses that are statements, and the message.
+
+    Return no texts if no clause is a statement.
+    """
     clauses = [one.text for one in split_message(message) if one.form is ClauseForm.STATEMENT]
     return [*dict.fromkeys(clauses), message] if clauses else []
 
@@ -98,10 +103,10 @@ def list_texts(message: str) -> list[str]:
 def select_statements(
     message: str, *, speaker: str | None = None, vectors: Mapping[str, Vector] | None = None
 ) -> list[SelectedStatement]:
-    """Return the statements of a message, in order.
+    """Return the statements of a message that are worth remembering, in order.
 
-    `speaker` is the name of the person, if known. `vectors` has the unit vectors of `list_texts` by the model
-    `vector_model`; without them the features alone decide.
+    `speaker` is the name of the person, if known. `vectors` maps the texts of `list_texts` to unit vectors of the model
+    `vector_model`; without vectors, the features alone decide.
 
     >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
     [SelectedStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
@@ -120,7 +125,7 @@ def select_statements(
 def compute_probabilities(
     message: str, candidates: Sequence[StatementCandidate], vectors: Mapping[str, Vector] | None
 ) -> list[float]:
-    """Return for each clause the probability that it is worth remembering; 0 for other forms than a statement."""
+    """Return for each clause the probability that it is worth remembering; 0 if it is not a statement."""
     model, found = load_model(), list[float]()
     for position, one in enumerate(candidates):
         if one.form is not ClauseForm.STATEMENT:
@@ -137,9 +142,9 @@ def compute_probabilities(
 
 
 def _group_clauses(candidates: Sequence[StatementCandidate], probabilities: Sequence[float]) -> list[list[int]]:
-    """Return the positions of the clauses of each statement.
+    """Return the positions of the selected clauses, grouped into statements.
 
-    A clause that refers to the one before it is kept with it, and dropped if there is none to refer to.
+    A clause that refers to the clause before it is grouped with that one, and dropped if there is none.
     """
     model, groups = load_model(), list[list[int]]()
     for position, probability in enumerate(probabilities):
@@ -162,7 +167,7 @@ def _fits(candidates: Sequence[StatementCandidate], first: int, last: int) -> bo
 
 
 def _refers_back(one: StatementCandidate) -> bool:
-    """Return whether a clause cannot be read without the one before it: it begins with "she", or says "instead"."""
+    """Return whether a clause refers to the one before it: it begins with a word like "she", or contains "instead"."""
     kind = classify_word(one.words[0]) if one.words else "other"
     is_dropped = kind == "past" and bool(_REFERRING_OBJECT.search(one.text))
     return kind in _REFERRING or is_dropped or bool(_REFERRING_BACK.search(one.text))
@@ -179,7 +184,7 @@ def _to_statement(message: str, clauses: Sequence[StatementCandidate], speaker: 
 
 
 def _complete(text: str, words: Sequence[WordToken]) -> str:
-    """Return a clause with the subject "I" if it begins with its verb: "sold the piano" is "I sold the piano"."""
+    """Return a clause with the subject "I" if it has none: "sold the piano" becomes "I sold the piano"."""
     kind = classify_word(words[0]) if words else "other"
     rest = f"{text[:1].lower()}{text[1:]}"
     if _STATE.match(text):
@@ -193,7 +198,7 @@ def _complete(text: str, words: Sequence[WordToken]) -> str:
 
 
 def _find_name(text: str) -> str | None:
-    """Return the name that a statement begins with, if it is its subject or owns its subject."""
+    """Return the name at the beginning of a statement if it is the subject or its owner; otherwise None."""
     names = find_names(text)
     if not names or names[0].start:
         return None
