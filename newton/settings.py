@@ -1,4 +1,4 @@
-"""The settings: read from newton.toml, the environment and flags, and validated."""
+"""Settings: read from newton.toml, environment variables and command-line flags, and validated."""
 
 import difflib
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from newton.errors import ConfigError
 
 
 def _check_url(url: str) -> str:
-    """Reject credentials in a URL, because URLs are logged and shown."""
+    """Return the URL. Rejects schemes except http and https, and credentials or a query, because URLs are logged."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise PydanticCustomError("url", "a URL must start with http:// or https://")
@@ -35,7 +35,7 @@ def _check_url(url: str) -> str:
 
 
 def _off_to_zero(value: object) -> object:
-    """Return 0 for None, an empty string, `none` and `off`."""
+    """Return 0 for None, an empty string, `none` and `off`; return any other value unchanged."""
     return 0 if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none", "off")) else value
 
 
@@ -48,7 +48,7 @@ DEFAULT_AGENT = "default"  # created at its first use by any command
 
 
 class UpstreamSettings(BaseModel):
-    """A named upstream model, `[models.NAME]` in newton.toml."""
+    """Settings of one model server: a `[models.NAME]` table in newton.toml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,7 +60,7 @@ class UpstreamSettings(BaseModel):
 
 
 class Settings(BaseModel):
-    """The settings of a process: read once at start, then immutable."""
+    """All settings of a process. They are read once at start and do not change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -285,10 +285,10 @@ def load(
     *,
     sources: SettingSources | None = None,
 ) -> Settings:
-    """Load settings from newton.toml, the environment and flags; later sources take precedence.
+    """Load and validate the settings from newton.toml, environment variables and flags; later sources take precedence.
 
-    `sources` are those of another process. Raises ConfigError for an invalid value or an unknown name, and then
-    suggests the most similar known name.
+    `sources` replaces the file and environment of this process, for a command that runs in the daemon. Raises
+    ConfigError for an invalid value, and for an unknown name, with the most similar known name as a suggestion.
     """
     sources = sources or read_sources(env, flags)
     _check_names(sources)
@@ -302,7 +302,7 @@ def load(
 
 
 def _set_upstream_keys(settings: Settings, keys: Mapping[str, str]) -> Settings:
-    """Return the settings with the keys of the upstreams that name a variable. An unset variable leaves no key."""
+    """Return the settings with the API key of each model whose `api_key_env` names one of `keys`."""
     found = {
         name: one.model_copy(update={"api_key": SecretStr(keys[one.api_key_env])})
         for name, one in settings.models.items()

@@ -1,4 +1,4 @@
-"""Context of each turn: reuses, updates or rebuilds the current context of the session."""
+"""Context of each turn of a session: the current one is reused, updated or rebuilt."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,10 @@ REPLACED_ELSEWHERE = "another process built the latest context of the session"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """The context for an input, with the refresh method, its reason and the decision time."""
+    """The context for an input;
+
+    `method` and `reason` say how it was obtained, `decision_ms` how long the decision took.
+    """
 
     bundle: Bundle
     method: RefreshMethod
@@ -61,7 +64,7 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CurrentState:
-    """Current data to compare with the data of the cached context."""
+    """The current state of memory and session, to be compared with the cached context."""
 
     cue: RecallQuery
     session_data: SessionContextData
@@ -79,15 +82,18 @@ class _CurrentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContextService:
-    """Provides the context of each turn.
+    """Returns the context for each turn of a session.
 
-    A cached context is used only while the database still lists it as the latest of the session.
+    A cached context is used only while the database still has it as the latest of its session.
     """
 
     builder: ContextBuilder
 
     async def get_for_turn(self, request: ContextBuildRequest) -> SessionContext:
-        """Return the context for an input of a session; store a new one. Raises as `ContextBuilder.build`."""
+        """Return the context for an input of a session. Store it if it is new or changed.
+
+        Raises the same errors as `ContextBuilder.build`.
+        """
         started = monotonic_ms()
         current = self.builder.cache.get_current(request)
         if current is None:
@@ -116,7 +122,7 @@ class SessionContextService:
                 return await self._update_context(current, request, state, verdict, duration)
 
     async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> _CurrentState | None:
-        """Return the current state; None when the cached context is not the session's latest."""
+        """Read the current state; return None when the cached context is not the latest of its session."""
         builder, moment = self.builder, self.builder.clock.now()
         async with task_group() as tasks:
             embedding = tasks.create_task(self._embed_input(request))
@@ -153,7 +159,7 @@ class SessionContextService:
         )
 
     async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":
-        """Return the recall query, and the vector for frame selection."""
+        """Return the recall query for the input, and the vector for selecting its frame; None if not embedded."""
         builder, text = self.builder, request.input
         if builder.embedder is None:
             return RecallQuery(text=text), None
@@ -260,7 +266,7 @@ class SessionContextService:
 def _find_unsent_lines(
     cached: CachedContext, sent_messages: SentMessages | None, session_state: SessionState
 ) -> Sequence[RetrievedMemory]:
-    """Return the messages that are no longer sent since the last update, latest first."""
+    """Return the messages that are no longer sent to the model since the last update, latest first."""
     if sent_messages is None or cached.sent_messages is None:
         return ()
     first = cached.sent_messages.first_position
@@ -301,14 +307,14 @@ def _compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> 
 
 
 def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: _CurrentState) -> TopicInputs:
-    """Return the inputs of the topic with this one. A follow-up suggests no frame."""
+    """Return the inputs of the topic with this input. The frame suggested by a follow-up is ignored."""
     is_kept = state.suggested_frame == state.frame_choice.frame
     suggested = topic.pending_frame if state.coverage.is_follow_up else None if is_kept else state.suggested_frame
     return topic.append(request.input, state.cue.vector, pending_frame=suggested)
 
 
 def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
-    """Return the changes of input-independent sections."""
+    """Return a text for each section independent of the search that changed, such as the identity."""
     old, new = before.session_state, now.session_state
     pairs = {
         "identity": (before.always_on.identity, now.always_on.identity),
@@ -321,7 +327,7 @@ def _list_changed_sections(before: SessionContextData, now: SessionContextData) 
 
 
 def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
-    """Return why the labels of facts are out of date: they depend on the day, and on the facts that contradict them."""
+    """Return why labels of facts are out of date. They depend on the day and on contradicting facts."""
     has_facts = any(c.kind == "fact" for c in bundle.items)
     is_same_day = bundle.created_at.astimezone(UTC).date() == state.now.astimezone(UTC).date()
     reasons = ["its facts were labelled on another day"] if has_facts and not is_same_day else []
@@ -334,7 +340,7 @@ def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
 
 
 def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
-    """Return why the additions or the request do not fit an incremental update, or None."""
+    """Return why the context cannot be updated and must be rebuilt, or None."""
     searched, new_count, matches = cached.search_request, len(state.changes.new_memories), state.new_matches
     if state.session_data.missing:
         return "its fixed sections could not be compared"
@@ -360,7 +366,7 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
 
 
 def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
-    """Return which kind of memory the input triggers that the context does not show, or None."""
+    """Return a reason if the input triggers a procedure or censor that the context does not show, else None."""
     triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
         return "the input asks for a procedure that is not in it"
