@@ -1,1 +1,1 @@
-"""Making conversations shorter: what is to be told in fewer words, and in which. The acts are elsewhere."""
+"""Compaction: which messages of a view are replaced by shorter text, the text, and its storage."""
