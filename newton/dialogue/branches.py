@@ -130,18 +130,18 @@ async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteConte
 async def _check_range(tx: Tx, excerpt: SessionExcerpt, *, ctx: WriteContext) -> None:
     end = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=excerpt.session_id)
     if not 0 <= excerpt.first <= excerpt.last <= end:
-        numbers = f"they are numbered 0 to {end}" if end >= 0 else "it is empty"
+        numbers = f"its messages are numbered 0 to {end}" if end >= 0 else "it is empty"
         raise NotFoundError(
-            f"{excerpt.ref} has no messages {excerpt.first} to {excerpt.last}: {numbers}.",
-            hint=f"`newton sessions log {excerpt.ref}` shows their numbers.",
+            f"The session {excerpt.ref} has no messages {excerpt.first} to {excerpt.last}: {numbers}.",
+            hint=f"`newton sessions log {excerpt.ref}` shows the messages with their numbers.",
         )
 
 
 def _check_budget(tokens: int, injected_tokens: int, *, max_tokens: int) -> None:
     if injected_tokens + tokens > max_tokens:
-        beside = f" besides the {injected_tokens:,} injected already" if injected_tokens else ""
+        beside = f", in addition to the {injected_tokens:,} tokens injected already" if injected_tokens else ""
         raise InputError(
-            f"These messages cost {tokens:,} tokens{beside}; the maximum is {max_tokens:,}.",
+            f"These messages have {tokens:,} tokens{beside}; the maximum is {max_tokens:,}.",
             hint="Select fewer messages, or remove others with `newton sessions eject`.",
         )
 
@@ -157,12 +157,12 @@ async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_
         rows = await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
         checkpoints = {checkpoint.name: checkpoint.position for checkpoint in rows}
         if from_position not in checkpoints and not from_position.isdecimal():
-            hint = f"It has: {', '.join(checkpoints) or 'none'}."
+            hint = f"Give a message number or a checkpoint. It has: {', '.join(checkpoints) or 'none'}."
             raise NotFoundError(f"The session has no checkpoint {from_position!r}.", hint=hint)
         from_position = checkpoints[from_position] if from_position in checkpoints else int(from_position)
     position = end if from_position is None else from_position
     if not 0 <= position <= end:
-        raise NotFoundError(f"The session has no message {position}.", hint=f"The last one is {end}.")
+        raise NotFoundError(f"The session has no message {position}.", hint=f"Give a number from 0 to {end}.")
     return position
 
 

@@ -154,8 +154,8 @@ class TaskTree:
         """Return the current task. Raises InputError if no task is active."""
         if self.current is None:
             blocked = any(task.status == "blocked" for task in self.tasks)
-            hint = "`newton tasks resume TASK` resumes a blocked one, " if blocked else ""
-            raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` creates one.")
+            hint = "`newton tasks resume TASK` resumes a blocked task, " if blocked else ""
+            raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` creates a task.")
         return self.current
 
     def require_completable(self) -> Task:
@@ -182,13 +182,13 @@ class TaskTree:
         if parent and parent.status == "blocked":
             raise InputError(
                 f"Task {task.number} is in task {parent.number}, which is blocked too.",
-                hint=f"Resume that one first: `newton tasks resume {parent.number}`.",
+                hint=f"Resume task {parent.number} first: `newton tasks resume {parent.number}`.",
             )
         if (current and current.task_id) != task.parent_id:
-            number = current.number if current else "none"
+            of_what = f"a subtask of the current task {current.number}" if current else "a root task; none is current"
             raise InputError(
-                f"Task {task.number} is not a subtask of the current task {number}.",
-                hint="Pop, block or fail the current one first, until its parent is current.",
+                f"Task {task.number} is not {of_what}.",
+                hint="End or block the current task first, until the parent of the blocked task is current.",
             )
         return task
 
@@ -199,5 +199,7 @@ class TaskTree:
             one for one in self.tasks if len(key) >= 6 and one.task_id.hex.endswith(key.replace("-", ""))
         ]
         if len(found) != 1:
-            raise InputError(f"No task of the session is {task_ref!r}.", hint="`newton tasks` shows their numbers.")
+            raise InputError(
+                f"The session has no task {task_ref!r}.", hint="`newton tasks` shows the tasks with their numbers."
+            )
         return found[0]

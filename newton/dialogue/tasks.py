@@ -43,7 +43,7 @@ async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
     """
     row = await SQL["get_latest_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
-        hint = "`newton tasks push GOAL --session NAME --new` creates one."
+        hint = "`newton tasks push GOAL --session NAME --new` creates a session with a task."
         raise NotFoundError("There is no session yet.", hint=hint)
     return row["session_id"]
 
@@ -201,6 +201,6 @@ def _validate_text(text: str, label: str, max_chars: int) -> str:
     if len(cleaned) > max_chars:
         raise InputError(
             f"The {label} has {len(cleaned):,} characters; the maximum is {max_chars:,}.",
-            hint="Shorten it: it is shown often.",
+            hint=f"Shorten the {label}.",
         )
     return cleaned

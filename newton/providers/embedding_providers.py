@@ -40,8 +40,8 @@ class MissingEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         raise ProviderError(
-            f"The memories were embedded with the model {self.identity}, which the settings do not name.",
-            hint="Set that model again, or run `newton reembed` to embed them with the model of the settings.",
+            f"The memories were embedded with the model {self.identity}, which is not configured.",
+            hint="Configure that model again, or run `newton reembed` to embed the memories with the configured model.",
         )
 
 

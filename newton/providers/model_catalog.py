@@ -50,7 +50,7 @@ async def _fetch_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> 
             found = {NAME_PREFIX.sub("", str(one["id"])): cast("Fields", one) for one in listed}
     except (openai.APIConnectionError, TimeoutError):
         message = f"{upstream.address} cannot be reached."
-        raise ProviderError(message, hint=f"Check {upstream.address_setting} and that it runs.") from None
+        raise ProviderError(message, hint=f"Check {upstream.address_setting}, and that the server runs.") from None
     except (*FAILURES, TypeError, AttributeError, KeyError):
         message = f"{upstream.address} does not list its models."
         hint = f"Check {upstream.address_setting} and {upstream.key_setting}, and set {upstream.model_setting}."

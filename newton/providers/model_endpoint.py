@@ -80,7 +80,7 @@ class ModelEndpoint:
         if not self.breaker.allow_call(now):
             raise ProviderError(
                 f"{self.address} has failed several times; calls are paused for some seconds.",
-                hint="Newton retries automatically. Check that the endpoint runs.",
+                hint="Newton tries again automatically. Check that the server runs.",
             )
         return now + self.upstream.seconds
 
@@ -271,11 +271,15 @@ def _make_error(error: Exception, what: str, *, hint: str) -> ProviderError:
 # The first match applies.
 _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
     (_AUTH_ERRORS, "{address} rejected the API key.", "Check {key_setting}."),
-    (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that it offers."),
-    (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account."),
+    (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that the server offers."),
+    (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account's quota."),
     (_TIMEOUTS, "{address} did not answer in time.", "Try again, or raise NEWTON_LLM_TIMEOUT."),
-    (openai.APIConnectionError, "{address} cannot be reached.", "Check {address_setting} and that it runs."),
-    (_REFUSALS, "{address} answered {status}.", "Change the request, or see the log of that server."),
-    (openai.APIStatusError, "{address} answered {status}.", "See the log of that server."),
+    (openai.APIConnectionError, "{address} cannot be reached.", "Check {address_setting}, and that the server runs."),
+    (
+        _REFUSALS,
+        "{address} answered with the HTTP status {status}.",
+        "Change the request, or see the log of that server.",
+    ),
+    (openai.APIStatusError, "{address} answered with the HTTP status {status}.", "See the log of that server."),
     (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of that server."),
 )

@@ -134,5 +134,5 @@ def _first_sentences(text: str) -> str:
 
 
 def _search_error(detail: str) -> ProviderError:
-    hint = "Check NEWTON_SEARCH_URL: a SearXNG service with the json format enabled."
-    return ProviderError(f"The web search {detail}.", hint=hint)
+    hint = "Check that NEWTON_SEARCH_URL is the URL of a SearXNG service with the format json enabled."
+    return ProviderError(f"The web search service {detail}.", hint=hint)

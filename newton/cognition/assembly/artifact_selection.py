@@ -80,14 +80,16 @@ def select_artifacts(
         if sent_messages and (lines := selector.line_ranges.get(found.memory_id)) and sent_messages.covers(*lines):
             reason = ALREADY_SENT
         elif (similarity := compute_similarity(found, policy)) < policy.min_similarity:
-            reason = f"too far from the input: {similarity:.2f}, minimum {policy.min_similarity:.2f}"
+            reason = f"too far from the input: similarity {similarity:.2f}, minimum {policy.min_similarity:.2f}"
         elif len(selected) >= policy.max_selected:
-            reason = f"not among the best {policy.max_selected} of the session, {policy.order_description}"
+            reason = f"not among the best {policy.max_selected} artifacts of the session, {policy.order_description}"
         elif found.summary_tokens > max_tokens:
             reason = NO_ROOM
         else:
             max_tokens -= found.summary_tokens
-            selected[found.memory_id] = f"number {len(selected) + 1} of the session, {policy.order_description}"
+            selected[found.memory_id] = (
+                f"number {len(selected) + 1} of the session's artifacts, {policy.order_description}"
+            )
             continue
         rejected[found.memory_id] = reason
     return ArtifactSelection(selected, rejected)

@@ -307,16 +307,16 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
 
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
-        return "a failure, which this profile leaves out"
+        return "its outcome is failure, which the profile excludes"
     fills = assembly_input.relevance_floor == 0  # any memory that fits is asked for
     if found.is_only_question and (
         assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
     ):
         return "only a question"
     if found.kind == "exchange" and not fills and is_empty_remark(found.spoken_text):
-        return "says nothing by itself"
+        return "only greets, thanks or agrees"
     if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
-        return "not a procedure for this input"
+        return "neither triggered by the input nor similar to it"
     return None
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 DetailLevel = Literal["summary", "micro"]
 FillPolicy = Literal["stop", "skip", "downgrade"]
 
-FITS_LAYER = "fits its layer"
+FITS_LAYER = "fits the budget of its layer"
 FITS_LEFTOVER = "fits into unused tokens of other layers"
 FITS_SHORT = "only its short form fits"
 FITS_GAP = "fits into the remaining tokens"

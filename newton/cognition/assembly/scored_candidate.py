@@ -15,7 +15,7 @@ from newton.memory.search_types import RetrievedMemory
 if TYPE_CHECKING:
     from newton.client.context import LayerTokens
 
-SHOWN_TOGETHER = "one item with a fact that it contradicts"
+SHOWN_TOGETHER = "shown in one item with a fact that it contradicts"
 REPEATS_FACT = "repeats a fact of the context"
 
 

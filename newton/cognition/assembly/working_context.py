@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BLANK_LINE = "\n"  # separates two items, each of which ends with a newline
 SEPARATOR_TOKENS = 1  # upper bound for a blank line
 _SECONDS_PER_HOUR = 3_600
+TRUST_NOUNS: Mapping[str, str] = {"web": "the web", "tool": "a tool"}
 
 
 class EvictionItem(NamedTuple):
@@ -66,7 +67,9 @@ class WorkingSetSnapshot:
 
 def find_state_reason(found: RetrievedMemory) -> str | None:
     """Return why the state of a memory excludes it from every context, or None."""
-    quarantine = f"quarantined: it comes from a {found.trust}" if found.quarantined else None
+    quarantine = (
+        f"quarantined: it comes from {TRUST_NOUNS.get(found.trust, found.trust)}" if found.quarantined else None
+    )
     return past_reason(found.kind, found.state) or quarantine
 
 
@@ -142,7 +145,7 @@ def _place_ranked(
         if reason := find_state_reason(found):
             placement = FillPlacement(found.memory_id, None, 0, reason)
         elif is_full:
-            placement = FillPlacement(found.memory_id, None, 0, "comes after one that did not fit")
+            placement = FillPlacement(found.memory_id, None, 0, "comes after an item that did not fit")
         elif sizes.summary_tokens + separator <= free_tokens:
             placement = FillPlacement(found.memory_id, "summary", sizes.summary_tokens, "fits")
         elif policy == "downgrade" and sizes.micro_tokens + separator <= free_tokens:

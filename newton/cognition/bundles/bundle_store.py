@@ -181,7 +181,7 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     except (ValueError, LookupError) as error:
         raise ConflictError(
             f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
-            hint="It was written by another version of Newton, or changed in the database.",
+            hint="Another version of Newton wrote it, or it was changed in the database. Build a new context.",
         ) from None
     return StoredBundle(**columns, trace=trace, candidates=candidates, focus=focus)
 

@@ -9,7 +9,7 @@ from newton.cognition.bundles.explanation import BundleExplanation, CandidateExp
 from newton.cognition.bundles.replay import diff_profiles, format_verdict
 from newton.cognition.bundles.trace import StoredBundle
 
-NOT_FOUND = "not found there"
+NOT_FOUND = "not a candidate"
 TOLERANCE = 0.0005  # smaller differences of scores and features are ignored
 
 
@@ -93,7 +93,7 @@ def _index_shown(explanation: BundleExplanation) -> dict[UUID, CandidateExplanat
 
 def _find_missing(here: BundleExplanation, there: BundleExplanation) -> list[OnlyInOne]:
     verdicts = {item.stored_candidate.memory_id: _describe_verdict(item) for item in there.items}
-    verdicts |= {focus.memory_id: "in focus" for focus in there.stored.focus}
+    verdicts |= {focus.memory_id: "shown in Current Focus" for focus in there.stored.focus}
     return [
         OnlyInOne(
             memory_id=memory_id,

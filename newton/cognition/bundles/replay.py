@@ -161,7 +161,9 @@ def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHis
         elif not (forms := _match_forms(candidate, history)):
             yield ReplayMismatch(name, "its text at that time is gone: erased, or changed in the database")
         elif (sizes := _format_sizes(candidate)) not in (actual := [_format_sizes(form) for form in forms]):
-            yield ReplayMismatch(name, f"its short forms are stored as {sizes} tokens, but have {actual[-1]}")
+            yield ReplayMismatch(
+                name, f"its micro form and summary are stored as {sizes} tokens, but have {actual[-1]}"
+            )
 
 
 def _format_sizes(forms: ShortForms | StoredCandidate) -> str:

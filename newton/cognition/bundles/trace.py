@@ -129,7 +129,7 @@ def compute_checksum(micro: str, summary: str) -> int:
 def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
     """Encode a bundle for storage. `rules_hash` identifies the version of the code."""
     found = [*(c.scored.found for c in bundle.candidates), *bundle.focus]
-    reasons = [*(c.reason for c in bundle.candidates), *["in focus"] * len(bundle.focus)]
+    reasons = [*(c.reason for c in bundle.candidates), *["shown in Current Focus"] * len(bundle.focus)]
     trace = BundleTrace(
         frame_choice=replace(
             bundle.frame_choice, evidence={name: _round_evidence(e) for name, e in bundle.frame_choice.evidence.items()}

@@ -199,11 +199,11 @@ def _explain_choice(
         phrases = phrases or classifier.find_top_ngrams(text, frame.name, limit=3)
         example = None if vector is None else classifier.find_nearest_example(vector, frame.name)
     parts = [
-        f"it says {', '.join(repr(phrase) for phrase in phrases)}" if phrases else "",
-        f"it is like {example!r}" if example else "",
-        "the session has this frame" if evidence.prior else "",
+        f"the input says {', '.join(repr(phrase) for phrase in phrases)}" if phrases else "",
+        f"it is similar to the example {example!r}" if example else "",
+        "the session already has this frame" if evidence.prior else "",
     ]
-    default = "its grammar is like that of the examples" if classifier else "no evidence for any frame"
+    default = "its grammar is similar to that of the examples" if classifier else "no evidence for any frame"
     return "; ".join(filter(None, parts)) or default
 
 

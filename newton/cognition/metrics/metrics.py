@@ -199,7 +199,7 @@ def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
 def measure_update_rate(turns: Sequence[TurnSample]) -> QualityMetric:
     """Return the share of turns, after the first of a session, to whose context memories were only added."""
     updated = [turn.method == "updated" for turn in turns if not turn.is_first]
-    return _mean_metric("contexts added to", updated, "later turns")
+    return _mean_metric("contexts with additions only", updated, "later turns")
 
 
 def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
@@ -244,14 +244,14 @@ def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
         chosen += not context.is_frame_forced
         last[turn.session_id] = context
     share = wrong / chosen if chosen else None
-    return QualityMetric(name="wrong frame first", value=share, n=chosen, sample_unit="chosen frames")
+    return QualityMetric(name="frames corrected", value=share, n=chosen, sample_unit="chosen frames")
 
 
 def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> QualityMetric:
     """Return the tokens of contexts as a share of all tokens of the turns' model calls."""
     tokens = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
     share = min(sum(tokens) / model_tokens, 1.0) if model_tokens and tokens else None
-    return QualityMetric(name="context of turn tokens", value=share, n=len(tokens), sample_unit="turns")
+    return QualityMetric(name="context share of tokens", value=share, n=len(tokens), sample_unit="turns")
 
 
 def _measure_memories_per_day(period: MetricPeriod) -> QualityMetric:

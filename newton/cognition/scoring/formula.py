@@ -75,7 +75,7 @@ def check_formula(expression: str, variables: tuple[str, ...]) -> None:
         ) from None
     if not any(map(math.isfinite, scores)):
         raise InputError(
-            "The formula gives no number.",
+            "The formula gives no number for any sample.",
             hint="Check the arguments of its functions: ln(x), pow(x, y).",
         )
 

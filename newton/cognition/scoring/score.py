@@ -86,7 +86,7 @@ class TrialCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySignals:
-    """What the input says about memories, as far as known; a missing value has no influence on scores.
+    """Relations of memories to the input, as far as known. A missing value has no influence on scores.
 
     `keywords` are lower-case words of the input. `mentioned_ids` are memories that it names, `hops` the number of
     relations from those to another memory. `timely_ids` are memories from the times that it asks for.

@@ -30,7 +30,7 @@ REASON_LEFT_FOCUS = "replaced in Current Focus by newer lines"
 
 
 class ContextAdditions(NamedTuple):
-    """What is added to a context: `lines` are messages that are no longer sent, latest first; `memories` are new."""
+    """Memories to add to a context: `lines` are messages that are no longer sent, latest first; `memories` are new."""
 
     lines: Sequence[RetrievedMemory] = ()
     memories: Sequence[ScoredMemory] = ()

@@ -95,9 +95,11 @@ def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) 
         return RefreshVerdict("built", reason)
     used, limit, added = refresh_input.used_tokens, refresh_input.max_tokens, refresh_input.added_count
     if used > limit:
-        return RefreshVerdict("evicted", f"it has {used:,} tokens, and its budget is {limit:,}")
+        return RefreshVerdict("evicted", f"the context has {used:,} tokens, and its budget is {limit:,}")
     coverage = _describe_coverage(refresh_input.coverage)
-    return RefreshVerdict("updated", f"{coverage}; {added} to be added") if added else RefreshVerdict("stood", coverage)
+    return (
+        RefreshVerdict("updated", f"{coverage}; items to add: {added}") if added else RefreshVerdict("stood", coverage)
+    )
 
 
 def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
@@ -121,12 +123,14 @@ def find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) -
         cosine, minimum = coverage.topic_cosine, thresholds.min_topic_cosine
         return f"the input is on another topic (cosine {cosine:.2f} to the last inputs, minimum {minimum:.2f})"
     if coverage.cosine is None and coverage.word_share < thresholds.min_word_overlap:
-        return f"it has {coverage.word_share:.0%} of the input's words, minimum {thresholds.min_word_overlap:.0%}"
+        return (
+            f"the context has {coverage.word_share:.0%} of the input's words, minimum {thresholds.min_word_overlap:.0%}"
+        )
     return None
 
 
 def _describe_coverage(coverage: InputCoverage) -> str:
     if coverage.is_follow_up:
         return "the input is a follow-up"
-    near = "" if coverage.cosine is None else f" ({coverage.cosine:.2f})"
-    return f"it covers the input{near}"
+    near = "" if coverage.cosine is None else f" (cosine {coverage.cosine:.2f})"
+    return f"the context covers the input{near}"

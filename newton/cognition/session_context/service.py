@@ -214,7 +214,7 @@ class SessionContextService:
         additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.additions])
         updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
         if updated is None:
-            reason = f"its fixed sections exceed the budget of {request.tokens:,} tokens"
+            reason = f"the sections that are always included exceed the budget of {request.tokens:,} tokens"
             return await self._build_context(request, reason, state, topic=cached.topic, decision_ms=decision_ms)
         assembly = updated.assembly
         bundle = replace(
@@ -330,7 +330,7 @@ def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
     """Return why labels of facts are out of date. They depend on the day and on contradicting facts."""
     has_facts = any(c.kind == "fact" for c in bundle.items)
     is_same_day = bundle.created_at.astimezone(UTC).date() == state.now.astimezone(UTC).date()
-    reasons = ["its facts were labelled on another day"] if has_facts and not is_same_day else []
+    reasons = ["the labels of its facts are of another day"] if has_facts and not is_same_day else []
     is_contested = any(found.contradicted_ids for found in state.new_matches.memories)
     return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
 
@@ -343,7 +343,7 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
     """Return why the context cannot be updated and must be rebuilt, or None."""
     searched, new_count, matches = cached.search_request, len(state.changes.new_memories), state.new_matches
     if state.session_data.missing:
-        return "its fixed sections could not be compared"
+        return "its identity, censors or session state could not be read"
     comparable = replace(
         request,
         input=searched.input,
@@ -361,7 +361,7 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
     if reason := _find_unshown_trigger(cached, request, state):
         return reason
     if new_count >= MAX_NEW_MEMORIES or len(matches.memories) > MAX_ADDED_MEMORIES or matches.unjudged_count:
-        return f"{new_count} memories are new, too many to be added"
+        return f"{new_count} memories are new, too many for an update"
     return "too many messages are no longer sent" if len(state.lines) >= MAX_FOCUS_LINES else None
 
 
@@ -369,9 +369,9 @@ def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, s
     """Return a reason if the input triggers a procedure or censor that the context does not show, else None."""
     triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
-        return "the input asks for a procedure that is not in it"
+        return "the input asks for a procedure that is not in the context"
     shown = {line.memory_id for line in cached.bundle.assembly_input.censors.lines}
     matching = find_matching(state.session_data.always_on.censors, request.input, state.cue.vector)
     if not shown.issuperset(censor.memory_id for censor in matching):
-        return "the input triggers a constraint that is not in it"
+        return "the input triggers a censor that is not in the context"
     return None

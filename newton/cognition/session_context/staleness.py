@@ -24,7 +24,7 @@ CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 
 
 class ContextChanges(NamedTuple):
-    """What has changed in memory since the context was built.
+    """Changes in memory since the context was built.
 
     `stale_reasons` describe changes of shown memories. `new_memories` maps ids of new memories to kinds;
     `session_event_ids` are those that are events of the session.

@@ -154,7 +154,7 @@ class ContextSources:
                 if request.session_id
                 else None
             )
-            core = start("core", self._embed_core_after_tasks(request, stack), None)
+            core = start("input embedding", self._embed_core_after_tasks(request, stack), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(

@@ -1,4 +1,4 @@
-"""What an input asks for: its intent, the event types that help with it, and times. Pure."""
+"""Analysis of an input: its intent, the event types that help with it, and the times that it asks for. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence

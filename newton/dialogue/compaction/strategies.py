@@ -28,7 +28,7 @@ MIN_GAIN_SHARE = 0.05  # of the view's limit that a run must save, so that a ful
 
 
 class ViewState(NamedTuple):
-    """What a strategy reads: the view, its token limit, and the positions of restored messages (`pinned`)."""
+    """The input of a strategy: the view, its token limit, and the positions of restored messages (`pinned`)."""
 
     view: Sequence[ViewMessage]
     max_tokens: int
@@ -266,8 +266,9 @@ def _parse_strategy(text: str) -> CompactionStrategy:
         try:
             given[name.strip()] = _parse_number(value, type(defaults[name.strip()]))
         except (KeyError, ValueError):
-            hint = f"Its settings are {', '.join(f'{key}={value}' for key, value in defaults.items())}."
-            raise InputError(f"{named[1]} has no setting {setting!r}.", hint=hint) from None
+            settings = ", ".join(f"{key}={value}" for key, value in defaults.items())
+            hint = f"Its settings, with their defaults, are {settings}."
+            raise InputError(f"{setting!r} is not a valid setting of {named[1]}.", hint=hint) from None
     return kind(**given)
 
 

@@ -109,7 +109,7 @@ def _check_options(fields: Mapping[str, object]) -> None:
     for name, neutral in _LACKING.items():
         value = fields.get(name)
         if value is not None and value not in neutral:
-            _refuse(f"The Messages API has no {name}.", "Leave it out, or use another model.", name)
+            _refuse(f"Anthropic's Messages API does not support {name}.", "Omit the field, or use another model.", name)
 
 
 def _refuse(what: str, hint: str, param: str) -> NoReturn:
@@ -176,7 +176,11 @@ def _build_attachment(part: Mapping[str, Any]) -> Block:
             return {"type": "document", "source": _base64_source(found), **title}
         case _:
             kind = part.get("type")
-            _refuse(f"The Messages API reads no {kind}.", "Send text, images or PDF files with their data.", "messages")
+            _refuse(
+                f"Anthropic's Messages API does not accept a message part of the type {kind}.",
+                "Send text, images, or PDF files with their data in base64.",
+                "messages",
+            )
 
 
 def _base64_source(found: re.Match[str]) -> Block:
@@ -237,7 +241,11 @@ def _build_tool_choice(fields: Mapping[str, object]) -> Block | None:
         case {"type": "function", "function": {"name": str(name)}}:
             choice = {"type": "tool", "name": name}
         case _:
-            _refuse("The Messages API has no such choice of tools.", "Name one tool.", "tool_choice")
+            _refuse(
+                "Anthropic's Messages API does not support this value of tool_choice.",
+                "Use auto, none, required or the name of one tool.",
+                "tool_choice",
+            )
     if fields.get("parallel_tool_calls") is False and choice.get("type") != "none":
         return {"type": "auto", **choice, "disable_parallel_tool_use": True}
     return choice or None
