@@ -28,7 +28,7 @@ async def with_timeout(awaitable: Awaitable[T], *, seconds: float) -> T:
 async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], None]]:
     """Yield a function that restarts the timeout, whatever its argument.
 
-    Raise TimeoutError in the block when `seconds` pass without a call of it; the time runs from the start of the block.
+    Raise TimeoutError in the block when the function is not called for `seconds`, counted from the start of the block.
     """
     clock = asyncio.get_running_loop().time
     async with asyncio.timeout(seconds) as timeout:

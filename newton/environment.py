@@ -72,7 +72,7 @@ class SettingSources:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return the values by the name of the setting. Environment variables take precedence over the file."""
+        """Return the values of all settings by name. Environment variables take precedence over the file."""
         return {**self.file_values, **to_setting_values(self.variables)}
 
 

@@ -321,7 +321,7 @@ def load(
 
 
 def _set_upstream_keys(settings: Settings, keys: Mapping[str, str]) -> Settings:
-    """Return the settings with the API key of each model whose `api_key_env` names one of `keys`."""
+    """Return the settings with API keys. `keys` maps variables, named by `api_key_env`, to API keys."""
     found = {
         name: one.model_copy(update={"api_key": SecretStr(keys[one.api_key_env])})
         for name, one in settings.models.items()

@@ -46,7 +46,7 @@ def extract_content_words(text: str) -> frozenset[str]:
 
 
 def is_follow_up(text: str) -> bool:
-    """Return True for an input with almost no content words, whose topic only earlier messages tell.
+    """Return True for an input with almost no content words, so that its topic depends on earlier messages.
 
     >>> [is_follow_up(text) for text in ("Why?", "When does it leave?", "Who is Ana?", "Is the ferry late?")]
     [True, True, False, False]

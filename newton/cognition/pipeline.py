@@ -249,7 +249,10 @@ class ContextBuilder:
     def _select_always_on(
         self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
     ) -> AlwaysOnSections:
-        """Return the identity and the censors of the context. Triggers of censors are matched in the process."""
+        """Return the identity and the censors of the context.
+
+        The triggers of all censors are matched in the process, without a database query.
+        """
         identity, in_force = gathered.always_on.identity, gathered.always_on.censors
         matching = find_matching(in_force, request.input, gathered.recall_result.query.vector)
         triggered = {one.memory_id for one in matching}

@@ -1,4 +1,4 @@
-"""Session artifacts: chunks of tool output, lasting sentences and a rolling summary.
+"""Session artifacts: chunks of tool output, sentences worth remembering, and a rolling summary.
 
 They are found only by searches within their own session.
 """
@@ -143,7 +143,7 @@ class ArtifactWriter:
         await self._store(tx, excerpts)
 
     async def update(self, tx: Tx, *, summarizer: Summarizer = summarize) -> None:
-        """Store the lasting sentences of messages since the last call, and a new summary if one is due.
+        """Store the sentences worth remembering since the last call, and a new summary if one is due.
 
         A repeated call changes nothing.
         """
@@ -152,7 +152,7 @@ class ArtifactWriter:
         await self._update_summary(tx, summarizer)
 
     async def _update_facts(self, tx: Tx) -> None:
-        """Store the lasting sentences of messages not yet read.
+        """Store the sentences worth remembering of messages not yet read.
 
         Each message is read once, so that a forgotten artifact is not stored again.
         """
@@ -310,7 +310,7 @@ async def find_sessions_due(tx: Tx, *, agent_id: UUID, sizes: SummarySizes, limi
 
 
 async def find_matches(tx: Tx, query: ArtifactQuery) -> list[ArtifactMatch]:
-    """Return the artifacts of a session most similar to the query, by vectors or by words, in no order."""
+    """Return the artifacts of a session most similar to the query, by vectors or by words, unordered."""
     parameters = {field.name: getattr(query, field.name) for field in fields(query)}
     rows = await SQL["search_artifacts"].fetch_all(tx, **parameters)
     return [ArtifactMatch(*row) for row in rows]

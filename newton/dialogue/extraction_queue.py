@@ -19,7 +19,7 @@ MAX_MESSAGES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeMessage:
-    """A trusted message of an episode, with the id of the memory created from it."""
+    """A message of an episode that is not text of a tool or the web, with the memory created from it."""
 
     role: Role
     name: str | None
@@ -32,9 +32,10 @@ class EpisodeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeLines:
-    """The trusted messages of one episode. An episode without a session has one message, its text.
+    """The messages of an episode, without text of tools and the web.
 
-    `trust` is the lowest trust of all messages, those of tools included. It limits the trust of what a model extracts.
+    An episode without a session has one message, its text. `trust` is the lowest trust of all messages, those of tools
+    included. It limits the trust of what a model extracts.
     """
 
     memory_id: UUID

@@ -51,7 +51,10 @@ async def list_open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[T
 async def find_by_fingerprint(
     tx: Tx, fingerprints: Sequence[str], *, agent_id: UUID, ref: str
 ) -> list[MessageFingerprint]:
-    """Return the messages with one of these fingerprints, in session `ref` and its branches, named `ref~…`."""
+    """Return the messages of session `ref` and its branches (`ref~…`) with one of these fingerprints.
+
+    A fingerprint is a hash of a message and all messages before it.
+    """
     query = SQL["find_by_fingerprint"]
     rows = await query.fetch_all(tx, agent_id=agent_id, ref=ref, fingerprints=list(fingerprints))
     return [MessageFingerprint(*row) for row in rows]

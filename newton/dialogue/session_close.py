@@ -46,7 +46,7 @@ async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
 
 
 async def find_idle_sessions(tx: Tx, *, agent_id: UUID, before: datetime, limit: int) -> list[UUID]:
-    """Return the sessions that got messages since they were last closed, the last of them before `before`."""
+    """Return the sessions that got messages since they were last closed, the last one earlier than `before`."""
     rows = await SQL["list_idle"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
     return [row["session_id"] for row in rows]
 

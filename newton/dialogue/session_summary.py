@@ -1,4 +1,4 @@
-"""Texts of session artifacts: chunks of tool output, lasting sentences and a rolling summary. Pure."""
+"""Texts of session artifacts: chunks of tool output, sentences worth remembering, and a rolling summary. Pure."""
 
 import re
 from collections.abc import Callable, Sequence

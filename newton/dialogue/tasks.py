@@ -1,4 +1,7 @@
-"""Storage of the task stack of a session: push, pop, fail, block and resume. The messages of ended tasks are folded."""
+"""Storage of the task stack of a session: push, pop, fail, block, resume.
+
+One line replaces the messages of an ended task.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,7 +97,7 @@ async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Ta
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """End the current task as failed. It is kept as a dead end; its blocked subtasks are abandoned."""
+    """End the current task as failed. It remains visible as a dead end; its blocked subtasks are abandoned."""
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     task = tree.require_current()

@@ -101,7 +101,7 @@ class ViewMessage(NamedTuple):
 class DialogueTurn(NamedTuple):
     """A user message with all messages up to the next one, or a summary of whole turns.
 
-    `unpaired_positions` are positions of tool calls without result and results without call in this turn.
+    `unpaired_positions` are positions of tool calls and results in this turn whose counterpart is elsewhere.
     """
 
     items: tuple[ViewMessage, ...]
@@ -126,9 +126,9 @@ class DialogueTurn(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Return True if the turn has its user message, and no tool call is separated from its result.
+        """Return True if the turn has its user message, and each tool call is in the turn together with its result.
 
-        A call that was never answered is no obstacle, because a late result is sent as a notice.
+        A call that has no result at all is no obstacle, because a late result is sent as a notice.
         """
         return self.has_input and not self.unpaired_positions
 
@@ -164,7 +164,7 @@ def build_view(
 
 
 def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry]) -> list[ViewMessage]:
-    """Return the view with further entries applied."""
+    """Return the view in which the entries replace further messages."""
     by_first = {entry.first: entry for entry in outermost_entries(entries)}
     applied: list[ViewMessage] = []
     last = -1
@@ -178,7 +178,7 @@ def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry
 
 
 def outermost_entries(entries: Sequence[E]) -> list[E]:
-    """Return the entries whose messages are not covered by another, larger or later entry."""
+    """Return the entries that no larger or later entry covers."""
     outermost: list[E] = []
     for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), -e.entry_id.int)):
         if not outermost or entry.first > outermost[-1].last:

@@ -251,13 +251,13 @@ def _redact(match: re.Match[str]) -> str:
 
 
 def make_endpoint(settings: Settings, model: str, setting: str) -> ModelEndpoint:
-    """Return the endpoint of a model of OpenAI's settings. `setting` names the setting that errors tell to change."""
+    """Return the endpoint of `model` at the server of OpenAI's settings. `setting` is the setting that errors name."""
     upstream = replace(build_provider_upstream("openai", settings), model_setting=setting)
     return ModelEndpoint(client=make_client(upstream), model=model, upstream=upstream)
 
 
 def _make_error(error: Exception, what: str, *, hint: str) -> ProviderError:
-    """Create the error whose class tells whether the request, the model or the server is at fault."""
+    """Create the error of the class for a fault of the request, of the model or of the server."""
     if isinstance(error, openai.NotFoundError):
         return ModelNotFoundError(what, hint=hint)
     if isinstance(error, openai.RateLimitError) or _is_overloaded(error):

@@ -128,7 +128,7 @@ async def _iter_events(start: Awaitable[Completion], deadline: float) -> AsyncGe
 
 
 def _to_json(response: object) -> object:
-    """Return a response as a JSON value. An invalid response may be any value."""
+    """Return a response as a JSON value. An invalid response is returned unchanged."""
     return response.to_dict(warnings=False) if isinstance(response, openai.BaseModel) else response
 
 

@@ -35,10 +35,10 @@ class AlwaysOnSections(NamedTuple):
 
 
 class _RankedLine(NamedTuple):
-    """An identity line or a censor. Lines are selected in the order of their fields.
+    """An identity line or a censor, in the order of selection: by tier, then by share.
 
-    `tier` is 0 for a triggered censor, 1 for identity and blocking censors, 2 for other censors. `share` is the part of
-    its layer's weight used up to and including the line. `position` is its index within its layer.
+    `tier` is 0 for a triggered censor, 1 for identity lines and blocking censors, 2 for other censors. `share` are the
+    tokens of its layer up to and including this line, divided by the layer's weight.
     """
 
     tier: int
@@ -157,7 +157,7 @@ class _Selection:
         return self._fill(frozenset(), self._max_tokens)
 
     def _fit(self, notes: frozenset[str]) -> _Selected | None:
-        """Return the lines that fit beside the notes of these layers.
+        """Return the lines that fit beside the notes of the layers in `notes`.
 
         Return None if the notes do not fit, or displace all triggered censors although one would fit without notes.
         """

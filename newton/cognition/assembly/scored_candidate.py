@@ -101,9 +101,10 @@ def reject_repeated_facts(
     labels: Mapping[UUID, FactLabel],
     relation_evidence: Mapping[UUID, Sequence[UUID]],
 ) -> dict[UUID, FillPlacement]:
-    """Add to `rejected` the relations that a placed fact states, and all but one of contradicting facts.
+    """Return the rejected candidates and, in addition, those that another candidate states or shows.
 
-    Of facts that contradict each other, the best one is placed as an item with all of them.
+    These are relations that a placed fact states, and, of facts that contradict each other, all but the best one, which
+    is placed as an item that shows all of them.
     """
     followers = dict[UUID, FillPlacement]()
     for memory_id in (s.found.memory_id for s in ordered):

@@ -97,7 +97,10 @@ class Bundle:
 
     @property
     def external_trusts(self) -> frozenset[Trust]:
-        """Return the trust levels of quarantined memories in the context: text of tools and of the web."""
+        """Return the trust levels of the quarantined memories in the context.
+
+        Quarantined memories are text of tools or the web that nobody has confirmed.
+        """
         shown = (*(c.scored.found for c in self.items), *self.focus)
         return frozenset(found.trust for found in shown if found.quarantined)
 

@@ -91,7 +91,7 @@ class CachedContext:
 class ContextCache:
     """LRU caches of contexts. Whether a cached context is still valid is checked in the database.
 
-    `_quiet_snapshot` is the database snapshot as it is while only cached bundles have been written.
+    `_quiet_snapshot` is the text of the database snapshot as long as nothing but cached bundles is written.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class ContextCache:
 
 
 def format_quiet_snapshot(next_transaction_id: int) -> str:
-    """Return the text of the PostgreSQL snapshot before this transaction id, with no transaction in progress."""
+    """Return the text of the PostgreSQL snapshot in which all transactions before this id have ended."""
     return f"{next_transaction_id}:{next_transaction_id}:"
 
 

@@ -39,7 +39,7 @@ def _decode_answered(row: Record) -> _AnsweredContext:
 
 
 async def load_cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence[str]) -> list[TrainingCase]:
-    """Return training cases for the latest contexts of the profile of which a reply used some items, but not all."""
+    """Return training cases: the latest answered contexts of the profile of which the reply used some items only."""
     rows = await SQL["list_answered"].fetch_all(tx, agent_id=agent_id, profile=profile, max_rows=MAX_CONTEXTS)
     answered = [_decode_answered(row) for row in rows]
     shown_ids = list({candidate.memory_id for context in answered for candidate in context.shown})
@@ -57,9 +57,10 @@ async def find_most_used_profile(tx: Tx, *, agent_id: UUID) -> str | None:
 
 
 def weight_by_outcome(cases: Sequence[TrainingCase], outcomes: Sequence[tuple[datetime, str]]) -> list[TrainingCase]:
-    """Sort the cases by time, and weight each last case before a decision by the outcome of that decision. Pure.
+    """Sort the cases by time, and set weights: the last case before a decision is weighted by its outcome. Pure.
 
-    `outcomes` are (time of the decision, outcome).
+    `outcomes` are pairs (time of the decision, outcome). Cases older than `DECISION_WINDOW` at the decision are not
+    affected.
     """
     ordered = sorted(cases, key=lambda case: case.created_at)
     times = [case.created_at for case in ordered]

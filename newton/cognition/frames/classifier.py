@@ -165,7 +165,7 @@ def _softmax(scores: Matrix) -> Matrix:
 
 
 def _estimate_largest_eigenvalue(gram_matrix: Matrix) -> float:
-    """Return an estimate of the largest eigenvalue, 5 % above that of power iteration."""
+    """Estimate the largest eigenvalue by power iteration, and add 5 % to get an upper bound."""
     vector = np.ones(len(gram_matrix), dtype=np.float32)
     for _ in range(20):
         vector = gram_matrix @ vector

@@ -130,10 +130,10 @@ def choose_frame(
 
 
 def keep_session_frame(choice: FrameChoice, session_frame: str, *, pending_frame: str | None) -> FrameChoice:
-    """Replace the choice by the session's frame, for an input on the same topic.
+    """Return the choice with the session's frame, for an input on the same topic.
 
-    The choice stays if its evidence exceeds that of the session's frame by `CLEAR_MARGIN`, or if the previous input
-    suggested the same frame (`pending_frame`).
+    The choice is unchanged if its evidence exceeds that of the session's frame by `CLEAR_MARGIN`, or if the previous
+    input suggested the same frame (`pending_frame`).
     """
     evidence = choice.evidence
     if choice.frame in (session_frame, pending_frame) or session_frame not in evidence or choice.frame not in evidence:

@@ -197,7 +197,7 @@ def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_update_rate(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the share of turns, after the first of a session, to whose context memories were only added."""
+    """Return the share of turns, after the first of a session, whose context only gained memories."""
     updated = [turn.method == "updated" for turn in turns if not turn.is_first]
     return _mean_metric("contexts with additions only", updated, "later turns")
 

@@ -13,12 +13,11 @@ FULL_TEXT_COUNT = 2_000  # texts of a memory that has nearly every common word
 
 
 class SearchEvidence(NamedTuple):
-    """Evidence of the search for one memory, or the maximum over all memories: inputs of a logistic regression.
+    """Evidence of the search for one memory, or the maximum over all found memories: input of a logistic regression.
 
-    `lexical` is the BM25 score as a share of the score of all words of the input, where words that no memory contains
-    count as the rarest. `known_share` is the share of the words that memory contains, nearer to 1 the smaller the
-    memory is, because a small memory lacks common words too. `size` is the size of the memory: 1 from FULL_TEXT_COUNT
-    texts on.
+    `lexical` is the BM25 score as a share of the score of all words of the input, where unknown words count as the
+    rarest. `known_share` is the share of the input's words that the agent's memories contain; it is raised for few
+    memories, which lack even common words. `size` grows with the number of memories, to 1 at FULL_TEXT_COUNT texts.
     """
 
     cosine: float
@@ -45,7 +44,8 @@ def extract_best_evidence(
 def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[RetrievedMemory], float]:
     """Return a function from a memory to the probability that it is relevant to the query of the search.
 
-    It multiplies the probability that memory contains anything on the query by the probability that it is this memory.
+    It is the probability that the agent's memories contain anything on the query, times the probability that this
+    memory belongs to it.
     """
     chosen, telling = select_coefficients(model, result), _list_telling(result)
     known_share = _find_known_share(result, telling)
@@ -63,7 +63,7 @@ def _list_telling(result: RecallResult) -> Sequence[RetrievedMemory]:
 
 
 def _find_known_share(result: RecallResult, telling: Sequence[RetrievedMemory]) -> float:
-    """Return the share of the query's words that memory contains, without words that only questions contain."""
+    """Return the share of the query's words that the memories contain, without words that only questions contain."""
     if len(telling) == len(result.memories):
         return result.known_share
     # in a text of mean length that has each word once, the score of a word is 1 / (1 + K1) of its maximum

@@ -42,11 +42,11 @@ class InputCoverage:
         return self.missing_cosine >= CLOSE_COSINE and not self.is_nearest_shown
 
     def is_new_topic(self, thresholds: CoverageThresholds) -> bool:
-        """Return True when the input is unlike the last inputs and has at least `MIN_NEW_WORDS` new content words.
+        """Return True when the input is on another topic than the last inputs.
 
-        One word less is enough when a memory outside of the context is similar to the input; if there is none, an input
-        that refers back is on the same topic. An item similar to the input covers it, unless a memory outside is more
-        similar.
+        It must be unlike the last inputs and have at least `MIN_NEW_WORDS` new content words, or one less if a memory
+        outside of the context is similar to it. It is not a new topic if the context has an item that is similar to it,
+        more so than any memory outside; or if it refers back, and no memory outside is similar to it.
         """
         if self.is_follow_up or self.cosine is None or self.topic_cosine is None:
             return False
@@ -116,7 +116,10 @@ def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresh
 
 
 def find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) -> str | None:
-    """Return why the context does not cover the input, or None. Without an embedder, shared words decide."""
+    """Return why the context does not cover the input, or None.
+
+    Without an embedder, the share of the input's words in the context decides.
+    """
     if coverage.is_follow_up:
         return None
     if coverage.is_new_topic(thresholds):

@@ -51,9 +51,9 @@ REPLACED_ELSEWHERE = "another process built the latest context of the session"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """The context for an input;
+    """The context for an input, and how it was obtained: reused, updated or rebuilt (`method`), and the reason.
 
-    `method` and `reason` say how it was obtained, `decision_ms` how long the decision took.
+    `decision_ms` is the time that the decision took.
     """
 
     bundle: Bundle
@@ -266,7 +266,7 @@ class SessionContextService:
 def _find_unsent_lines(
     cached: CachedContext, sent_messages: SentMessages | None, session_state: SessionState
 ) -> Sequence[RetrievedMemory]:
-    """Return the messages that are no longer sent to the model since the last update, latest first."""
+    """Return the messages that were sent to the model at the last update and are not sent now, latest first."""
     if sent_messages is None or cached.sent_messages is None:
         return ()
     first = cached.sent_messages.first_position
@@ -307,14 +307,14 @@ def _compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> 
 
 
 def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: _CurrentState) -> TopicInputs:
-    """Return the inputs of the topic with this input. The frame suggested by a follow-up is ignored."""
+    """Return the inputs of the topic with this input added. The frame that a follow-up suggests is ignored."""
     is_kept = state.suggested_frame == state.frame_choice.frame
     suggested = topic.pending_frame if state.coverage.is_follow_up else None if is_kept else state.suggested_frame
     return topic.append(request.input, state.cue.vector, pending_frame=suggested)
 
 
 def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
-    """Return a text for each section independent of the search that changed, such as the identity."""
+    """Return a text for each changed section, of those that need no search, such as the identity."""
     old, new = before.session_state, now.session_state
     pairs = {
         "identity": (before.always_on.identity, now.always_on.identity),

@@ -94,7 +94,7 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
 
 
 def _subtract_clock_slack(bundle_id: UUID) -> UUID:
-    """Return the smallest time-ordered id of the moment `CLOCK_SLACK_MS` before this id."""
+    """Return the smallest id of the time `CLOCK_SLACK_MS` before this id. Ids begin with their time of creation."""
     milliseconds = (bundle_id.int >> 80) - CLOCK_SLACK_MS
     return UUID(int=max(milliseconds, 0) << 80)
 

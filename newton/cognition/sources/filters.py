@@ -1,4 +1,7 @@
-"""Finds the memories that the filters of a request exclude, before the search, so that they take no place in it."""
+"""Finds the memories that the filters of a request exclude.
+
+They are excluded before the search, so that they do not use up the limited number of results.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _SourceReader:
-    """Reads sources with a timeout each. `missing` maps late sources to reasons."""
+    """Reads sources, each within a timeout. `missing` maps the names of late sources to reasons."""
 
     timeout_seconds: float
     missing: dict[str, str] = field(default_factory=dict[str, str])

@@ -49,7 +49,7 @@ _COMMA = re.compile(r"[,:]\s+")
 
 
 def classify_intent(text: str) -> InputIntent:
-    """Return the intent of the input by the first rule that matches.
+    """Return the intent of an input: fix, explain, question, action or other.
 
     Rules match whole words: 'prefix' and 'debug' do not match 'fix'.
 
@@ -79,7 +79,7 @@ def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
 
 
 def asks_for_times(text: str, time_ranges: Sequence[TimeRange]) -> bool:
-    """Return True when the input asks what happened or is planned at one of its times; False when it only names them.
+    """Return True when the input asks what happened or is planned in one of `time_ranges`; False if it only names them.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did I do last Friday?", "Remind me on Friday to call Ana.", "What should I wear on Friday?"

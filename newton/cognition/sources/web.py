@@ -29,7 +29,10 @@ class WebSource:
     count_tokens: TokenCounter
 
     def should_search(self, request: ContextBuildRequest, *, now: datetime) -> bool:
-        """Return True for an input of a session that asks for current events, unless it is about a past context."""
+        """Return True for an input of a session that asks for current events.
+
+        Return False if the context is for a past moment, or its filters exclude artifacts.
+        """
         present = request.session_id is not None and request.as_of is None
         return present and request.filters.allows_kind("artifact") and self._asks_for_news(request.input, now)
 

@@ -30,7 +30,7 @@ LABEL_FIELDS = ("renewed_at", "valid_to", "attribute", "contradicted_ids", "is_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionScope:
-    """A session at a time, with the token capacity of its working set."""
+    """A session, the current time, and the capacity of the session's working set in tokens."""
 
     agent_id: UUID
     session_id: UUID

@@ -1,1 +1,1 @@
-"""Compaction: which messages of a view are replaced by shorter text, the text, and its storage."""
+"""Compaction: selection of messages of a view to replace by shorter text, creation of that text, and its storage."""

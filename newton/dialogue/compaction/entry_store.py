@@ -19,9 +19,9 @@ SQL = load("newton.dialogue.compaction", "entry_store.sql")
 
 
 class CompactionRun(NamedTuple):
-    """One run of a strategy: its duration, the tokens of the view before and after, and the error;
+    """A run of a strategy: its duration, and the tokens of the view before and after.
 
-    None if it succeeded.
+    `error` is None if it succeeded.
     """
 
     strategy: str
@@ -109,7 +109,7 @@ async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: 
 
 
 async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
-    """Return the statistics of runs by strategy, of one session or, with None, of all sessions."""
+    """Return the statistics of runs by strategy, for all sessions if `session_id` is None."""
     rows = await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [CompactionStats(*row) for row in rows]
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """A strategy started; `current` and `max` are the tokens of the view and their limit."""
+    """Event: a strategy started. `current` and `max` are the tokens of the view and their limit."""
 
     strategy: str
     current: int
@@ -17,7 +17,7 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionProgressed:
-    """`processed` of `total` blocks of messages have been shortened, which saved `saved` tokens."""
+    """Event: `processed` of `total` blocks of messages have been shortened, which saved `saved` tokens."""
 
     strategy: str
     processed: int
@@ -28,7 +28,7 @@ class CompactionProgressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCompleted:
-    """A strategy ended.
+    """Event: a strategy ended.
 
     `exhausted` means that the view is still over the limit and nothing more can be shortened.
     """
@@ -43,7 +43,7 @@ class CompactionCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed:
-    """A strategy failed, or its model did.
+    """Event: a strategy or its model failed.
 
     After a failure of the model the strategy continues without it, and sends this event once.
     """

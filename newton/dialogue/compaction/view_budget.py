@@ -34,10 +34,10 @@ def fit_to_budget(
 ) -> list[ViewMessage]:
     """Return the view within `max_tokens`. Each message counts `overhead` tokens besides its text.
 
-    The last `protected_turns` turns are in progress. Removed or shortened in this order, until the view fits: outputs
-    and arguments of tools in older turns, the oldest first; older turns; tool work of the protected turns before the
-    last step; the longest texts. The last input is shortened last, even below MIN_INPUT_TOKENS; system messages are
-    removed only before that. A tool call and its results are removed together.
+    The last `protected_turns` turns are in progress. Steps, until the view fits: outputs and arguments of tools in
+    older turns are shortened, the oldest first; older turns are removed; tool work of the protected turns before the
+    last step is shortened; the longest texts are truncated; messages are removed, system messages last; the last input
+    is truncated, even below MIN_INPUT_TOKENS. A tool call and its results are removed together.
     """
     if count_view_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
         return list(view)
@@ -53,7 +53,7 @@ def _add_tokens(view: Sequence[ViewMessage], tokens: int) -> list[ViewMessage]:
 class _OmittedTurns(NamedTuple):
     """How many turns are omitted, and their positions.
 
-    `at_least` means that there were more, because a summary of several turns is among them.
+    `at_least` means that there may be more, because a summary of several turns is among them.
     """
 
     turns: int
@@ -93,7 +93,10 @@ class _BudgetFitter:
         return self._with_note(kept, omitted) if note else kept
 
     def _without_outputs(self, view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
-        """Shorten the tool calls and outputs among the messages in `old`, in order, until the view fits."""
+        """Shorten tool calls and outputs, the first ones first, until the view fits.
+
+        Only messages whose object id is in `old` are shortened.
+        """
         over = count_view_tokens(view) - self.max_tokens
         kept = list(view)
         for place, item in enumerate(view):
@@ -183,7 +186,7 @@ class _BudgetFitter:
 
 
 def _group_calls(view: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
-    """Map the position of each tool call and result to the positions of all calls and results of its group.
+    """Map the position of each tool call and result to the positions of all calls and results that belong together.
 
     Call ids may be reused.
     """

@@ -61,10 +61,10 @@ _NO_PARAMETERS: Block = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Known properties of a model. `max_tokens` is its maximum length of a reply;
+    """Known properties of a model.
 
-    None if the server does not report it. `is_adaptive` means that the model itself decides how much to reason,
-    `can_disable` that reasoning can be turned off.
+    `max_tokens` is its maximum length of a reply; None if the server does not report it. `is_adaptive` means that the
+    model itself decides how much to reason, `can_disable` that reasoning can be turned off.
     """
 
     max_tokens: int | None = None
