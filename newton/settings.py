@@ -77,7 +77,8 @@ class Settings(BaseModel):
     )
     pack: str | None = Field(
         None,
-        description="Kind of work for which frames are adjusted: coding, support, research, or a pack in frames_dir.",
+        description="Kind of work for which all frames are adjusted: coding, support, research, or packs/NAME in"
+        " frames_dir.",
     )
     frame_tiebreak: bool = Field(
         default=False, description="Ask the chat model to choose the frame of an input when the classifier is unsure."

@@ -52,7 +52,7 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """The data of a view that may change: the entries that no other entry covers, and the number of forgotten memories."""
+    """The data that determine a view: entries that no other entry covers, and the number of forgotten memories."""
 
     entries: Sequence[CompactionEntry]
     forgotten_count: int
@@ -125,7 +125,10 @@ async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[An
 async def find_quarantined_trust(
     tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID
 ) -> set[Trust]:
-    """Return the trust levels of the messages in a view that are quarantined, so that other sessions do not show them."""
+    """Return the trust levels of the quarantined messages in a view.
+
+    Quarantined messages are not found by searches of other sessions.
+    """
     own = [item for item in view if item.kind != "injected"]
     rows = await SQL["list_quarantined_trusts"].fetch_all(
         tx,

@@ -149,7 +149,7 @@ async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID
         row = await SQL["get_nth_last"].fetch_one(tx, agent_id=agent_id, rows_to_skip=int(bundle_ref == PREVIOUS))
         if row is None:
             missing = "no context yet" if bundle_ref == LATEST else "no context before the latest"
-            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` makes one.')
+            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` builds one.')
         return row["bundle_id"]
     letters = bundle_ref.strip().lower().replace("-", "")
     if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
@@ -172,7 +172,7 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     """Load a bundle. Raises NotFoundError if there is none, and ConflictError if it cannot be decoded."""
     row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
-        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
+        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists all bundles.")
     columns = dict(row)
     ids, packed, encoded_trace = (columns.pop(name) for name in ("memory_ids", "candidates", "trace"))
     try:

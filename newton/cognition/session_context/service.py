@@ -353,7 +353,7 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
         tokens=searched.tokens,
     )
     if request.tokens > searched.tokens or comparable != searched or request.filters != NO_FILTERS:
-        return "the request has other parameters"
+        return "the request has other parameters than the last one"
     known_times = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
     is_time_known = known_times.issuperset((span.phrase, span.start) for span in state.time_ranges)
     if not is_time_known and asks_for_times(request.input, state.time_ranges):
@@ -362,7 +362,7 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
         return reason
     if new_count >= MAX_NEW_MEMORIES or len(matches.memories) > MAX_ADDED_MEMORIES or matches.unjudged_count:
         return f"{new_count} memories are new, too many for an update"
-    return "too many messages are no longer sent" if len(state.lines) >= MAX_FOCUS_LINES else None
+    return "too many messages are no longer sent to the model" if len(state.lines) >= MAX_FOCUS_LINES else None
 
 
 def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
