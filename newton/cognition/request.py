@@ -78,7 +78,8 @@ NO_FILTERS = ContextFilters()
 class SentMessages:
     """The messages of a session that the model is sent: from `first_position` on, except `unsent_positions`.
 
-    `inherited_ranges` are the (session, first, last) ranges of messages of parent sessions that a branch contains.
+    For a branch, `inherited_ranges` are the messages of its parent sessions that it includes, as (session, first,
+    last).
     """
 
     session_id: UUID

@@ -62,13 +62,13 @@ async def find_unread(
 
 
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark a conversation as extracted. Return False if another worker has marked it already."""
+    """Mark the extraction of facts from a conversation as done. Return False if another worker has done so already."""
     row = await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
     return row is not None
 
 
 async def mark_parsed(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark a conversation as extracted by the classifier only, because the model failed.
+    """Mark the extraction as done by the classifier only, because the model failed.
 
     Return False if it was marked before.
     """

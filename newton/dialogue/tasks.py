@@ -87,8 +87,8 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instea
 async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Task:
     """Complete the current task with its result and make its parent the current task.
 
-    Its messages are replaced by one line. Raises InputError without a result or a current task, and if a subtask is
-    blocked.
+    The messages of the task are replaced by one line. Raises InputError without a result or a current task, and if a
+    subtask is blocked.
     """
     result = _validate_text(result, "result", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)

@@ -338,9 +338,9 @@ def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evid
 
 
 def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> str | None:
-    """Return why the memory is below the relevance floor, or None.
+    """Return why the memory's probability of being relevant is too low, or None.
 
-    The floor does not apply to memories found by name, time or trigger, and to messages of the session.
+    The minimum does not apply to memories found by name, time or trigger, or to messages of the session.
     """
     found, floor, probability = scored.found, assembly_input.relevance_floor, scored.features[PROBABILITY_INDEX]
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id

@@ -32,7 +32,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 class FactLabel(NamedTuple):
-    """The label of a fact or a message, and the tokens of the labelled item as summary and as micro form.
+    """The label of a fact or a message, and the tokens of the labelled item as summary and in the shorter micro form.
 
     `group` are facts that contradict each other and are one item: the latest first, this fact included; else empty.
     """
@@ -150,7 +150,7 @@ def render_contradiction(lines: Sequence[str]) -> str:
 
 
 def _measure_item(members: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens) -> tuple[int, int]:
-    """Return the tokens of an item of several facts: as summaries, and as micro forms."""
+    """Return the tokens of an item of one or more facts: with their summaries, and with their shorter micro forms."""
     extra = tokens.alternative * (len(members) - 1)
     for found in members:
         parts = _list_parts(found, members if len(members) > 1 else (), now, tokens)

@@ -111,7 +111,7 @@ class Bundle:
 
     @property
     def empty_time_ranges(self) -> tuple[str, ...]:
-        """Return the phrases in the input that name times from which memory has nothing; empty if it has something."""
+        """Return the phrases for times in the input, if nothing from those times is stored; else an empty tuple."""
         ranges = self.assembly_input.time_ranges if self.assembly_input.empty_range_note else ()
         return tuple(span.phrase for span in ranges)
 

@@ -1,4 +1,4 @@
-"""N-grams of an input: its words, and its grammar, in which content words are masked. Pure."""
+"""N-grams of an input: of its words, and of its grammar (the same words with content words masked). Pure."""
 
 import functools
 import re

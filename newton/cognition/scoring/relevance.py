@@ -34,7 +34,10 @@ def extract_evidence(found: RetrievedMemory, *, known_share: float) -> SearchEvi
 def extract_best_evidence(
     memories: Sequence[RetrievedMemory], *, known_share: float, text_count: int
 ) -> SearchEvidence:
-    """Return the maximum of each kind of evidence. Procedures are not counted, because they may be built-in."""
+    """Return the highest value of each kind of evidence among the memories.
+
+    Procedures are left out, because they may ship with Newton and then say nothing about what the agent knows.
+    """
     evidence = [extract_evidence(f, known_share=known_share) for f in memories if f.kind != "procedure"]
     best = SearchEvidence(*map(max, zip(*evidence, strict=True))) if evidence else SearchEvidence(0, 0, 0, 0)
     size = min(math.log1p(text_count) / math.log1p(FULL_TEXT_COUNT), 1)

@@ -256,14 +256,15 @@ class ContextSources:
     async def _embed_core_after_tasks(
         self, request: ContextBuildRequest, stack_task: "Task[TaskStack]"
     ) -> "Vector | None":
-        """Embed the input without its greeting.
+        """Embed the input without its greeting, for the selection of a frame.
 
-        With tasks this is needed even without a greeting, because the search text also contains the goal.
+        If the session has a task, this is needed even without a greeting: the text that is embedded for the search then
+        contains the task's goal too.
         """
         return await self.embed_core(request, always=bool((await stack_task).path))
 
     async def embed_core(self, request: ContextBuildRequest, *, always: bool = False) -> "Vector | None":
-        """Return the vector of the input without its greeting.
+        """Return the vector of the input without its greeting, for the selection of a frame.
 
         None without an embedder, when the request names a frame, or when the input has no greeting (unless `always`).
         """

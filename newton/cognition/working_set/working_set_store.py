@@ -133,7 +133,7 @@ async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
 def _to_memory(row: Record) -> RetrievedMemory:
     """Convert a row to a memory.
 
-    An importance that is derived counts all uses of the memory, not only those within the session.
+    If no importance is stored, it is computed from all uses of the memory, not only those within the session.
     """
     *columns, total_uses = row
     found = RetrievedMemory(*columns)._replace(relevance=EQUAL_RELEVANCE)
