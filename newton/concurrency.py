@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def task_group() -> AsyncGenerator[asyncio.TaskGroup]:
-    """Yield a task group. When a task fails, cancel the others and raise its error itself, not an exception group."""
+    """Yield a task group. When a task fails, cancel the other tasks and raise its error, not an exception group."""
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks

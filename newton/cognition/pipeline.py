@@ -209,7 +209,10 @@ class ContextBuilder:
         )
 
     def _find_widest_reach(self, request: ContextBuildRequest) -> GatherOptions:
-        """Return gather options that cover those of every profile that may be selected after the search."""
+        """Return gather options (limits of the sources) that suffice for every profile that may be selected.
+
+        The profile is selected only after the search.
+        """
         frames = [get_frame(self.frames, request.frame)] if request.frame else self.frames.values()
         names = [request.profile] if request.profile else sorted({frame.profile for frame in frames})
         profiles = [get_profile(self.profiles, name) for name in names]

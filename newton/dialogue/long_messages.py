@@ -53,7 +53,7 @@ async def save_summary(
 ) -> None:
     """Store the summary of a text, None if the model's answer was unusable.
 
-    It is deleted together with the memory `memory_id`.
+    The summary is deleted together with the memory `memory_id`.
     """
     key = {"agent_id": ctx.agent_id, "content_hash": digest(content), "max_tokens": max_tokens}
     await SQL["insert_summary"].execute(tx, **key, memory_id=memory_id, text=summary, now=ctx.now)

@@ -49,7 +49,7 @@ class Message:
 
     @property
     def trust(self) -> Trust:
-        """Return the trust of the message: that of its role, or `min_trust` if lower."""
+        """Return the trust of the message: the trust of its role, or `min_trust` if that is lower."""
         own = TRUST_OF_ROLE[self.role]
         return lowest_trust([own, self.min_trust]) if self.min_trust else own
 

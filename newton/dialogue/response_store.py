@@ -36,7 +36,10 @@ class ResponseRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """A stored response with the last message of its turn. `text` and `calls` are those of the reply."""
+    """A stored response with the last message of its turn.
+
+    If that message is a reply, `text` and `calls` are its content; else they are empty.
+    """
 
     record: ResponseRecord
     session_id: UUID
@@ -65,8 +68,8 @@ async def store(
 ) -> None:
     """Store a complete response.
 
-    It refers to the last of the messages with `message_refs`; if there is none, to the message from which the session
-    branched.
+    The response refers to the last of the messages with `message_refs`; if there is none, to the message from which the
+    session branched.
     """
     await SQL["store"].execute(
         tx,

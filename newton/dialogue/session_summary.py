@@ -137,10 +137,10 @@ def _shorten(sentence: str) -> str:
 
 
 def summarize(candidates: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Select sentences for a summary, in their order, as many as `fits` accepts.
+    """Select sentences for a summary, as many as `fits` accepts; return them in their original order.
 
-    Preferred are the first and the last one, then in turn sentences worth remembering, the latest first, and central
-    ones.
+    The first and the last sentence are selected first, then alternately one worth remembering, the latest first, and a
+    central one.
     """
     unique = list(dict.fromkeys(candidates))
     if not unique or fits(unique):

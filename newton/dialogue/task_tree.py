@@ -83,7 +83,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStack:
-    """The path from the root task to the current one, and the ended or blocked siblings and subtasks of the latter.
+    """The path from the root task to the current task, and ended or blocked siblings and subtasks of the current task.
 
     Both are empty if no task is active.
     """

@@ -208,7 +208,7 @@ def split_turns(view: Sequence[ViewMessage]) -> list[DialogueTurn]:
 
 
 def _match_calls(items: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
-    """Map the position of each tool call to those of its results, and that of each result to that of its call.
+    """Map the position of each tool call to those of its results, and the position of each result to that of its call.
 
     Call ids may be reused. A result without a known call is not mapped.
     """

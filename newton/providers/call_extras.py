@@ -1,6 +1,6 @@
 """Data that a server attaches to a tool call and requires back with the call, such as a signature of its reasoning.
 
-Only that server understands it. It is kept in the memory of this process, for the next requests of a conversation.
+Only that server understands the data. This process keeps them in memory for the next requests of a conversation.
 """
 
 from collections import OrderedDict

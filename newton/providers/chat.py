@@ -62,7 +62,7 @@ class ChatMessage:
         return sum(1 for part in self.parts if part.get("type") != "text")
 
     def join(self, other: "ChatMessage") -> "ChatMessage":
-        """Return a message with the content of this one, then that of another one with the same role."""
+        """Return a message with the content of this message followed by that of `other`, which has the same role."""
         parts = (*self._as_parts(), *other._as_parts()) if self.parts or other.parts else ()
         return replace(self, text=f"{self.text}\n\n{other.text}".strip(), calls=other.calls, parts=parts)
 

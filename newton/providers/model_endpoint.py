@@ -89,9 +89,9 @@ class ModelEndpoint:
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
-        """Return the result of `send`. Repeat it once after an outage or a rate limit.
+        """Await `send` and return its result. After an outage or a rate limit, await it once more.
 
-        It is repeated only within the retry budget and before the deadline. Raises TimeoutError at the deadline.
+        The repetition needs retry budget and time before the deadline. Raises TimeoutError at the deadline.
         """
         async with asyncio.timeout_at(deadline):
             try:
@@ -106,9 +106,9 @@ class ModelEndpoint:
             return await send()
 
     def to_provider_error(self, error: Exception) -> ProviderError:
-        """Convert an error of the client to a ProviderError with a remedy.
+        """Convert an error of the HTTP client to a ProviderError with a remedy.
 
-        It contains the first line of the server's message, without API keys.
+        The message contains the first line of the server's message, without API keys.
         """
         if is_window_overflow(error):
             hint = "Set NEWTON_WINDOW_TOKENS to the size of that window."

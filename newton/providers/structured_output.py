@@ -81,7 +81,7 @@ def add_schema_to_prompt(
 ) -> list[ChatMessage]:
     """Return the messages, with an example of the output at the end of the last one.
 
-    They are unchanged in the format `schema`, in which the server gets the schema itself.
+    In the format `schema` they are returned unchanged, because the server gets the schema itself.
     """
     if mode == "schema":
         return list(messages)

@@ -58,9 +58,9 @@ def _is_plausible(sample: UsageSample) -> bool:
 
 
 def _fit_median(samples: Sequence[UsageSample]) -> TokenCalibration:
-    """Fit only the ratio: the median, with the default overhead subtracted.
+    """Fit only the ratio, as the median over the samples, after subtracting the default overhead of the messages.
 
-    It is at least the smaller of 1 and the median without the subtraction.
+    The ratio is at least the smaller of 1 and the median without that subtraction.
     """
     net = statistics.median((s.reported - DEFAULT_OVERHEAD * s.messages) / s.counted for s in samples)
     gross = statistics.median(s.reported / s.counted for s in samples)

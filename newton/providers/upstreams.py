@@ -39,7 +39,7 @@ class ModelUpstream:
 
     @property
     def is_provider_itself(self) -> bool:
-        """Return True if the server is that of OpenAI or Anthropic, not a compatible one."""
+        """Return True if the server is OpenAI's or Anthropic's own, not a compatible one."""
         return self.address == BASE_URLS[self.provider]
 
     @property

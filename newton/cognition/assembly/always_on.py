@@ -37,8 +37,8 @@ class AlwaysOnSections(NamedTuple):
 class _RankedLine(NamedTuple):
     """An identity line or a censor, in the order of selection: by tier, then by share.
 
-    `tier` is 0 for a triggered censor, 1 for identity lines and blocking censors, 2 for other censors. `share` are the
-    tokens of its layer up to and including this line, divided by the layer's weight.
+    `tier` is 0 for a triggered censor, 1 for identity lines and blocking censors, 2 for other censors. `share` is the
+    sum of the tokens in its layer up to and including this line, divided by the layer's weight.
     """
 
     tier: int

@@ -279,9 +279,9 @@ def _reject_candidates(
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
-    """Return the dated memories outside of the input's time ranges.
+    """Return the ids of dated memories outside of the input's time ranges.
 
-    Empty unless the context is adaptive, the input asks for a whole range, and some memory is within it.
+    Return none unless the context is adaptive, the input asks for a whole range, and some memory is within it.
     """
     if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()

@@ -179,7 +179,8 @@ _REDUCED_LAYERS = ("note", "working", "additional", "frame")
 def reserve_always_on(budget: ContextBudget, used: Mapping[str, int], *, max_tokens: int) -> ContextBudget:
     """Return the budget enlarged to the `used` tokens of identity and censors, if either exceeds its layer.
 
-    The tokens are taken from the unused difference to `max_tokens`, then from the flexible layers, then from the rest.
+    The tokens are taken from those that the budget leaves unused below `max_tokens`, then from the flexible layers,
+    then from the other layers.
 
     >>> budget = reserve_always_on(allocate_budget(1_000), {"identity": 300, "censors": 100}, max_tokens=1_000)
     >>> budget.layers["identity"], budget.layers["censors"], sum(budget.layers.values()) <= 1_000

@@ -17,9 +17,9 @@ class Deduplicator:
         self._shown_texts = {found.dedup_text for found in shown}
 
     def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
-        """Return why the memory is a duplicate, else `other_reason`.
+        """Return why the memory is a duplicate, else `other_reason`, why it is rejected anyway.
 
-        If both are None, remember its text, so that later duplicates of it are rejected.
+        If there is no reason to reject it, remember its text, so that later memories with the same text are rejected.
         """
         if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
             return reason

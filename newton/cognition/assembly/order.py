@@ -33,7 +33,7 @@ def arrange(best_first: Sequence[T], profile: Profile, *, sort_key: Callable[[T]
 
 
 def cluster(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, min_similarity: float) -> list[UUID]:
-    """Group similar items: the best item and those similar to it, then the best of the rest and those similar to it.
+    """Group similar items: the best item, followed by items similar to it; then the best remaining item, and so on.
 
     Vectors are unit vectors; items without a vector form groups of their own. `min_similarity` is a cosine.
     """

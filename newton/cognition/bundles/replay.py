@@ -230,7 +230,10 @@ def _compare_text(stored_text: str, rebuilt_text: str) -> Iterator[ReplayMismatc
 
 
 def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> Iterator[str]:
-    """Yield the changes of code, frame and profile since the bundle was built. They affect only new contexts."""
+    """Yield the changes of code, frame and profile since the bundle was built.
+
+    Such changes affect only new contexts, not the replay.
+    """
     if stored.trace.rules_hash != current_rules.rules_hash:
         yield f"the code has changed: its rules hash was {stored.trace.rules_hash}, is {current_rules.rules_hash}"
     if stored.trace.frame_edition != current_rules.frame_edition:

@@ -132,8 +132,8 @@ def choose_frame(
 def keep_session_frame(choice: FrameChoice, session_frame: str, *, pending_frame: str | None) -> FrameChoice:
     """Return the choice with the session's frame, for an input on the same topic.
 
-    The choice is unchanged if its evidence exceeds that of the session's frame by `CLEAR_MARGIN`, or if the previous
-    input suggested the same frame (`pending_frame`).
+    The choice is returned unchanged if the evidence for its frame exceeds that for the session's frame by
+    `CLEAR_MARGIN`, or if the previous input suggested the same frame (`pending_frame`).
     """
     evidence = choice.evidence
     if choice.frame in (session_frame, pending_frame) or session_frame not in evidence or choice.frame not in evidence:

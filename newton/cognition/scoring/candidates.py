@@ -94,8 +94,8 @@ def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory])
 def _is_range_empty(gathered: GatheredSources, timely_memories: Iterable[RetrievedMemory], text: str) -> bool:
     """Return True when the input asks for a time from which memory has nothing but questions.
 
-    Return False if the input only names the time, or if the time range is that of the filters, because unmatched
-    filters are reported separately.
+    Return False if the input only names the time, or if the range comes from the filters of the request, because
+    unmatched filters are reported separately.
     """
     is_of_input = gathered.time_ranges != gathered.filters.time_ranges
     is_asked = is_of_input and asks_for_times(text, gathered.time_ranges)

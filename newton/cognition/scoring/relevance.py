@@ -47,8 +47,8 @@ def extract_best_evidence(
 def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[RetrievedMemory], float]:
     """Return a function from a memory to the probability that it is relevant to the query of the search.
 
-    It is the probability that the agent's memories contain anything on the query, times the probability that this
-    memory belongs to it.
+    Two probabilities are multiplied: that the agent's memories contain anything on the query, and that the given memory
+    is part of it.
     """
     chosen, telling = select_coefficients(model, result), _list_telling(result)
     known_share = _find_known_share(result, telling)
@@ -77,7 +77,8 @@ def _find_known_share(result: RecallResult, telling: Sequence[RetrievedMemory]) 
 def select_coefficients(model: RelevanceModel, result: RecallResult) -> RelevanceCoefficients:
     """Return the coefficients that match the embedding model of the search.
 
-    Those for words only apply without an embedder; `other` applies to any other model, and if the embedder failed.
+    Without an embedder these are `words_only`; for another model than the fitted one, or if the embedder failed,
+    `other`.
     """
     match result.missing.get("embeddings"):
         case None if result.query.model_id == derive_model_id(model.embedding_model):

@@ -82,7 +82,7 @@ class WeightFit:
 def fit_weights(cases: Sequence[TrainingCase], start: Floats) -> WeightFit:
     """Fit weights to the older contexts, and validate them on the newer ones. `start` are the present weights.
 
-    Needs at least `MIN_CASES` informative cases.
+    At least `MIN_CASES` informative cases are needed.
     """
     ordered = sorted(cases, key=lambda case: (case.created_at, case.session_id))
     cut = int(len(ordered) * TRAINING_SHARE)

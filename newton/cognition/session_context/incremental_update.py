@@ -57,9 +57,9 @@ def update_context(
 ) -> UpdatedContext | None:
     """Add memories to a context within its total budget.
 
-    If it exceeds the budget, the items with the lowest scores are replaced by their micro forms where these have at
-    most a third of the tokens, then items are evicted, and last the oldest lines of Current Focus. Return None when the
-    fixed sections alone exceed the budget.
+    If the context exceeds its budget, first the items with the lowest scores get their shorter micro forms, where these
+    have at most a third of the tokens; then items are evicted, and last the oldest lines of Current Focus. Return None
+    when the fixed sections alone exceed the budget.
     """
     line_ids = [found.memory_id for found in additions.lines]
     focus = select_focus(assembly_input, added_ids=frozenset(line_ids))

@@ -327,7 +327,7 @@ def _list_changed_sections(before: SessionContextData, now: SessionContextData) 
 
 
 def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
-    """Return why labels of facts are out of date. They depend on the day and on contradicting facts."""
+    """Return why labels of facts are out of date. Labels depend on the day and on contradicting facts."""
     has_facts = any(c.kind == "fact" for c in bundle.items)
     is_same_day = bundle.created_at.astimezone(UTC).date() == state.now.astimezone(UTC).date()
     reasons = ["the labels of its facts are of another day"] if has_facts and not is_same_day else []

@@ -1,4 +1,4 @@
-"""Queries that find whether a cached context is stale, and which new memories match an input. They do not search."""
+"""Queries that find whether a cached context is stale, and which new memories match an input, without a search."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple

@@ -25,7 +25,7 @@ MAX_OPEN_DECISIONS = 3
 class SessionState:
     """The last frame of a session, its messages that are not sent (latest first), and decisions that await an outcome.
 
-    `calibration_note` is a note on how well stated confidence matched outcomes, None without one.
+    `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
     """
 
     frame: str | None = None

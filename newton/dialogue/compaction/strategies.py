@@ -105,9 +105,9 @@ class MaskOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeToolCalls:
-    """Strategy that summarizes tool calls and their results, once there are some older than `age` turns.
+    """Strategy that summarizes tool calls and their results, once some are older than `age` turns.
 
-    It then summarizes all older than half of that age, so that it runs only every few turns.
+    It then summarizes all that are older than `age` / 2 turns, so that it runs only every few turns.
     """
 
     name: str = "tool_calls"
@@ -158,7 +158,7 @@ class SummarizeOldest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTurns:
-    """Strategy that replaces the separate summaries of several completed turns by one.
+    """Strategy that replaces the separate summaries of several completed turns by one summary.
 
     It depends on the age and number of turns, not on how full the view is, so that small summaries do not accumulate.
     """

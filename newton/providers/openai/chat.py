@@ -96,7 +96,7 @@ async def _start_completion(
 
 
 def _build_fields(endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions) -> Fields:
-    """Return the fields of the request without the model. Those of the caller are unchanged."""
+    """Return the fields of the request except the model. The caller's fields are passed unchanged."""
     fields: dict[str, object] = dict(options.extra_body)
     fields["messages"] = [_build_message(endpoint, message) for message in accumulator.messages]
     if options.all_tools:
