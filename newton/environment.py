@@ -1,7 +1,7 @@
 """Reading of the environment variables and the settings file, without validation.
 
-No other module reads the environment. It imports only the standard library, so that a command that the daemon runs
-starts fast.
+No other module reads the environment. This module imports only the standard library, so that commands that the daemon
+runs start fast.
 """
 
 import os

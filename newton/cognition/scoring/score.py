@@ -73,7 +73,7 @@ Combine = Callable[[Sequence[float]], float]
 
 
 class TrialCounts(NamedTuple):
-    """How often a procedure was applied, and how often with success."""
+    """The number of applications of a procedure, and of those with success."""
 
     successes: int
     applications: int

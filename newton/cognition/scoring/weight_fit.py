@@ -45,7 +45,7 @@ class TrainingCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitQuality:
-    """How well weights rank the items of the validation contexts.
+    """Ranking quality of weights on the validation contexts.
 
     `precision` is the mean average precision, `log_loss` the loss of predicting which of two items was used.
     """

@@ -14,7 +14,7 @@ MIN_NEW_WORDS = 3  # content words of an input on another topic; a follow-up has
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputCoverage:
-    """How well the context and the last inputs cover an input.
+    """Coverage of an input by the current context and the last inputs.
 
     `cosine` is the highest cosine similarity of the input to an item of the context, `topic_cosine` to one of the last
     inputs; None without an embedder. `word_share` is the share of the input's content words that occur in the context

@@ -51,7 +51,7 @@ def _add_tokens(view: Sequence[ViewMessage], tokens: int) -> list[ViewMessage]:
 
 
 class _OmittedTurns(NamedTuple):
-    """How many turns are omitted, and their positions.
+    """The number of omitted turns, and their positions.
 
     `at_least` means that there may be more, because a summary of several turns is among them.
     """
