@@ -185,9 +185,9 @@ class TaskTree:
                 hint=f"Resume task {parent.number} first: `newton tasks resume {parent.number}`.",
             )
         if (current and current.task_id) != task.parent_id:
-            of_what = f"a subtask of the current task {current.number}" if current else "a root task; none is current"
+            kind = f"a subtask of the current task {current.number}" if current else "a root task, and none is current"
             raise InputError(
-                f"Task {task.number} is not {of_what}.",
+                f"Task {task.number} is not {kind}.",
                 hint="End or block the current task first, until the parent of the blocked task is current.",
             )
         return task

@@ -330,7 +330,7 @@ def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
     """Return why labels of facts are out of date. Labels depend on the day and on contradicting facts."""
     has_facts = any(c.kind == "fact" for c in bundle.items)
     is_same_day = bundle.created_at.astimezone(UTC).date() == state.now.astimezone(UTC).date()
-    reasons = ["the labels of its facts are of another day"] if has_facts and not is_same_day else []
+    reasons = ["the labels of its facts were made on another day"] if has_facts and not is_same_day else []
     is_contested = any(found.contradicted_ids for found in state.new_matches.memories)
     return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
 
@@ -343,7 +343,7 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
     """Return why the context cannot be updated and must be rebuilt, or None."""
     searched, new_count, matches = cached.search_request, len(state.changes.new_memories), state.new_matches
     if state.session_data.missing:
-        return "its identity, censors or session state could not be read"
+        return "the identity, the censors or the session state could not be read"
     comparable = replace(
         request,
         input=searched.input,
