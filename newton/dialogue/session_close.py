@@ -1,4 +1,4 @@
-"""Close a session, or sessions that are idle: create episodes of the uncovered messages without a model."""
+"""Closing of sessions: messages that are in no episode yet become episodes, without a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ SUMMARY_SENTENCES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncoveredMessage:
-    """A message that no episode covers, and the memory created from it, or None."""
+    """A message that no episode includes yet, with id and trust of the memory created from it; None without one."""
 
     position: int
     message: Message
@@ -35,7 +35,7 @@ class UncoveredMessage:
 
 
 async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
-    """Create the episodes of the messages since the last one; return their number."""
+    """Create episodes from the messages since the last episode. Return the number of episodes."""
     created, key = 0, {"agent_id": ctx.agent_id, "session_id": session_id}
     while uncovered := await _load_uncovered(tx, session_id=session_id, ctx=ctx):
         await SQL["mark_reviewed"].execute(tx, **key, position=uncovered[-1].position)
@@ -46,13 +46,13 @@ async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
 
 
 async def find_idle_sessions(tx: Tx, *, agent_id: UUID, before: datetime, limit: int) -> list[UUID]:
-    """Return the sessions with new messages since they were last closed, the latest of which is older than `before`."""
+    """Return the sessions that got messages since they were last closed, the last one earlier than `before`."""
     rows = await SQL["list_idle"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
     return [row["session_id"] for row in rows]
 
 
 def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
-    """Return whether the messages are an episode: enough of them, or a statement of a user. Pure."""
+    """Return True if the messages make an episode: enough of them, or a statement of a user. Pure."""
     if len(uncovered) >= MAX_MESSAGES:
         return True
     messages = [item for item in _spoken(uncovered) if not is_only_question(item.message.content)]
@@ -90,9 +90,9 @@ async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> lis
 
 
 def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first: int, last: int) -> NewEpisode:
-    """Summarize messages as an episode: their first sentence, the most central ones and the last one. Pure.
+    """Create an episode that summarizes messages: the first one, the most central sentences, and the last one. Pure.
 
-    Questions are left out, unless there is nothing else: they say nothing of what was learnt.
+    Questions are left out unless there is nothing else, because they contain nothing that was learnt.
     """
     telling = [item for item in messages if not is_only_question(item.message.content)] or messages
     begin, end = telling[0], telling[-1]

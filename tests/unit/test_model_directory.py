@@ -91,7 +91,7 @@ async def test_each_upstream_has_its_own_circuit_breaker_and_what_it_learnt() ->
                 await answer(models.get("broken"))
         with pytest.raises(ProviderError, match="has failed several times"):
             await answer(models.get("broken"))
-        with pytest.raises(ProviderError, match="answered 500"):
+        with pytest.raises(ProviderError, match="answered with the HTTP status 500"):
             await answer(models.get("other"))
     broken, other = (get_breaker(EndpointKey(name, server.url, "same")) for name in ("broken", "other"))
     assert (broken.failures >= 5, other.failures < 5) == (True, True)
