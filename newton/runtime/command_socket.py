@@ -88,9 +88,9 @@ def is_own_peer(connection: socket.socket) -> bool:
 
 @contextmanager
 def short_path(folder: Path) -> Generator[str]:
-    """Yield a path of the socket file that is at most `PATH_LIMIT` bytes long.
+    """Yield a path of the socket file that is at most `PATH_LIMIT` bytes long, as the kernel requires.
 
-    For a longer path it is a path through a descriptor of the folder in /proc, which must exist to connect or bind.
+    For a longer path, yield an equivalent one under /proc/self/fd. On a system without /proc, its use raises OSError.
     """
     path = os.fsencode(folder / SOCKET_FILE)
     if len(path) <= PATH_LIMIT:

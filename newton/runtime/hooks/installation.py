@@ -133,11 +133,8 @@ def find_obstacle(path: Path, program: Program) -> str | None:
     """Return a sentence if a setting prevents the coding agent from running installed hooks; None otherwise."""
     if program == "claude-code":
         _, settings = _read_settings(path)
-        return (
-            "Hooks are off: `disableAllHooks` is true in this file."
-            if settings.get("disableAllHooks") is True
-            else None
-        )
+        is_off = settings.get("disableAllHooks") is True
+        return "Hooks are off: `disableAllHooks` is true in this file." if is_off else None
     config = path.with_name("config.toml")
     try:
         features = as_object(tomllib.loads(config.read_text(encoding="utf-8")).get("features"))

@@ -1,4 +1,4 @@
-"""The growth report as Markdown, as an HTML page, and as JSON. Pure."""
+"""The growth report, on how an agent developed, as Markdown, as an HTML page, and as JSON."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,10 @@ CODE_SPAN = re.compile(r"`([^`]+)`")
 
 
 class MetricRow(NamedTuple):
-    """The label of a metric, its field in `GrowthMetrics`, and the unit of its sample size (empty for a count)."""
+    """A row of a table: the label of a metric, its field in `GrowthMetrics`, and the unit of its sample size.
+
+    The unit of a count is empty.
+    """
 
     label: str
     metric: str
@@ -74,7 +77,7 @@ PROCEDURE_HEAD = ("procedure", "uses", "success", "uses before", "success before
 
 
 def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
-    """Return the report on `agent` as Markdown."""
+    """Return the growth report on the named agent as Markdown."""
     title = phrases.clip_name(f"Growth of {agent}", max_chars=120)
     parts = [f"# {title}", _format_periods(growth), *_explain_too_few(growth)]
     for title, sentences in _assessment_sections(assessment):
@@ -90,7 +93,7 @@ def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent
 
 
 def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
-    """Return the report as an HTML page, with a plot of the trend if there is one."""
+    """Return the growth report on the named agent as an HTML page, with a plot of the trend if there is one."""
     cards = [
         html_page.render_card(title, _render_list(sentences)) for title, sentences in _assessment_sections(assessment)
     ]
@@ -110,7 +113,7 @@ def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: st
 
 
 def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[str, object]:
-    """Return the report for JSON. `enough` is false for a metric with too few samples."""
+    """Return the growth report as JSON values. `enough` is false for a metric with too few samples."""
     figures: dict[str, PeriodMetric] = {
         row.metric: getattr(growth.metrics, row.metric) for rows in SECTIONS.values() for row in rows
     }
@@ -137,7 +140,7 @@ def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[s
 
 
 def _explain_too_few(growth: GrowthReport) -> list[str]:
-    """Explain the term 'too few' if the report contains it."""
+    """Return a sentence that explains the words "too few", if the tables contain them."""
     cells = [cell for rows in SECTIONS.values() for row in _make_rows(growth, rows) for cell in row]
     needed = f"{MIN_SAMPLES} cases for a share or score, {MIN_REVIEWS_FOR_BIAS} reviews for a bias"
     text = f"'Too few' means: fewer than {needed}, {2 * WINDOW_SIZE} reviews for a trend."
@@ -151,7 +154,7 @@ def _format_periods(growth: GrowthReport) -> str:
 
 
 def _assessment_sections(assessment: GrowthAssessment) -> Iterable[tuple[str, Sequence[str]]]:
-    """Yield the titles and sentences of the non-empty sections, or a note when all are empty."""
+    """Yield the title and sentences of each section that has sentences; if none has any, a note that says so."""
     for title, sentences in zip(("Strengths", "Concerns", "Recommendations"), assessment, strict=True):
         if sentences:
             yield title, sentences
@@ -186,7 +189,7 @@ def _format_cell(metric: PeriodMetric, value: float | None, n: int) -> str:
 
 
 def _section_lists(growth: GrowthReport, title: str) -> list[tuple[str, list[str]]]:
-    """Return the captions and lists below a table."""
+    """Return the lists below the table of a section, each as a caption and lines."""
     match title:
         case "Decisions":
             return _overdue_list(growth)
