@@ -24,9 +24,9 @@ READY_SECONDS = 2  # timeout of the readiness check
 
 
 class AgentRegistry:
-    """A cache of the services of each agent, opened on first use.
+    """A cache of the services of each agent, which is opened on first use.
 
-    It keeps the default agent and `MAX_LOADED` others.
+    The cache holds the default agent and at most `MAX_LOADED` other agents.
     """
 
     def __init__(self, newton: AgentServices) -> None:
@@ -38,9 +38,9 @@ class AgentRegistry:
 
     @cached_property
     def ui_tasks(self) -> Sequence[UiTask]:
-        """Return the tasks, such as titles and tags, for which chat programs call the model by themselves.
+        """Return the kinds of requests that chat programs send by themselves, for example to name a conversation.
 
-        An operator's file in `ui_tasks/` replaces the shipped task of the same name. Raises ConfigError for an invalid
+        An operator's file in `ui_tasks/` replaces the shipped kind of the same name. Raises ConfigError for an invalid
         file.
         """
         own = self.default.settings.home / "ui_tasks"
@@ -106,10 +106,10 @@ class AgentRegistry:
         return replace(newton, default_model=newton.default_model or parent.default_model)
 
     async def get_current(self, name: str) -> AgentServices:
-        """Return the services of the named agent, reloaded if another process has changed its stored state.
+        """Return the services of the named agent as a newly started process would load them.
 
-        Reloads them if the active embedding model has changed, and stores the procedures of the skill files again if
-        they are missing. Raises NotFoundError if there is no such agent.
+        If another process has changed the agent's embedding model, open the agent again. Also update the stored
+        procedures from the skill files. Raises NotFoundError if there is no such agent.
         """
         newton = await self.get(name)
         embedder, configured = newton.scope.embedder, newton.configured_embedder

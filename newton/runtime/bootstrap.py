@@ -159,7 +159,7 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
 def _build_tiebreak(
     settings: Settings, scope: AgentScope, models: ModelDirectory, model: str | None
 ) -> FrameTiebreak | None:
-    """Return a function that asks the model to select one of several equally likely frames.
+    """Return a function that asks the model which frame (kind of thinking) fits an input, for uncertain cases.
 
     Return None if the setting `frame_tiebreak` is off or no model is configured.
     """
@@ -200,14 +200,17 @@ async def _find_agent(db: Database, name: str) -> UUID:
 async def _load_embedder(
     db: Database, agent_id: UUID, settings: Settings, configured: "Embedder | None"
 ) -> "Embedder | None":
-    """Return an embedder for the model of the agent's stored vectors, or the configured one; None if there is none."""
+    """Return an embedder for the model that computed the agent's stored vectors; None if embeddings are off.
+
+    If no such model is recorded, return the configured embedder.
+    """
     async with db.transaction(agent_id) as tx:
         identity = await reembedding.read_active_model(tx, agent_id=agent_id)
     return await asyncio.to_thread(embedder_for, identity, settings, configured)
 
 
 async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
-    """Return the frame (the kind of thinking, such as task or debugging) chosen for an input. Needs no database."""
+    """Return the frame (the kind of thinking, such as `task` or `debug`) chosen for an input. Needs no database."""
     frames = _load_frame_set(settings).frames
     embedder, _ = await asyncio.to_thread(load_models, settings)
     classifier = await load_or_train(frames, embedder, cache=settings.home / "cache")

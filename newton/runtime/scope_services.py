@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def _service(build: Callable[..., T]) -> Callable[["ScopeServices", str], T]:
-    """Return a method that builds a service of this class for calls from the interface named `origin`."""
+    """Return a method that calls `build` to create a service for calls from the interface named `origin`."""
     return lambda self, origin: build(scope=self.scope.at(origin))
 
 

@@ -18,10 +18,11 @@ def check_settings(settings: Settings) -> None:
 
     Settings with their default values are not reported.
     """
-    if "conversation_tokens" in settings.model_fields_set and settings.conversation_tokens > settings.window_tokens:
+    conversation, window = settings.conversation_tokens, settings.window_tokens
+    if "conversation_tokens" in settings.model_fields_set and conversation > window:
         raise ConfigError(
-            f"Conversations of {settings.conversation_tokens:,} tokens do not fit into {settings.window_tokens:,}.",
-            hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS (the context window), or do not set it.",
+            f"A conversation of {conversation:,} tokens exceeds the context window of {window:,} tokens.",
+            hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or do not set it.",
         )
     candidates = build_artifact_policy(settings).candidate_count
     if "rag_final_top_k" in settings.model_fields_set and settings.rag_final_top_k > candidates:

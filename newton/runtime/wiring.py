@@ -203,9 +203,10 @@ class AgentServices(ScopeServices):
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:
-        """Return the working memory (the items that stay in context) of the named session, or of the last active one.
+        """Return the working memory of the named session, or of the last active one, if `session` is None.
 
-        Raises NotFoundError if there is no such session.
+        The working memory is the memories that the session has used lately. Raises NotFoundError for an unknown
+        session.
         """
         return WorkingMemory(
             scope=self.scope,

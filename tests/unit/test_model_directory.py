@@ -117,7 +117,7 @@ async def test_a_key_is_read_from_its_variable_and_sent_to_its_own_server_only()
             built: Any = models.get(name)
             keys.append(built.upstream.key)
         assert keys == ["sk-mine-secret", None, "sk-ant-secret"]
-        with pytest.raises(ProviderError, match=r"upstream unset has no key. Set NOT_SET"):
+        with pytest.raises(ProviderError, match=r"model server unset has no API key. Set NOT_SET"):
             await answer(models.get("unset"))
         told = (
             repr(settings)

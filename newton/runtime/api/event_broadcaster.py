@@ -1,4 +1,4 @@
-"""Wake-up of event streams in this process, on notifications that any process sends through PostgreSQL."""
+"""The broadcaster that wakes the event streams of this process when PostgreSQL notifies it of new events."""
 
 import asyncio
 from collections import defaultdict

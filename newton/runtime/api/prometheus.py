@@ -15,7 +15,7 @@ DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 
 
 class PrometheusMetrics:
-    """The Prometheus metrics of this process. As a collector, it adds the quality metrics of the agents."""
+    """The Prometheus metrics of this process, and a collector of the quality metrics of its agents."""
 
     def __init__(self, agents: AgentRegistry) -> None:
         self.registry = CollectorRegistry()

@@ -51,7 +51,7 @@ class HookInput(NamedTuple):
 
     @property
     def session(self) -> str:
-        """Return the name of the session in Newton: `project_key`, a slash, the program and its own session id."""
+        """Return the name of the session in Newton: `project_key`, a slash, and the program with its session id."""
         own_id = re.sub(r"[^\w.-]+", "-", self.session_id)[:80]
         return f"{self.project_key}/{self.program}-{own_id}"
 
@@ -86,13 +86,19 @@ def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> Ho
 
 
 def _is_from_codex(fields: JsonObject) -> bool:
-    """Return whether the fields are those of Codex: a `turn_id`, or no transcript outside `~/.codex`."""
+    """Return whether Codex sent the fields.
+
+    Only Codex sends a `turn_id`, a `transcript_path` that is null, or one in `~/.codex`.
+    """
     path = fields.get("transcript_path", "")
     return "turn_id" in fields or path is None or "/.codex/" in as_text(path)
 
 
 def find_project(cwd: str, project_dir: str | None) -> Path:
-    """Return the project's folder: `project_dir` if given, else the nearest folder with `.git`, else `cwd`."""
+    """Return the project's folder.
+
+    It is `project_dir` if given, else the nearest folder at or above `cwd` with a `.git`, else `cwd`.
+    """
     if project_dir:
         return Path(project_dir)
     start = Path(cwd).absolute()

@@ -43,7 +43,7 @@ async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, mom
 
 
 async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
-    """Mark runs as dead if their worker stopped during each of `MAX_ATTEMPTS` attempts."""
+    """Mark runs as dead whose lease has expired in the last of `MAX_ATTEMPTS` attempts."""
     async with db.worker_transaction() as tx:
         await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
 
@@ -51,7 +51,10 @@ async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
 async def claim_runs(
     db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
 ) -> list[ClaimedRun]:
-    """Claim up to `limit` due runs of the named jobs for the holder, longest due first. The lease lasts for `lease`."""
+    """Claim up to `limit` due runs of the named jobs for the holder, those due longest first.
+
+    Each claim has a lease that expires after the time `lease`.
+    """
     claim = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
         rows = await SQL["claim_due"].fetch_all(tx, names=list(names), max_rows=limit, **claim)

@@ -42,7 +42,7 @@ def daily(hour: int, minute: int = 0) -> JobSchedule:
 
 
 def weekly(weekday: Weekday, hour: int) -> JobSchedule:
-    """Return a schedule with a slot at the full hour, in UTC, of each such weekday.
+    """Return a schedule with one slot per week: on the weekday at the full hour, in UTC.
 
     >>> weekly("Sunday", 6).next_slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-08T06:00:00+00:00'

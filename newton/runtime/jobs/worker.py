@@ -61,7 +61,7 @@ class JobWorker:
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def work(self, schedules: Mapping[str, JobSchedule], stop: asyncio.Event) -> None:
-        """Claim and execute runs until `stop` is set; after a database outage, continue.
+        """Claim and execute runs until `stop` is set, also after a database outage.
 
         Then wait up to the `drain` time for running jobs, and return the rest to the queue.
         """

@@ -26,7 +26,7 @@ CODE_SPAN = re.compile(r"`([^`]+)`")
 class MetricRow(NamedTuple):
     """A row of a table: the label of a metric, its field in `GrowthMetrics`, and the unit of its sample size.
 
-    The unit of a count is empty.
+    `unit` is empty for a metric that is a count.
     """
 
     label: str

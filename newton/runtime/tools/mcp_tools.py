@@ -84,7 +84,10 @@ def _writer(
     *,
     is_idempotent: bool = False,
 ) -> McpTool:
-    """Return a tool that stores something unless a censor blocks it. A person gets a warning instead."""
+    """Return a tool that stores something, unless a censor blocks it.
+
+    If a person calls the tool, a censor only warns.
+    """
 
     async def run_checked(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
         gate = caller.newton.action_gate(caller.origin)

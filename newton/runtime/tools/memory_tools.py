@@ -70,7 +70,7 @@ async def list_memories(caller: ToolCaller, args: ListMemoriesInput) -> ToolResu
 
 
 async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:
-    """Return the deletion plan and its token; if the call has this token, delete the memory."""
+    """Return the memories to delete and the token that confirms it or, if the call has this token, delete them."""
     if args.token is None:
         plan, token = await caller.curation.plan_forget(args.memory_id)
         response = ForgetPlanResponse(

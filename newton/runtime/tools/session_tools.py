@@ -60,9 +60,10 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
 
 
 async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
-    """Store a message of the user and the reply, which the client reports. The caller's trust limits their trust.
+    """Store a message of the user and the reply to it, as the client reports them.
 
-    A matching censor only warns, because the messages were sent already; a match with the reply is counted.
+    The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
+    already; a match with the reply is counted.
     """
     warning = await _check_exchange(caller, args)
     now = caller.newton.scope.now()

@@ -121,9 +121,9 @@ class NdjsonImporter:
         return item
 
     async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport) -> None:
-        """Write the batch in one transaction.
+        """Write the batch in one transaction. If an item is invalid, write the halves of the batch separately.
 
-        If this fails, halve the batch until only the invalid line is left out.
+        This is repeated until only the invalid item is left out and reported.
         """
         items = [item for _, item in batch]
         try:

@@ -18,7 +18,10 @@ KNOWN_TYPES = f"Known types: {', '.join(LINE_TYPES)}."
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]]:
-    """Yield for each non-blank line its number (from 1), its size in bytes, and its item or error."""
+    """Yield the number (from 1), the size in bytes, and the item of each non-blank line.
+
+    For an invalid line, the size is 0 and the item an error.
+    """
     occurrences: Counter[bytes] = Counter()
     for number, raw in _raw_lines(path):
         if isinstance(raw, NewtonError):
@@ -65,7 +68,7 @@ def _to_input_error(error: ValidationError) -> InputError:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
-    """Yield each line and its number; an error instead of a line over `MAX_LINE_BYTES`. Memory use is constant."""
+    """Yield the number and the bytes of each line; for a line over `MAX_LINE_BYTES`, an error in place of its bytes."""
     try:
         file = path.open("rb")
     except OSError as error:

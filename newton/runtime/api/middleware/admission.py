@@ -170,7 +170,7 @@ def _limit_key(path: str) -> str:
 def caller_key(scope: Scope) -> str:
     """Return the key that identifies the caller of a request for its limits.
 
-    The token in it is not verified yet, so a request with an invalid token has limits of its own.
+    The key contains the token, which is not verified yet, so a request with an invalid token has limits of its own.
     """
     headers = Headers(scope=scope)
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")

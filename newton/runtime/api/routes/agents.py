@@ -72,7 +72,10 @@ class MemoryCount(ResponseModel):
 
 
 class AgentOverviewResponse(ResponseModel):
-    """The amounts of data of an agent. `users` is the number of users with a separate memory."""
+    """The numbers of memories, sessions and messages of an agent, and their size.
+
+    `users` is the number of users with a separate memory.
+    """
 
     agent_id: UUID
     name: str
@@ -124,7 +127,7 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
 
 @router.get("/agents/{name}")
 async def get_agent(name: str, caller: AdminAccess) -> AgentOverviewResponse:
-    """Return the amounts of data of an agent. Needs the operator's token."""
+    """Return how many memories, sessions and messages an agent stores. Needs the operator's token."""
     caller.require_operator("Only the operator's token can describe an agent.")
     return _to_overview(await AgentInventory(scope=caller.newton.scope).describe(name))
 

@@ -81,7 +81,7 @@ class SimilarDecision(ResponseModel):
 
 
 class BaseRate(ResponseModel):
-    """The success rate of reviewed decisions in the category; null if none is reviewed."""
+    """The success rate of reviewed decisions in the category. `success_rate` is null if none is reviewed."""
 
     category: str
     reviewed: int

@@ -63,7 +63,7 @@ class TurnRequest(RequestModel):
 async def run_turn(session: str, body: TurnRequest, request: Request, caller: WriteAccess) -> StreamingResponse:
     """Send a message in a session and stream the reply.
 
-    If the client disconnects, the reply stops and is stored so far.
+    If the client disconnects, the turn stops, and the reply so far is stored.
     """
     name, text = clean_ref(session, what="session"), clean_text(body.input, what="message")
     if body.frame:
