@@ -42,10 +42,10 @@ class ModelDirectory:
         self._built: dict[str, UpstreamChat] = {}
 
     def get(self, name: str | None = None) -> ChatModel | None:
-        """Return the named model without a request to its server. For None, return the default model, or None if no
-        model is configured.
+        """Return the named model, without a request to its server. For None, return the default model.
 
-        `name` is the name of an upstream, UPSTREAM/MODEL, or the name of a model of the main upstream.
+        Return None if no model is configured. `name` is the name of a model server, SERVER/MODEL, or the name of a
+        model of the main server.
         """
         if name is None and self._default is not None:
             return self._default
@@ -61,8 +61,7 @@ class ModelDirectory:
         return self._get_upstream_model(self._find_main_upstream() or next(iter(self._upstreams.values())), name)
 
     async def select(self, default: ChatModel | None, name: str) -> ChatModel:
-        """Return the model with this name, after asking the servers of the default model and the providers for their
-        models.
+        """Return the model with this name, after asking the configured model servers for their models.
 
         A server that does not list its models is assumed to have any model. Raises ModelNotFoundError, which lists the
         known names.
@@ -82,7 +81,8 @@ class ModelDirectory:
         raise self._unknown_model_error(name, default, [one for _, names in offers for one in names or ()])
 
     async def list_names(self, default: ChatModel | None) -> list[str]:
-        """Return the names of the upstreams of the setting `[models]` and of the models that the other servers list.
+        """Return the names of the model servers in the setting `[models]`, and of the models that the other servers
+        list.
 
         Raises ProviderError if there is only one server and it does not list its models.
         """
@@ -97,7 +97,7 @@ class ModelDirectory:
         return [one.name for one in self._upstreams.values() if one.is_named]
 
     def _find_main_upstream(self) -> ModelUpstream | None:
-        """Return the upstream of the default model; None if there are several upstreams and no default."""
+        """Return the model server of the default model; None if there are several servers and no default."""
         default = self._default_name and self._upstreams.get(self._default_name.partition("/")[0])
         providers = [one for one in self._upstreams.values() if not one.is_named]
         if default or providers:
@@ -167,7 +167,7 @@ async def _list_offers(server: "UpstreamChat") -> list[str] | None:
 def ensure_offered(name: str, names: Sequence[str]) -> None:
     """Raise ModelNotFoundError, which lists `names`, unless the model is one of them.
 
-    An UPSTREAM/MODEL name is accepted if `names` contains the upstream, whose server then checks the rest.
+    A name such as SERVER/MODEL is accepted if `names` contains SERVER, because that server checks the rest.
     """
     if name.partition("/")[0] not in names and not is_offered(name, names):
         raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {format_model_names(names)}.")

@@ -150,4 +150,4 @@ def test_a_record_is_narrowed_by_category_and_date() -> None:
     assert [one.decision_id.int for one in later] == list(range(25, 48, 2))
     with pytest.raises(InputError, match="'opz'") as refused:
         filter_decisions(known, category="opz", since=None)
-    assert refused.value.hint == "Categories with reviewed decisions: code, ops."
+    assert refused.value.hint == "Known categories: code, ops."

@@ -72,7 +72,7 @@ async def test_the_only_upstream_is_the_default_and_of_several_one_must_be_chose
         one = {"fast": {"base_url": server.url, "model": "small"}}
         assert (await answer(directory(models=one).get())).text == "I am small."
         several = directory(models={**one, "large": {"base_url": server.url, "model": "large"}})
-        with pytest.raises(ProviderError, match=r"no default: fast, large\. Set default_model"):
+        with pytest.raises(ProviderError, match=r"none is the default: fast, large\. Set default_model"):
             await answer(several.get())
         assert (await answer(await several.select(several.get(), "large"))).text == "I am large."
     assert directory().get() is None

@@ -57,7 +57,7 @@ def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLoc
     is_local = parts.hostname in LOOPBACK_HOSTS
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DaemonUnavailableError(
-            f"{url!r} is no URL of a daemon; set NEWTON_URL to one such as http://127.0.0.1:8700"
+            f"{url!r} is not the URL of a daemon; set NEWTON_URL to one such as http://127.0.0.1:8700"
         )
     if parts.scheme == "http" and not is_local:
         raise DaemonUnavailableError(

@@ -31,7 +31,7 @@ async def list_conflicts(caller: ReadAccess) -> ItemList[ConflictView]:
 
 @router.post("/{memory_id}/settle", response_model=SettleResponse)
 async def settle_conflict(memory_id: MemoryId, body: SettlementInput, act: WriteAction) -> Response:
-    """Settle the open conflicts of a fact as a person has decided."""
+    """Settle the open conflicts of a fact: keep the newer, the older or both facts, or merge them."""
 
     async def work(newton: AgentServices) -> SettleResponse:
         pairs = await newton.conflicts(ORIGIN).settle(memory_id.hex, body.keep)
