@@ -328,7 +328,7 @@ def test_the_command_answers_on_standard_output(agent: Agent) -> None:
     ("raw", "flags", "status", "note"),
     [
         ("{nonsense", (), 0, "not JSON"),
-        ('{"hook_event_name": "Lunch", "session_id": "s", "cwd": "/"}', (), 0, "'Lunch' is not known"),
+        ('{"hook_event_name": "Lunch", "session_id": "s", "cwd": "/"}', (), 0, "'Lunch' is unknown"),
         ("{}", ("--bogus",), 1, "--bogus"),
     ],
 )
