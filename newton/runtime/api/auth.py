@@ -65,9 +65,9 @@ class AuthenticatedCaller:
     async def for_user(self, user: str, agents: AgentRegistry) -> "AuthenticatedCaller":
         """Return a copy of this caller that uses the memory of a user.
 
-        This memory is a separate one, created on first use, or that of the agent, as the token's user policy says.
-        Raises InputError for an invalid user name or if the request already names another user, and ForbiddenError if
-        the token may not serve this user.
+        If the token's user policy is "per_user", this is a separate memory of the user, created on first use; otherwise
+        it is the agent's memory. Raises InputError for an invalid user name or if the request already names another
+        user, and ForbiddenError if the token may not serve this user.
         """
         user = clean_user(user)
         if self.user is not None:

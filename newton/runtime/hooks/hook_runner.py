@@ -184,7 +184,7 @@ HANDLERS: dict[str, Callable[[HookInput, HookDelivery], str]] = {
 
 
 def _says_something(context: JsonObject) -> bool:
-    """Return whether a context contains a memory, an identity or a constraint."""
+    """Return whether a context contains a memory, an identity line or a censor, and not only general instructions."""
     layers = as_object(context.get("layers"))
     used = [as_object(layers.get(name)).get("used") for name in ("identity", "censors")]
     return bool(context.get("items")) or any(used)

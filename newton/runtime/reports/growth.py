@@ -40,23 +40,23 @@ SECTIONS: dict[str, tuple[MetricRow, ...]] = {
         MetricRow("reviewed", "judged"),
         MetricRow("success rate", "accuracy", "reviewed"),
         MetricRow("Brier score", "brier", "reviewed"),
-        MetricRow("trend of the Brier score, per 100 decisions", "slope", "reviewed so far"),
-        MetricRow("bias", "bias", "reviewed"),
-        MetricRow("overdue at the end", "overdue"),
+        MetricRow("trend of the Brier score, per 100 decisions (less is better)", "slope", "reviewed so far"),
+        MetricRow("bias of the stated confidence", "bias", "reviewed"),
+        MetricRow("overdue for review at the end of the period", "overdue"),
     ),
     "Repeated mistakes": (
-        MetricRow("similar to a known failure", "near"),
-        MetricRow("answered the failure", "answered"),
-        MetricRow("were shown the failure, did not answer it", "shown"),
+        MetricRow("decisions similar to an earlier failure", "near"),
+        MetricRow("of these, refer to the failure", "answered"),
+        MetricRow("of these, were shown the failure, but do not refer to it", "shown"),
         MetricRow(
             f"repeated a mistake (target: under {phrases.format_percent(MAX_REPEAT_RATE)})", "repeated", "with vectors"
         ),
     ),
     "Censors": (
-        MetricRow("matched", "met"),
+        MetricRow("matches", "met"),
         MetricRow("false positives", "false_positives"),
         MetricRow(f"precision (target: over {phrases.format_percent(MIN_CENSOR_PRECISION)})", "precision", "matches"),
-        MetricRow("escalated", "escalated"),
+        MetricRow("escalated from warning to blocking", "escalated"),
         MetricRow("retired", "retired"),
     ),
     "Procedures": (
@@ -209,7 +209,7 @@ def _overdue_list(growth: GrowthReport) -> list[tuple[str, list[str]]]:
         f"`{short_id(one.decision_id)}` due {one.look_again_at:%Y-%m-%d}: {_format_description(one.description)}"
         for one in growth.overdue
     ]
-    return [*bias, *([("Open the longest:", due)] if due else [])]
+    return [*bias, *([("Decisions that are overdue the longest:", due)] if due else [])]
 
 
 def _repeated_mistakes(growth: GrowthReport) -> list[tuple[str, list[str]]]:
@@ -219,7 +219,7 @@ def _repeated_mistakes(growth: GrowthReport) -> list[tuple[str, list[str]]]:
         lists.append((f"Decisions that were not compared, because they have no vector: {repeats.missing:,}.", []))
     if repeats.repeated:
         lines = [_format_repeat(one) for one in repeats.repeated[-MAX_LISTED:]]
-        lists.append((f"Neither shown nor answered the failure{_format_truncation(len(repeats.repeated))}:", lines))
+        lists.append((f"Decisions that repeat a failure{_format_truncation(len(repeats.repeated))}:", lines))
     return lists
 
 

@@ -89,8 +89,8 @@ def to_private_input(
 ) -> TurnInput:
     """Return the turn for a request of which nothing is stored.
 
-    A task of a chat program uses no memory, except feedback on a reply, which uses the memories for the question.
-    Raises InputError if there is no message of a user.
+    A request that a chat program sent by itself (`task`) uses no memory. The exception is feedback on a reply: it uses
+    the memories for the user's question. Raises InputError if there is no message of a user.
     """
     sent = body.incoming_messages
     questions = [one.text for one in sent if one.role == "user"] or [previous.last_input if previous else ""]
