@@ -1,4 +1,4 @@
-"""The FastAPI application: routes and middleware."""
+"""The FastAPI application with its routes, middleware and OpenAPI description."""
 
 from collections.abc import Set
 from functools import cache
@@ -50,7 +50,10 @@ ROUTE_MODULES = (
 
 
 def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] = LOOPBACK_HOSTS) -> FastAPI:
-    """Create the API for the agents of this process. Only requests for a host name in `hosts` are accepted."""
+    """Create the HTTP API for the agents of this process.
+
+    Requests whose `Host` header is not in `hosts` are rejected.
+    """
     app = FastAPI(
         title="Newton",
         version=__version__,
@@ -75,9 +78,14 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
 
 @cache
 def _build_router() -> APIRouter:
-    """Return the routes, which applications share: FastAPI takes 0.4 s to analyze their parameters."""
+    """Return the routes. They are built once per process, because FastAPI takes 0.4 s to analyze their parameters."""
     router = APIRouter(
-        responses={"default": {"model": problems.ProblemDetails, "description": "A problem document with a hint."}},
+        responses={
+            "default": {
+                "model": problems.ProblemDetails,
+                "description": "An error: a problem document with a hint how to resolve it.",
+            }
+        },
         generate_unique_id_function=attrgetter("name"),  # the operationId is the name of the function
     )
     for module in ROUTE_MODULES:
@@ -86,7 +94,7 @@ def _build_router() -> APIRouter:
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI description. Every endpoint's default response in it is a problem document."""
+    """Return the OpenAPI description, in which the default response of each endpoint is a problem document."""
     schema = FastAPI.openapi(app)
     for path in schema["paths"].values():
         for operation in path.values():
