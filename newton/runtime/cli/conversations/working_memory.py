@@ -1,4 +1,4 @@
-"""`newton working-memory`: the working memory of a session, rendered as a context."""
+"""Command `newton working-memory`: the memories that a session stored, showed or read, as a context."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -22,9 +22,13 @@ from newton.runtime.cli.printing import say
 async def show_working_memory(
     *,
     session: Annotated[str | None, Parameter(help="Name of the session (default: the last active one).")] = None,
-    profile: Annotated[str, Parameter(help="Profile that selects the items.")] = DEFAULT_STRATEGY,
+    profile: Annotated[
+        str, Parameter(help="Profile (way of scoring memories) that selects the items.")
+    ] = DEFAULT_STRATEGY,
     max_tokens: Annotated[int | None, Parameter(help="Maximum tokens (default: the full capacity).")] = None,
-    decay_hours: Annotated[float | None, Parameter(help="Time constant of the profile's decay in hours.")] = None,
+    decay_hours: Annotated[
+        float | None, Parameter(help="Time constant of the profile's recency decay, in hours.")
+    ] = None,
     why: Annotated[bool, Parameter(negative=(), help="Show why each memory is selected or not.")] = False,
     stats: Annotated[
         bool, Parameter(negative=(), help="Show the age of the items and the use of each profile.")
@@ -32,9 +36,9 @@ async def show_working_memory(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the working memory of a session, rendered as a context, without a search or a model call.
+    """Show the working memory of a session as a context, without a search or a model call.
 
-    Working memory contains the memories that were stored, shown or read in the session, up to a maximum of tokens.
+    Working memory contains the memories that the session stored, showed or read, up to a maximum number of tokens.
 
     Example: newton working-memory --session planning --profile important --max-tokens 500
     """

@@ -1,1 +1,1 @@
-"""Commands on calibration, guardrails, censors and metrics."""
+"""Commands on calibration, censors, guardrails, the growth report and quality metrics."""

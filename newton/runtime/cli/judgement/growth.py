@@ -1,4 +1,4 @@
-"""`newton growth`: how the agent developed, compared with the period before."""
+"""Command `newton growth`: report on how the agent developed, compared with the period before."""
 
 from datetime import datetime
 from pathlib import Path

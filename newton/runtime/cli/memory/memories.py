@@ -1,4 +1,4 @@
-"""`newton remember` and `newton recall`."""
+"""Commands `newton remember` and `newton recall`: store and search memories."""
 
 from datetime import datetime
 from typing import Annotated
@@ -41,11 +41,11 @@ async def remember(
     at: Annotated[
         datetime | None, StartTime, Parameter(help="When the fact became true, or the episode began: a day or a time.")
     ] = None,
-    until: Annotated[datetime | None, EndTime, Parameter(help="End of validity, if known.")] = None,
+    until: Annotated[datetime | None, EndTime, Parameter(help="When the fact stops being true, if known.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Store a fact, or an episode with --episode TITLE. Repeating a fact confirms it.
+    """Store a fact or, with --episode TITLE, an episode (an experience). Repeating a fact confirms it.
 
     Example: newton remember --fact "We chose Postgres with pgvector over ChromaDB"
     """
@@ -86,17 +86,17 @@ async def remember(
     formatting.print_censor_warning(report.warning)
     if report.embedder_error:
         formatting.print_notice(
-            f"(Not embedded: {report.embedder_error}. Until it is embedded, search finds the memory by its words only.)"
+            f"(The memory is not embedded: {report.embedder_error}. Until then, search finds it by its words only.)"
         )
 
 
 def _reject_command_name(content: str) -> None:
-    """Raise InputError for a text that is the name of a command, which is more likely what the user means."""
+    """Raise InputError if a text is the name of a command, because the user probably wants to run the command."""
     if content not in COMMAND_NAMES:
         return
     command = f"newton {content}" if content in TOP_LEVEL_NAMES else "newton --help"
     raise InputError(
-        f"{content!r} is a command and says nothing as a fact.",
+        f"{content!r} is the name of a command, not a fact.",
         hint=f"Run `{command}`. To store the word, run `newton remember --fact {content}`.",
     )
 

@@ -1,4 +1,4 @@
-"""`newton doctor`: check the installation and print remedies."""
+"""Command `newton doctor`: check the installation and print remedies."""
 
 import asyncio
 import platform
@@ -42,7 +42,7 @@ STATE_SYMBOLS = {"ok": "✓", "note": "·", "wrong": "✗"}
 
 @dataclass(frozen=True, slots=True)
 class HealthFinding:
-    """The result of one check and its remedy."""
+    """The result of one check: its state, what was found, and a remedy or an empty text."""
 
     state: Literal["ok", "note", "wrong"]
     detail: str
@@ -74,7 +74,7 @@ async def run_doctor(
 
 
 def _list_used_settings(settings: Settings) -> dict[str, object]:
-    """Return the settings without those of a model that is not used."""
+    """Return the settings by name, without those of an embedding or chat model that is not configured."""
     unused = [] if settings.embedding_provider == "openai" else ["embedding_model", "embedding_dimensions"]
     unused += [] if list_upstreams(settings) else ["openai_model"]
     return {name: value for name, value in dict(settings).items() if name not in unused}
@@ -103,7 +103,7 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
 
 
 async def check_running_services(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
-    """Check the database and the embedder that a daemon uses."""
+    """Yield the findings on the database, the embedding model and the memories to embed of a running daemon."""
     try:
         yield _check_database(await _read_server_info(newton), newton.settings)
         yield await _check_embedder(newton)
@@ -169,7 +169,7 @@ async def _verify_ledger(newton: AgentServices) -> HealthFinding:
 async def _check_embedder(newton: AgentServices) -> HealthFinding:
     if newton.scope.embedder is None:
         hint = "Set NEWTON_EMBEDDING_PROVIDER=local."
-        return HealthFinding("note", "no embedding model: memories are searched by words only", hint)
+        return HealthFinding("note", "no embedding model is configured: memories are searched by words only", hint)
     started = monotonic_ms()
     try:
         await newton.scope.embedder.embed(["How are you?"])
@@ -204,7 +204,7 @@ async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
 
 
 async def _check_daemon(home: Path) -> HealthFinding:
-    """Check whether the daemon answers. Its certificate is not verified, because the request contains no secret."""
+    """Return whether the daemon answers. Its certificate is not verified, because the request contains no secret."""
     address = daemon_address.read_address(home)
     if address is None:
         return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts one.")
@@ -226,14 +226,14 @@ async def _check_daemon(home: Path) -> HealthFinding:
 
 
 async def _check_command_server(settings: Settings) -> AsyncGenerator[HealthFinding]:
-    """Check whether the daemon runs commands, with what settings, and its services."""
+    """Yield whether the daemon runs commands and has the same settings, and the findings on its services."""
     state = await asyncio.to_thread(_read_daemon_state, settings.home)
     if state is None:
         if daemon_address.read_address(settings.home) is not None:
             yield HealthFinding(
                 "note",
                 "the daemon runs no commands; each runs in its own process",
-                "It says why at its start. Restart it if it is of another version.",
+                "The daemon logs the reason when it starts. Restart it if it has another version.",
             )
         return
     started = datetime.fromisoformat(state["started_at"])
@@ -268,7 +268,7 @@ async def _check_chat_model(settings: Settings) -> HealthFinding:
         model = ModelDirectory(settings).get()
         if model is None:
             hint = "Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL for your own server."
-            return HealthFinding("note", "no chat model: answers quote memory", hint)
+            return HealthFinding("note", "no chat model is configured: answers quote memory", hint)
         started = monotonic_ms()
         async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=None):
             pass

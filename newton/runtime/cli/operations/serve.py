@@ -1,4 +1,4 @@
-"""`newton serve`: the daemon."""
+"""Command `newton serve`: run the daemon."""
 
 from pathlib import Path
 from typing import Annotated

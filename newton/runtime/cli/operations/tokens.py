@@ -1,4 +1,4 @@
-"""`newton tokens`: tokens of the daemon's API."""
+"""Commands `newton tokens`: create, list and revoke access tokens for the API of the daemon."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -41,7 +41,7 @@ async def create_token(
 ) -> None:
     """Create a token for clients of `newton serve`. The token is printed once; only its hash is stored.
 
-    Without --per-user or --shared-users, a token serves one user: it refuses requests that name a second one.
+    Without --per-user or --shared-users, a token is for one user: requests that name a second user are refused.
 
     Example: newton tokens create laptop --scope read --days 30
     """

@@ -1,4 +1,4 @@
-"""`newton ask` and `newton context`: run one turn, or only build its context."""
+"""Commands `newton ask` and `newton context`: answer one question, or only build the context for it."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -55,7 +55,7 @@ async def ask(
     token_file: TokenFileOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ask one question. The question and the answer are stored, unless --private is given.
+    """Ask one question and print the answer. Both are stored, unless --private is given.
 
     If the configured model fails, the answer quotes memory and the exit status is 1.
 
@@ -83,13 +83,13 @@ async def ask(
 
 
 async def show_context(
-    input: Annotated[str, Parameter(help="Input that the context is built for.")],
+    input: Annotated[str, Parameter(help="Question or instruction for which the context is built.")],
     *,
     max_tokens: Annotated[
         int | None,
         Parameter(
-            help="Maximum tokens. If not set, Newton picks a size and leaves out weak matches. Only relevant memories"
-            " are included, see --fill."
+            help="Maximum tokens (default: a size that suits the input). Only relevant memories are included, see"
+            " --fill."
         ),
     ] = None,
     fill: Annotated[
@@ -116,13 +116,15 @@ async def show_context(
         Parameter(negative=(), help="Of entities, only this type; repeatable."),
     ] = None,
     exclude: Annotated[
-        list[str] | None, Parameter(negative=(), help="Id of a memory to leave out, or its end; repeatable.")
+        list[str] | None, Parameter(negative=(), help="Memory to leave out: its id or the end of the id; repeatable.")
     ] = None,
-    additional: Annotated[str | None, Parameter(help="Additional text for the context.")] = None,
+    additional: Annotated[str | None, Parameter(help="Additional text to put into the context.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Build, store and print the context for an input. The input does not become a memory.
+    """Build, store and print a context: the text from memory that a model would get for an input.
+
+    The input does not become a memory.
 
     Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
     """
@@ -186,7 +188,9 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     formatting.print_hidden_identity_lines(answer.context_summary.identity.omitted)
     for proposal in answer.proposals:
         command = f"`newton identity accept {short_id(proposal.line_id)}`"
-        formatting.print_notice(f"(Always? {formatting.format_proposal(proposal)}. {command} adds it to the identity.)")
+        formatting.print_notice(
+            f"(Should this always apply? {formatting.format_proposal(proposal)}. {command} adds it to the identity.)"
+        )
     if answer.redacted:
         formatting.print_notice(f"({formatting.format_redactions(answer.redacted)})")
     if answer.warning:

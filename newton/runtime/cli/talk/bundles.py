@@ -1,4 +1,4 @@
-"""`newton bundles`, `why`, `replay` and `diff`: list, explain, rebuild and compare stored contexts."""
+"""Commands `newton bundles`, `why`, `replay` and `diff`: list, explain, rebuild and compare stored contexts."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -80,7 +80,7 @@ async def replay_bundle(
 ) -> int:
     """Rebuild a context from its stored input and compare it with the original. The exit status is 1 if they differ.
 
-    Memories are used with the text that they had then. Later changes without effect are listed as notices.
+    Memories are used with the text that they had at that time. Later changes of the memories are listed as notices.
 
     Example: newton replay latest
     """
@@ -101,9 +101,9 @@ async def diff_bundles(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare two contexts and explain the differences.
+    """Compare two stored contexts and explain the differences.
 
-    Without arguments, the previous context is compared with the latest; with one, that context with the latest.
+    Without arguments, the previous context is compared with the latest; with one argument, that one with the latest.
 
     Example: newton diff 3f9c2a71
     """
@@ -161,7 +161,10 @@ def _format_missing_items(title: str, items: Sequence[OnlyInOne]) -> list[str]:
         return []
     lines = [f"\n{title}"]
     for one in items:
-        lines += [f"  {short_id(one.memory_id)}  {one.text}", f"            here {one.here}; there {one.there}"]
+        lines += [
+            f"  {short_id(one.memory_id)}  {one.text}",
+            f"            in this context: {one.here}; in the other: {one.there}",
+        ]
     return lines
 
 
