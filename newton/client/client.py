@@ -79,11 +79,17 @@ class Client(AgentOperations):
         return await self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
 
     async def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
-        """Confirm that a fact is true; return False if it was confirmed today already. Raises ApiError `conflict`."""
+        """Confirm that a fact is true; return False if it was confirmed today already.
+
+        Raises ApiError `conflict` if the fact was superseded or retracted.
+        """
         return (await self.post(f"/v1/memories/{memory_id}/confirm", idempotency_key=idempotency_key))["counted"]
 
     async def supersede(self, memory_id: IdLike, content: str, *, idempotency_key: str | None = None) -> str:
-        """Replace a fact that was true until now; return the id of the new fact. Raises ApiError `conflict`."""
+        """Replace a fact that was true until now; return the id of the new fact.
+
+        Raises ApiError `conflict` if the fact was superseded already.
+        """
         path = f"/v1/memories/{memory_id}/supersede"
         return (await self.post(path, {"content": content}, idempotency_key=idempotency_key))["superseded_by"]
 
@@ -126,7 +132,7 @@ class Client(AgentOperations):
         """Append messages and events to a session, which is created if needed.
 
         Return the positions of the new messages, from 0. A message with a `ref` that the session already has is
-        ignored. At most 1,000 messages are sent in one call.
+        ignored. Give at most 1,000 messages in one call.
         """
         path, body = f"{session_path(session)}/messages", {"messages": messages, "events": events}
         return (await self.post(path, body, idempotency_key=idempotency_key))["positions"]
@@ -219,7 +225,7 @@ class Client(AgentOperations):
         return await self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
     async def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
-        """Record the outcome of a decision. It can be recorded only once; then ApiError `conflict` is raised."""
+        """Record the outcome of a decision. Raises ApiError `conflict` if one is recorded already."""
         await self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
     async def calibration(self) -> dict[str, Any]:

@@ -80,11 +80,17 @@ class SyncClient(SyncAgentOperations):
         return self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
 
     def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
-        """Confirm that a fact is true; return False if it was confirmed today already. Raises ApiError `conflict`."""
+        """Confirm that a fact is true; return False if it was confirmed today already.
+
+        Raises ApiError `conflict` if the fact was superseded or retracted.
+        """
         return (self.post(f"/v1/memories/{memory_id}/confirm", idempotency_key=idempotency_key))["counted"]
 
     def supersede(self, memory_id: IdLike, content: str, *, idempotency_key: str | None = None) -> str:
-        """Replace a fact that was true until now; return the id of the new fact. Raises ApiError `conflict`."""
+        """Replace a fact that was true until now; return the id of the new fact.
+
+        Raises ApiError `conflict` if the fact was superseded already.
+        """
         path = f"/v1/memories/{memory_id}/supersede"
         return (self.post(path, {"content": content}, idempotency_key=idempotency_key))["superseded_by"]
 
@@ -127,7 +133,7 @@ class SyncClient(SyncAgentOperations):
         """Append messages and events to a session, which is created if needed.
 
         Return the positions of the new messages, from 0. A message with a `ref` that the session already has is
-        ignored. At most 1,000 messages are sent in one call.
+        ignored. Give at most 1,000 messages in one call.
         """
         path, body = f"{session_path(session)}/messages", {"messages": messages, "events": events}
         return (self.post(path, body, idempotency_key=idempotency_key))["positions"]
@@ -218,7 +224,7 @@ class SyncClient(SyncAgentOperations):
         return self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
     def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
-        """Record the outcome of a decision. It can be recorded only once; then ApiError `conflict` is raised."""
+        """Record the outcome of a decision. Raises ApiError `conflict` if one is recorded already."""
         self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
     def calibration(self) -> dict[str, Any]:
