@@ -24,10 +24,10 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     assert (made["is_new"], made["base_rate"]) == (True, {"category": "cache", "reviewed": 0, "success_rate": None})
     assert made["quality_parts"]["reasoned"] == 0.2
     which = made["decision_id"][-8:]
-    assert ok(run(home, "think", which, "What if it is cold?")) == "Added.\n"
+    assert ok(run(home, "think", which, "What if it is cold?")) == "Thought added.\n"
     assert ok(run(home, "decisions", "--due")) == "No review is due.\n"
     assert "[pending" not in ok(run(home, "decisions"))
-    assert ok(run(home, "done", which)) == "Marked as done. Record the outcome with `newton review`.\n"
+    assert ok(run(home, "done", which)) == "The decision is marked as done. Record the outcome with `newton review`.\n"
     assert ok(run(home, "review", which, "success", "--lesson", "warm it up")) == "Reviewed: success.\n"
     assert "success  Use Redis for the session cache\n          lesson: warm it up\n" in ok(run(home, "outcomes"))
     again = run(home, "review", which, "failure")
@@ -69,7 +69,10 @@ def test_what_cannot_be_is_refused_and_nothing_is_recorded(home: Path, words: tu
 def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(home: Path, behind: str) -> None:
     agent = ("--agent", "watched")
     first, second = (json.loads(ok(run(home, *DECIDE, "--json", *agent)))["decision_id"] for _ in range(2))
-    assert ok(run(home, "decisions", "erase", first, "--reason", "asked for", "--yes", *agent)) == "Erased.\n"
+    assert (
+        ok(run(home, "decisions", "erase", first, "--reason", "asked for", "--yes", *agent))
+        == "Text of the decision erased.\n"
+    )
     assert "the decision ledger is unchanged (3 records)" in run(home, "doctor", "--verify", *agent).stdout
     assert "ledger" not in run(home, "doctor", *agent).stdout
 

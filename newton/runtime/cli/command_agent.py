@@ -16,7 +16,7 @@ async def open_agent(
 ) -> AsyncGenerator[AgentServices]:
     """Yield the services of the agent that `settings` name.
 
-    The arguments are those of `open_newton`. A daemon ignores `skip_procedure_sync`, because it opens an agent once.
+    The arguments are those of `open_newton`. A daemon ignores `skip_procedure_sync`: its agents are open already.
     """
     host = current_context().host
     if host is None:

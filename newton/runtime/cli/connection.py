@@ -31,7 +31,9 @@ TOKEN_HINT = (
 
 DaemonOption = Annotated[
     str | None,
-    Parameter(help="URL of a daemon to use, such as http://127.0.0.1:8700 (default: the data folder of this machine)."),
+    Parameter(
+        help="URL of a daemon, such as http://127.0.0.1:8700; if omitted, the data folder of this machine is used."
+    ),
 ]
 TokenFileOption = Annotated[
     Path | None,

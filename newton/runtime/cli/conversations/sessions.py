@@ -45,7 +45,7 @@ SessionArgument = Annotated[str, Parameter(help="Name of the session.")]
 
 
 async def list_sessions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the sessions by last use, with the number of messages and the first input.
+    """List the sessions (conversations), the last used one last, with the number of messages and the first input.
 
     Example: newton sessions
     """
@@ -162,7 +162,7 @@ async def checkpoint_session(
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Name the end of a session as a checkpoint, from which a branch can start later; without NAME, list all.
+    """Set a checkpoint (a named position) at the end of a session; without NAME, list all. Branches can start there.
 
     Example: newton sessions checkpoint planning before-redis
     """
@@ -203,7 +203,7 @@ async def inject_messages(
     last: Annotated[int, Parameter(help="Position of the last message.")],
     agent: AgentOption = None,
 ) -> None:
-    """Show messages of one session in another, after its last message. `newton sessions eject` undoes it.
+    """Show messages of one session at the end of another session. `newton sessions eject` undoes it.
 
     Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
     """
@@ -244,7 +244,7 @@ async def show_compaction_stats(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show for each compaction strategy how often it ran, the tokens it saved and its duration.
+    """Show for each compaction strategy (way to shorten) its number of runs, the tokens it saved and its duration.
 
     Example: newton sessions stats
     """

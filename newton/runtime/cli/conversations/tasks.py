@@ -115,7 +115,7 @@ async def resume_task(
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Resume a blocked task.
+    """Resume a blocked task, which becomes the current task.
 
     Example: newton tasks resume 4
     """

@@ -30,8 +30,8 @@ async def show_calibration(
 ) -> None:
     """Compare the confidence stated in decisions with their outcomes.
 
-    The report has the Brier score, reliability, bias, trend and a correction of stated confidence.
-    Only reviewed decisions are counted.
+    The report has the Brier score, reliability, bias, trend and a correction of stated confidence. Only reviewed
+    decisions are counted.
 
     Example: newton calibration --since 2026-01-01 --html calibration.html
     """

@@ -16,7 +16,7 @@ CensorArgument = Annotated[str, Parameter(help="Id of the censor, or its end as 
 
 
 async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the censors and how often each matched. Retired censors come last.
+    """List the censors (prohibitions) and how often each matched. Retired censors come last.
 
     Example: newton censors list
     """

@@ -27,7 +27,7 @@ VERDICT_LABELS = {"passed": "passed", "warned": "WARNED", "blocked": "BLOCKED", 
 
 
 async def list_guardrails(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the guardrails with their expressions and messages.
+    """List the guardrails (rules for decisions) with their expressions and messages.
 
     Example: newton guard list
     """

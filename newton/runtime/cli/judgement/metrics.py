@@ -19,7 +19,7 @@ async def show_metrics(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show quality metrics of the contexts: relevance, budget use, refreshes, share of items used in replies, speed.
+    """Show quality metrics of the contexts: relevance, budget use, rebuilds, share of items used in replies, speed.
 
     Each metric is shown with its target and its sample size.
 

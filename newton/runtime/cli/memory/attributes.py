@@ -12,7 +12,9 @@ from newton.runtime.cli.printing import say
 
 
 async def list_attributes(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the attributes of facts. A newer value of a single-valued attribute supersedes the older one.
+    """List the attributes of facts, such as 'lives in'.
+
+    A newer value of a single-valued attribute supersedes the older value; a multi-valued attribute keeps all values.
 
     Example: newton attributes list
     """

@@ -35,7 +35,7 @@ ERASED_TEXT = "[erased]"
 async def show_identity(
     *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
 ) -> None:
-    """Show the identity, whose lines come first in every context, and which of the lines do not fit.
+    """Show the lines of the identity, which come first in every context, and mark those that do not fit.
 
     Example: newton identity
     """

@@ -83,7 +83,7 @@ async def delete_item(
     yes: YesOption = False,
     agent: AgentOption = None,
 ) -> None:
-    """Permanently delete an item with the memories of its present and past texts.
+    """Permanently delete an item, and the memories made from its present and earlier values.
 
     Example: newton items delete users ana food --reason "it is outdated"
     """

@@ -70,7 +70,7 @@ async def record_use(
 async def record_outcome(
     name: ProcedureName, result: Annotated[Result, Parameter(help="Outcome of the use.")], *, agent: AgentOption = None
 ) -> None:
-    """Record the outcome of a procedure's most recent use without an outcome.
+    """Record the outcome of the latest use of a procedure that has no outcome yet.
 
     Example: newton procedures record-outcome debugging failure
     """

@@ -49,7 +49,7 @@ async def create_agent(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Create an agent, which commands select with `--agent NAME` and API clients by a token.
+    """Create an agent. Commands use it with `--agent NAME`, and API clients with a token for it.
 
     Example: newton agents create work
     """
@@ -91,7 +91,7 @@ async def set_agent_model(
 
 
 async def show_agent(name: NameArgument, *, json: JsonOption = False) -> None:
-    """Show how much an agent has stored: memories by kind and state, sessions, last activity and size.
+    """Show how much an agent has stored: its memories by kind and state, sessions, last activity and size.
 
     Example: newton agents show work
     """

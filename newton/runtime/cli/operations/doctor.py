@@ -51,7 +51,9 @@ class HealthFinding:
 
 async def run_doctor(
     *,
-    verify: Annotated[bool, Parameter(negative=(), help="Also verify the hash chain of the decision ledger.")] = False,
+    verify: Annotated[
+        bool, Parameter(negative=(), help="Also verify by its hash chain that the decision log is unchanged.")
+    ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -103,7 +105,7 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
 
 
 async def check_running_services(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
-    """Yield the findings on the database, the embedding model and the memories to embed of a running daemon."""
+    """Yield findings on the database, embedding model and unembedded memories of a running daemon."""
     try:
         yield _check_database(await _read_server_info(newton), newton.settings)
         yield await _check_embedder(newton)
@@ -204,7 +206,10 @@ async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
 
 
 async def _check_daemon(home: Path) -> HealthFinding:
-    """Return whether the daemon answers. Its certificate is not verified, because the request contains no secret."""
+    """Return the finding on whether the daemon of a data folder answers.
+
+    The daemon's certificate is not verified, because the request contains no secret.
+    """
     address = daemon_address.read_address(home)
     if address is None:
         return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts one.")
@@ -226,7 +231,7 @@ async def _check_daemon(home: Path) -> HealthFinding:
 
 
 async def _check_command_server(settings: Settings) -> AsyncGenerator[HealthFinding]:
-    """Yield whether the daemon runs commands and has the same settings, and the findings on its services."""
+    """Yield findings on a running daemon: whether it runs commands, has the same settings, and has working services."""
     state = await asyncio.to_thread(_read_daemon_state, settings.home)
     if state is None:
         if daemon_address.read_address(settings.home) is not None:

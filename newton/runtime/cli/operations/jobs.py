@@ -129,7 +129,7 @@ def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: boo
 
 
 async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List dead runs: those that failed eight times, unless a later run of the job succeeded.
+    """List dead runs: job runs that failed eight times. Runs of a job that succeeded later are left out.
 
     Example: newton jobs dead --agent ana
     """
@@ -153,7 +153,7 @@ async def retry_dead_runs(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Queue the last dead run of each job again.
+    """Queue the last dead run of each job again. A dead run is one that failed eight times.
 
     Example: newton jobs retry verify
     """

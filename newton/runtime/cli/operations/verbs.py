@@ -16,7 +16,7 @@ def show_verbs(
     *,
     json: JsonOption = False,
 ) -> None:
-    """List the operations of Newton (verbs), or show the names of one in each interface, or why it has none.
+    """List the operations of Newton (verbs). With NAME, show its name in each interface, or why it has none.
 
     Example: newton verbs forget
     """

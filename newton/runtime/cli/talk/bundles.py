@@ -60,7 +60,7 @@ async def explain_bundle(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain a stored context, or why one memory is in it or not.
+    """Explain how a stored context was selected or, with ITEM, why one memory is in it or not.
 
     Example: newton why latest 3
     """
@@ -103,7 +103,7 @@ async def diff_bundles(
 ) -> None:
     """Compare two stored contexts and explain the differences.
 
-    Without arguments, the previous context is compared with the latest; with one argument, that one with the latest.
+    Without arguments, the previous context is compared with the latest; with one, that context and the latest.
 
     Example: newton diff 3f9c2a71
     """

@@ -137,7 +137,7 @@ class ChatConversation:
     def interrupt(self, now: float) -> bool:
         """Stop the running answer on Ctrl-C at the time `now`, in seconds of the event loop.
 
-        Return False if no answer was running now or half a second ago, so that the conversation is to end.
+        Return False if none is running and none was stopped in the last half second: the conversation then ends.
         """
         if self.answer_task:
             self.stopped_at = now

@@ -82,7 +82,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
 
 
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
-    """Parse the arguments of a tool by name: each is a word or a text in double quotes, the last the rest of `text`.
+    """Parse `text` into the arguments of a tool, by name: words, or texts in double quotes; the last takes the rest.
 
     >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}
