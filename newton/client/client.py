@@ -177,7 +177,7 @@ class Client(AgentOperations):
             return TokenInfoDict(agent=info["agent"], scope=info["scope"], model=info["model"])
 
     async def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
-        """Index, embed and deduplicate pending memories; return the state transitions of memories since a time."""
+        """Index, embed and deduplicate pending memories; return the memories whose state changed since a time."""
         changes = await self.post("/v1/memories/process", {"since": since})
         with expect_newton_response():
             return changes["items"]
@@ -190,11 +190,11 @@ class Client(AgentOperations):
         return await self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
     async def accept_proposal(self, line_id: IdLike) -> list[str]:
-        """Add a proposed line to the identity, as a person decided; return the ids of the lines that it replaced."""
+        """Add a proposed line to the agent's identity, as a person decided; return the ids of replaced lines."""
         return (await self.post(f"/v1/identity/proposals/{line_id}/accept"))["replaced"]
 
     async def reject_proposal(self, line_id: IdLike) -> None:
-        """Reject a line that was proposed for the identity."""
+        """Reject a line that was proposed for the agent's identity."""
         await self.post(f"/v1/identity/proposals/{line_id}/reject")
 
     async def push(

@@ -1,4 +1,4 @@
-"""JSON format of a context, as returned by `POST /v1/context`, `newton context --json` and turns.
+"""JSON format of a context, as returned by `POST /v1/context`, `newton context --json` and turn results.
 
 Each type is a TypedDict, so the output of `Bundle.as_json` is not validated again.
 """
@@ -27,7 +27,8 @@ class FrameSelection(TypedDict):
 class LayerTokens(TypedDict):
     """Token counts of a layer (section) of a context.
 
-    `used` never exceeds `ceiling`; it may exceed `share` if other layers use less than theirs.
+    `share` is reserved for the layer, and `ceiling` is its maximum. `used` exceeds `share` only if other layers leave
+    tokens unused.
     """
 
     share: int
@@ -71,7 +72,7 @@ class ContextItem(DroppedCandidate):
 class ContextResponse(TypedDict):
     """A context, with the reason why each memory considered was selected or dropped.
 
-    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and current focus.
+    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages.
     """
 
     bundle_id: str

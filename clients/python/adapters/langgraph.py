@@ -27,7 +27,7 @@ Steps = Generator[ClientCall, Any, Result]
 
 
 class NewtonStore(BaseStore):
-    """Store for `graph.compile(store=NewtonStore(SyncClient()))`.
+    """LangGraph store, used as `graph.compile(store=NewtonStore(SyncClient()))`.
 
     The text of the fields named in `index` becomes a memory of Newton that searches find. By default all fields are
     used; False uses none. With a `Client` only the asynchronous methods work; with a `SyncClient` they run in a thread.
@@ -156,7 +156,10 @@ def list_namespaces(op: ListNamespacesOp) -> Steps:
 
 
 def merge_paths(paths: Sequence[Sequence[str]]) -> list[str] | None:
-    """Return the one path that matches exactly what all `paths` match; None if no namespace can match all."""
+    """Return the path that matches the namespaces which all `paths` match; None if there are none.
+
+    A part `*` matches any part.
+    """
     columns = [set(parts) - {ANY_PART} for parts in zip_longest(*paths, fillvalue=ANY_PART)]
     if any(len(parts) > 1 for parts in columns):
         return None

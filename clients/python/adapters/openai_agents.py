@@ -18,7 +18,7 @@ ALL = "all"
 
 
 class NewtonSession:
-    """Session for `Runner.run(..., session=NewtonSession("planning", client))`.
+    """OpenAI Agents SDK session, used as `Runner.run(..., session=NewtonSession("planning", client))`.
 
     Messages, function calls and their text outputs become messages of the session, without the ids and annotations of
     the items. Every other item is stored as JSON in a tool message. The log of a session is append-only: `pop_item` and
@@ -72,7 +72,7 @@ class NewtonSession:
 
 
 def to_message(item: dict[str, Any]) -> MessageDict:
-    """Return the message that stores an item."""
+    """Convert an item of the SDK to the message that stores it."""
     match item:
         case {"role": "user" | "assistant" | "system" | "developer" as role, "content": content} if text := to_text(
             content
@@ -101,7 +101,7 @@ def to_text(content: object) -> str | None:
 
 
 def to_item(message: dict[str, Any]) -> dict[str, Any]:
-    """Return the item that a message stores."""
+    """Convert a stored message back to the item of the SDK."""
     if message["name"] == ITEM_NAME:
         return json.loads(message["content"])
     if message["calls"]:

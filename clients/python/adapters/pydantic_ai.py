@@ -14,11 +14,11 @@ from .. import Client, MessageDict
 
 @dataclass
 class NewtonMemory(AbstractCapability[Any]):
-    """Memory for `Agent(..., capabilities=[NewtonMemory(client, "planning")])`.
+    """pydantic-ai capability, used as `Agent(..., capabilities=[NewtonMemory(client, "planning")])`.
 
-    Every model request gets the context for the last message of the user as a system prompt, of at most `max_tokens`
-    tokens. It is built once for each message and not part of the history. After a successful run the message and the
-    reply are appended to the session of Newton.
+    It adds a system prompt to every model request: the context for the last message of the user, of at most
+    `max_tokens` tokens. The context is built once for each message and is not part of the history. After a successful
+    run the message and the reply are appended to the Newton session.
     """
 
     client: Client

@@ -51,7 +51,7 @@ class CommandTerminal(Protocol):
 
 
 class AgentHost(Protocol):
-    """Interface of the daemon to the commands that run inside it."""
+    """Interface by which a command that runs inside the daemon opens agents of the daemon."""
 
     def open_agent(
         self, settings: "Settings", *, on_new_agent: Callable[[str], None] | None = None

@@ -189,7 +189,7 @@ def format_conflicts(lines: Sequence[IdentityTenet | IdentityLineView]) -> str:
 
 
 def print_proposals(proposals: Sequence[ProposalView]) -> None:
-    """Print the standing instructions found in an input, and the chat commands that accept or reject them."""
+    """Print instructions of an input that may always apply, and the chat commands that accept or reject them."""
     texts = [format_proposal(proposal) for proposal in proposals]
     if len(texts) == 1:
         print_notice(f"\n(Should this always apply? {texts[0]}. /yes adds it to the identity, /no rejects it.)")
@@ -205,7 +205,7 @@ def format_proposal(proposal: ProposalView) -> str:
 
 
 def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
-    """Format the pending proposals of earlier conversations with the commands that accept them."""
+    """Format the lines proposed for the identity in earlier conversations, with the commands that accept them."""
     if not proposals:
         return "No proposals are pending in other conversations either."
     lines = [f"{n}. {one.text}: `newton identity accept {short_id(one.line_id)}`" for n, one in enumerate(proposals, 1)]

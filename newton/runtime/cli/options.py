@@ -17,8 +17,8 @@ from newton.settings import Settings, load
 
 PERSON = "the user"  # the author of what a command changes
 
-AgentOption = Annotated[str | None, Parameter("--agent", help="Agent to use. Agents share no data.")]
-JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print JSON.")]
+AgentOption = Annotated[str | None, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
+JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print the result as JSON.")]
 FrameOption = Annotated[
     str | None,
     Parameter("--frame", help="Frame (kind of input, such as debug) to use; if omitted, the input selects it."),
@@ -27,14 +27,14 @@ ProfileOption = Annotated[
     str | None, Parameter("--profile", help="Profile (way of scoring memories) to use; `newton profiles` lists them.")
 ]
 ModelOption = Annotated[
-    str | None, Parameter("--model", help="Chat model to use, of those that the model's server offers.")
+    str | None, Parameter("--model", help="Name of the chat model to use; `/model` in `newton chat` lists the names.")
 ]
 MaxTokensOption = Annotated[int | None, Parameter("--max-tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
 KindsOption = Annotated[
     list[Kind] | None, Parameter("--kind", negative=(), help="Only memories of this kind; repeatable.")
 ]
-ReasonOption = Annotated[str, Parameter("--reason", help="Reason, stored with the record of the deletion.")]
+ReasonOption = Annotated[str, Parameter("--reason", help="Reason of the deletion, which is recorded.")]
 YesOption = Annotated[bool, Parameter("--yes", negative=(), help="Do not ask for confirmation.")]
 
 

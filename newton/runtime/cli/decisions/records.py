@@ -36,7 +36,7 @@ from newton.runtime.tools.views import OutcomeInfo
 MAX_LIMIT = 1_000_000
 
 DecisionArgument = Annotated[
-    str, Parameter(help="Id of the decision, or its end as `newton decisions list` prints it.")
+    str, Parameter(help="Id of the decision, or the end of the id as `newton decisions list` prints it.")
 ]
 
 

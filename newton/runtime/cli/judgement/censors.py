@@ -12,7 +12,9 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-CensorArgument = Annotated[str, Parameter(help="Id of the censor, or its end as `newton censors list` prints it.")]
+CensorArgument = Annotated[
+    str, Parameter(help="Id of the censor, or the end of the id as `newton censors list` prints it.")
+]
 
 
 async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -> None:
@@ -34,11 +36,11 @@ async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -
 async def add_censor(
     trigger: Annotated[str, Parameter(help="Phrase, RE2 regular expression, or description of what is forbidden.")],
     *,
-    reason: Annotated[str, Parameter(help="Why it is forbidden.")],
+    reason: Annotated[str, Parameter(help="Why the trigger is forbidden.")],
     match_mode: Annotated[
         MatchMode, Parameter(help="Match the trigger as a phrase, as a regular expression, or by meaning.")
     ] = "phrase",
-    action: Annotated[CensorAction, Parameter(help="Action on a match.")] = "warn",
+    action: Annotated[CensorAction, Parameter(help="Action on a match: warn or block.")] = "warn",
     domain: Annotated[
         str | None,
         Parameter(
@@ -71,12 +73,14 @@ async def add_censor(
 async def check_text(
     text: Annotated[str, Parameter(help="Text to check.")],
     *,
-    stage: Annotated[CensorStage, Parameter(help="Stage of a turn that the text belongs to.")] = "action",
+    stage: Annotated[
+        CensorStage, Parameter(help="Kind of text: an input, an action (tool call) or an output (reply).")
+    ] = "action",
     dry_run: Annotated[bool, Parameter(negative=(), help="Do not count the match.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check a text against the censors. The exit status is 1 if a censor blocks the text.
+    """Check a text against the censors (prohibitions). The exit status is 1 if a censor blocks the text.
 
     Example: newton censors check "push to main without review"
     """
@@ -112,7 +116,7 @@ async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = 
 async def relax_censor(
     censor: CensorArgument,
     *,
-    reason: Annotated[str, Parameter(help="Why it need not block; recorded.")] = "a person relaxed it",
+    reason: Annotated[str, Parameter(help="Why the censor need not block; it is recorded.")] = "a person relaxed it",
     agent: AgentOption = None,
 ) -> None:
     """Make a blocking censor only warn. The count of matches after which it blocks starts again at zero.

@@ -49,7 +49,9 @@ async def add_guardrail(
     ],
     *,
     message: Annotated[str, Parameter(help="Message that says what to do instead.")],
-    severity: Annotated[Severity, Parameter(help="Effect of a violation.")] = "block",
+    severity: Annotated[
+        Severity, Parameter(help="Effect of a violation: a warning, or that the decision is not recorded.")
+    ] = "block",
     description: Annotated[str, Parameter(help="Purpose of the rule.")] = "",
     agent: AgentOption = None,
 ) -> None:
@@ -80,7 +82,7 @@ async def check_guardrails(
     alternative: Annotated[tuple[str, ...], Parameter(help="Alternative considered; repeatable.", negative=())] = (),
     tag: Annotated[tuple[str, ...], Parameter(help="Tag; repeatable.", negative=())] = (),
     context: Annotated[str | None, Parameter(help="Situation in which the decision is made.")] = None,
-    frame: Annotated[str | None, Parameter(help="Frame of the decision.")] = None,
+    frame: Annotated[str | None, Parameter(help="Frame (kind of input) in which the decision is made.")] = None,
     expected: Annotated[str | None, Parameter(help="Expected outcome.")] = None,
     reviewed_by: Annotated[str | None, Parameter(help="Person who reviewed the draft.")] = None,
     agent: AgentOption = None,

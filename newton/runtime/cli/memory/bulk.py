@@ -71,7 +71,8 @@ async def retract_facts(
 
 async def set_importance(
     importance: Annotated[
-        float | None, Parameter(help="From 0 to 10; if omitted, it is computed from confirmations and use again.")
+        float | None,
+        Parameter(help="Importance from 0 to 10; if omitted, it is computed from confirmations and use again."),
     ] = None,
     /,
     *,

@@ -28,7 +28,9 @@ async def list_conflicts(*, agent: AgentOption = None, json: JsonOption = False)
 
 
 async def settle_conflict(
-    memory: Annotated[str, Parameter(help="Id of one of the two facts, or its end as `newton conflicts` prints it.")],
+    memory: Annotated[
+        str, Parameter(help="Id of one of the two facts, or the end of the id as `newton conflicts` prints it.")
+    ],
     keep: Annotated[
         Settlement,
         Parameter(help="newer: it replaces the older; older: the newer is wrong; both: both are true; same: merge."),

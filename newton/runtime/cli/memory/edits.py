@@ -19,7 +19,7 @@ from newton.runtime.tools.memory_views import to_list_item
 async def edit_memory(
     memory: Annotated[str, Parameter(help="Id of the memory, or the end of the id as `newton list` prints it.")],
     *,
-    importance: Annotated[float | None, Parameter(help="Importance from 0 to 10, instead of the derived one.")] = None,
+    importance: Annotated[float | None, Parameter(help="Importance from 0 to 10, instead of the computed one.")] = None,
     derive_importance: Annotated[
         bool, Parameter(negative=(), help="Compute the importance from confirmations and use again.")
     ] = False,

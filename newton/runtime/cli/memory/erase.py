@@ -18,9 +18,9 @@ MAX_SHOWN_MEMORIES = 10
 
 async def erase_subject_or_agent(
     *,
-    subject: Annotated[str | None, Parameter(help="Name of the person.")] = None,
+    subject: Annotated[str | None, Parameter(help="Name of the person whose data is erased.")] = None,
     everything: Annotated[bool, Parameter(negative=(), help="Erase the whole agent given by --agent.")] = False,
-    confirm: Annotated[str | None, Parameter(help="Code printed by the preview.")] = None,
+    confirm: Annotated[str | None, Parameter(help="Code that the preview printed.")] = None,
     reason: ReasonOption = "requested",
     yes: YesOption = False,
     agent: AgentOption = None,

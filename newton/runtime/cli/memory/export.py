@@ -17,7 +17,7 @@ from newton.runtime.wiring import AgentServices
 
 
 async def export_agent(
-    file: Annotated[Path, Parameter(allow_leading_hyphen=True, help="Target file; - is standard output.")],
+    file: Annotated[Path, Parameter(allow_leading_hyphen=True, help="File to write; - is standard output.")],
     *,
     force: Annotated[bool, Parameter(negative=(), help="Overwrite an existing file.")] = False,
     agent: AgentOption = None,

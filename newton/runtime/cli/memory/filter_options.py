@@ -23,14 +23,16 @@ class FilterOptions:
 
     kind: Annotated[
         tuple[Kind, ...],
-        Parameter(negative=(), help="Only this kind; repeatable. Default: all but procedures and entities."),
+        Parameter(
+            negative=(), help="Only memories of this kind; repeatable. Default: all but procedures and entities."
+        ),
     ] = ()
     state: Annotated[
         tuple[str, ...],
         Parameter(
             negative=(),
-            help="Only this state, such as NEW or CORE, or group: current (the default), past, quarantined, all;"
-            " repeatable.",
+            help="Only memories in this state, such as NEW or CORE, or in this group: current (default), past,"
+            " quarantined, all; repeatable.",
         ),
     ] = ()
     subject: Annotated[str | None, Parameter(help="Only facts about this person or thing.")] = None

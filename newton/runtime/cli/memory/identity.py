@@ -24,9 +24,14 @@ from newton.runtime.cli.options import (
 )
 from newton.runtime.cli.printing import say
 
-LineArgument = Annotated[str, Parameter(help="Id of the line, or its end as `newton identity` prints it.")]
+LineArgument = Annotated[str, Parameter(help="Id of the line, or the end of the id as `newton identity` prints it.")]
+ProposalArgument = Annotated[
+    str, Parameter(help="Id of the proposed line, or the end of the id as `newton identity proposals` prints it.")
+]
 TextArgument = Annotated[str, Parameter(help="Text of the line.")]
-VersionReasonOption = Annotated[str | None, Parameter("--reason", help="Reason, stored with the version.")]
+VersionReasonOption = Annotated[
+    str | None, Parameter("--reason", help="Reason of the change, which is stored with the new version.")
+]
 
 NO_LINES_MESSAGE = 'The identity is empty. Add a line: `newton identity add instruction "Answer in metric units"`'
 ERASED_TEXT = "[erased]"
@@ -174,7 +179,7 @@ async def list_proposals(*, agent: AgentOption = None, json: JsonOption = False)
         say("No proposals.")
 
 
-async def accept_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
+async def accept_proposal(proposal: ProposalArgument, *, agent: AgentOption = None) -> None:
     """Add a proposed line to the identity. It replaces the lines that contradict it.
 
     Example: newton identity accept 3f9c2a71
@@ -184,7 +189,7 @@ async def accept_proposal(proposal: LineArgument, *, agent: AgentOption = None) 
     say(f"Added to the identity: {tenet.text}{formatting.format_conflicts(replaced)}")
 
 
-async def reject_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
+async def reject_proposal(proposal: ProposalArgument, *, agent: AgentOption = None) -> None:
     """Reject a proposed line.
 
     Example: newton identity reject 3f9c2a71

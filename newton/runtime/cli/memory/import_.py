@@ -23,7 +23,10 @@ CHUNK_BYTES = 1024 * 1024
 
 
 async def import_file(
-    file: Annotated[Path, Parameter(help="NDJSON file.")], *, agent: AgentOption = None, json: JsonOption = False
+    file: Annotated[Path, Parameter(help="NDJSON file to import.")],
+    *,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> int:
     """Import an NDJSON file with one object per line. Importing the same file again changes nothing.
 

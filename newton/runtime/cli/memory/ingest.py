@@ -18,7 +18,7 @@ MAX_SHOWN_LINKS = 5
 
 
 async def ingest_documents(
-    path: Annotated[str, Parameter(help="File or folder.")],
+    path: Annotated[str, Parameter(help="Document, or folder of documents.")],
     *,
     trust: Annotated[
         Literal["user", "web"],

@@ -25,7 +25,7 @@ from newton.runtime.cli.printing import say
 
 PREVIEW_CHARACTERS = 80
 
-AddressArgument = Annotated[list[str], Parameter(help="Parts of the namespace, and the key as the last one.")]
+AddressArgument = Annotated[list[str], Parameter(help="Parts of the namespace, then the key of the item.")]
 
 
 async def list_items(

@@ -36,7 +36,7 @@ async def remember(
     episode: Annotated[str | None, Parameter(help="Store the text as an episode with this title.")] = None,
     subject: Annotated[str | None, Parameter(help="Person or thing that the fact is about.")] = None,
     attribute: Annotated[str | None, Parameter(help="Attribute of the subject, such as 'lives in'.")] = None,
-    confidence: Annotated[float | None, Parameter(help="Confidence from 0 to 1.")] = None,
+    confidence: Annotated[float | None, Parameter(help="Probability from 0 to 1 that the fact is true.")] = None,
     importance: Annotated[float | None, Parameter(help="Importance from 0 to 10.")] = None,
     at: Annotated[
         datetime | None, StartTime, Parameter(help="When the fact became true, or the episode began: a day or a time.")
@@ -109,9 +109,7 @@ async def recall(
     include_quarantined: Annotated[
         bool, Parameter(negative=(), help="Also search unconfirmed text from tools and the web.")
     ] = False,
-    as_of: Annotated[
-        datetime | None, StartTime, Parameter(help="Search the memories that were stored at this time.")
-    ] = None,
+    as_of: Annotated[datetime | None, StartTime, Parameter(help="Search the memory as it was at this time.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:

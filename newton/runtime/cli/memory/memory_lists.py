@@ -43,7 +43,9 @@ async def list_memories(
     sort: Annotated[SortKey, Parameter(help="Time or number to sort by.")] = "created",
     reverse: Annotated[bool, Parameter(negative=(), help="Oldest or lowest first.")] = False,
     limit: LimitOption = 30,
-    cursor: Annotated[str | None, Parameter(help="Cursor of the next page, as the last line prints it.")] = None,
+    cursor: Annotated[
+        str | None, Parameter(help="Cursor of a further page, which the last line of a page prints.")
+    ] = None,
     field: Annotated[
         tuple[MemoryField, ...], Parameter(negative=(), help="Only this field in the JSON; repeatable.")
     ] = (),

@@ -69,7 +69,7 @@ async def set_agent_model(
     model: Annotated[
         str | None,
         Parameter(
-            help="A configured upstream, UPSTREAM/MODEL or a model of the server; if omitted, the configured model."
+            help="Name of a configured server (upstream), UPSTREAM/MODEL or a model; default: the configured model."
         ),
     ] = None,
     *,

@@ -22,9 +22,9 @@ ProjectOption = Annotated[
     Parameter(negative=(), help="Use the settings of the current folder's project, in a file that is not committed."),
 ]
 UserOption = Annotated[bool, Parameter(negative=(), help="Use the user's settings, for all projects (default).")]
-HookAgentOption = Annotated[str, Parameter("--agent", help="Agent to use. Agents share no data.")]
+HookAgentOption = Annotated[str, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 PerProjectOption = Annotated[
-    bool, Parameter(negative=(), help="Use an agent of its own for each project; it is created when needed.")
+    bool, Parameter(negative=(), help="Use a separate agent for each project, which is created when needed.")
 ]
 HookTokensOption = Annotated[int, Parameter("--max-tokens", help="Maximum tokens of a context.")]
 ConfirmedOption = Annotated[bool, Parameter("--yes", negative=(), help="Write the change without asking.")]
@@ -32,7 +32,9 @@ ConfirmedOption = Annotated[bool, Parameter("--yes", negative=(), help="Write th
 
 def run_hook(
     *,
-    program: Annotated[str | None, Parameter(help="claude-code or codex; if omitted, the input decides.")] = None,
+    program: Annotated[
+        str | None, Parameter(help="Coding agent: claude-code or codex; if omitted, it is recognised by its input.")
+    ] = None,
     agent: HookAgentOption = DEFAULT_AGENT,
     per_project: PerProjectOption = False,
     max_tokens: HookTokensOption = DEFAULT_TOKENS,

@@ -26,7 +26,7 @@ async def create_token(
         TokenScope,
         Parameter(help="Scope: read only queries; write also stores, decides and chats; admin also deletes."),
     ] = "write",
-    days: Annotated[int | None, Parameter(help="Days until it expires (default: never).")] = None,
+    days: Annotated[int | None, Parameter(help="Days until the token expires (default: never).")] = None,
     per_user: Annotated[
         bool,
         Parameter(

@@ -109,11 +109,13 @@ async def show_context(
     kind: KindsOption = None,
     event_type: Annotated[
         list[str] | None,
-        Parameter(negative=(), help="Of events, only this type; repeatable."),
+        Parameter(negative=(), help="Only events of this type; other kinds of memories are not affected; repeatable."),
     ] = None,
     entity_type: Annotated[
         list[str] | None,
-        Parameter(negative=(), help="Of entities, only this type; repeatable."),
+        Parameter(
+            negative=(), help="Only entities of this type; other kinds of memories are not affected; repeatable."
+        ),
     ] = None,
     exclude: Annotated[
         list[str] | None, Parameter(negative=(), help="Memory to leave out: its id or the end of the id; repeatable.")
@@ -220,7 +222,7 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
 
 
 def _exit_status(answer: TurnView, *, json: bool) -> int:
-    """Return the exit status: 2 if a censor blocked the turn, 1 if the model failed.
+    """Return the exit status: 2 if a censor (a prohibition) blocked the turn, 1 if the model failed, else 0.
 
     If the model failed and the output is JSON, print the error on standard error.
     """

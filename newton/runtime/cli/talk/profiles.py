@@ -46,7 +46,7 @@ async def fit_profile(
         str | None,
         Parameter(name="--from", help="Profile whose contexts are the training data (default: the most used profile)."),
     ] = None,
-    save: Annotated[str | None, Parameter(help="Save the weights as a profile of this name.")] = None,
+    save: Annotated[str | None, Parameter(help="Save the fitted weights as a profile of this name.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
