@@ -46,7 +46,7 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
         (("decide", "something"), "The confidence is missing"),
         (("decide", "something", "--confidence", "1.01"), "A confidence of 1.01 is out of range"),
         (("decide", "something", "--confidence", "nan"), "A confidence of nan is out of range"),
-        (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is not a reason"),
+        (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is not a valid reason"),
         (("decide", "something", "--confidence", "0.5", "--review-due", "2001-01-01"), "not after the decision"),
         (
             ("decide", "x", "--confidence", "0.5", "--reason", "analysis:y", "--supersedes", "ffffffff"),
@@ -73,7 +73,7 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
         ok(run(home, "decisions", "erase", first, "--reason", "asked for", "--yes", *agent))
         == "Text of the decision erased.\n"
     )
-    assert "the decision ledger is unchanged (3 records)" in run(home, "doctor", "--verify", *agent).stdout
+    assert "the decision log is unchanged (3 records)" in run(home, "doctor", "--verify", *agent).stdout
     assert "ledger" not in run(home, "doctor", *agent).stdout
 
     async def touch() -> None:
@@ -86,7 +86,7 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
     asyncio.run(touch())
     done = run(home, "doctor", "--verify", *agent)
     assert done.returncode == 1
-    assert "✗ the decision ledger is broken at record 2" in done.stdout
+    assert "✗ the decision log is broken at record 2" in done.stdout
 
 
 def test_decisions_alone_lists_them() -> None:
@@ -125,7 +125,7 @@ def test_public_forecasts_come_out_as_others_computed_them(home: Path, tmp_path:
         [b[name] for name in ("bin", "n", "observed")] for b in golden["bins"]
     ]
     assert (
-        "✓ the decision ledger is unchanged (2,802 records)"
+        "✓ the decision log is unchanged (2,802 records)"
         in run(home, "doctor", "--verify", "--agent", "forecaster").stdout
     )
 

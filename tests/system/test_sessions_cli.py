@@ -82,7 +82,7 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     done = typed(home, *look)
     assert done.stderr == "" and "[output left out: " in ok(done)
     said, why = ok(done).splitlines()[-2:]
-    assert said == f"{seen['tokens']:,} of 4,000 tokens; the full log has {seen['log_tokens']:,}."
+    assert said == f"{seen['tokens']:,} of 4,000 tokens; all stored messages have {seen['log_tokens']:,}."
     assert seen["tokens"] <= 4_000 < seen["log_tokens"]
     assert why == f"To fit: {seen['summarized']} messages summarized."
     tight = ok(typed(home, *look[:-1], "300")).splitlines()[-1]

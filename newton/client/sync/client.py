@@ -178,7 +178,7 @@ class SyncClient(SyncAgentOperations):
             return TokenInfoDict(agent=info["agent"], scope=info["scope"], model=info["model"])
 
     def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
-        """Index, embed and deduplicate pending memories; return the state transitions of memories since a time."""
+        """Index, embed and deduplicate pending memories; return the memories whose state changed since a time."""
         changes = self.post("/v1/memories/process", {"since": since})
         with expect_newton_response():
             return changes["items"]
@@ -191,11 +191,11 @@ class SyncClient(SyncAgentOperations):
         return self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
     def accept_proposal(self, line_id: IdLike) -> list[str]:
-        """Add a proposed line to the identity, as a person decided; return the ids of the lines that it replaced."""
+        """Add a proposed line to the agent's identity, as a person decided; return the ids of replaced lines."""
         return (self.post(f"/v1/identity/proposals/{line_id}/accept"))["replaced"]
 
     def reject_proposal(self, line_id: IdLike) -> None:
-        """Reject a line that was proposed for the identity."""
+        """Reject a line that was proposed for the agent's identity."""
         self.post(f"/v1/identity/proposals/{line_id}/reject")
 
     def push(self, goal: str, *, session: str | None = None, idempotency_key: str | None = None) -> TaskChangeDict:

@@ -33,7 +33,7 @@ QueryParameters = Mapping[str, str | int | bool | Sequence[str]]  # a sequence i
 
 
 class SyncDaemonConnection:
-    """An HTTP connection with retries and exponential backoff."""
+    """HTTP connection to the daemon, with retries after an exponential backoff."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ class SyncInventoryOperations(SyncDaemonConnection):
         return self.get_items("/v1/documents")
 
     def document(self, document_id: IdLike) -> JsonDict:
-        """Return a document with its passages."""
+        """Return an ingested document with its passages, the parts that searches find."""
         return self.get(f"/v1/documents/{document_id}")
 
     def delete_document(self, document_id: IdLike, *, reason: str = "requested") -> list[str]:
@@ -49,23 +49,23 @@ class SyncInventoryOperations(SyncDaemonConnection):
         return (self._send("DELETE", f"/v1/documents/{document_id}", params=params))["items"]
 
     def add_line(self, section: str, text: str, **fields: object) -> bool:
-        """Add a line to the identity, as a person decided; return False if the identity has it already."""
+        """Add a line to the agent's identity, as a person decided; return False if the identity has it already."""
         return (self.post("/v1/identity/lines", {"section": section, "text": text, **fields}))["changed"]
 
     def change_line(self, line_id: IdLike, text: str, **fields: object) -> bool:
-        """Change the text of an identity line; return False if the line has this text already."""
+        """Change the text of a line of the agent's identity; return False if the line has this text already."""
         return (self._send("PATCH", f"/v1/identity/lines/{line_id}", {"text": text, **fields}))["changed"]
 
     def remove_line(self, line_id: IdLike) -> None:
-        """Remove a line from the identity. Earlier versions of the identity keep it."""
+        """Remove a line from the agent's identity. Earlier versions of the identity keep the line."""
         self._send("DELETE", f"/v1/identity/lines/{line_id}")
 
     def identity_versions(self) -> list[JsonDict]:
-        """List the versions of the identity with the lines that each added and removed."""
+        """List the versions of the agent's identity with the lines that each added and removed."""
         return self.get_items("/v1/identity/versions")
 
     def roll_back_identity(self, version: int, *, reason: str | None = None) -> bool:
-        """Restore an earlier version of the identity; return False if the identity equals it already."""
+        """Restore an earlier version of the agent's identity; return False if the identity equals it already."""
         return (self.post("/v1/identity/rollback", {"version": version, "reason": reason}))["changed"]
 
     def agent(self, name: str) -> JsonDict:

@@ -9,7 +9,10 @@ from .inventory import SyncInventoryOperations
 
 
 class SyncItemOperations(SyncInventoryOperations):
-    """Client operations on items. A namespace is a sequence of parts, from the outermost to the innermost."""
+    """Client operations on items, which are JSON values with a key in a namespace.
+
+    A namespace is a sequence of parts, from the outermost to the innermost.
+    """
 
     def put_item(
         self,
@@ -20,7 +23,7 @@ class SyncItemOperations(SyncInventoryOperations):
         index: Literal[False] | Sequence[str] | None = None,
         **fields: object,
     ) -> JsonDict:
-        """Store an item, or replace the value of an existing item; return its ids and times.
+        """Store a JSON value as an item, or replace the value of an existing item; return the item's ids and times.
 
         The text of the fields named in `index`, such as "title" or "tags[*]", becomes a memory that searches find. By
         default all fields are used; False uses none. `fields` may contain `source` ("own", "tool" or "web").
@@ -30,11 +33,11 @@ class SyncItemOperations(SyncInventoryOperations):
         return self._send("PUT", "/v1/items", body)
 
     def item(self, namespace: Sequence[str], key: str) -> JsonDict:
-        """Return an item. Raises ApiError `not_found`."""
+        """Return an item: its value, ids and times. Raises ApiError `not_found`."""
         return self.get("/v1/items", {"namespace": list(namespace), "key": key})
 
     def delete_item(self, namespace: Sequence[str], key: str) -> list[str]:
-        """Permanently delete an item; return the ids of its deleted memories. Needs a token with the scope admin."""
+        """Permanently delete an item; return the ids of its deleted memories. Needs a token of the scope `admin`."""
         params = {"namespace": list(namespace), "key": key}
         return (self._send("DELETE", "/v1/items", params=params))["items"]
 

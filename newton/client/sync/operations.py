@@ -40,11 +40,11 @@ class SyncAgentOperations(SyncItemOperations):
         return self.get_items("/v1/guardrails")
 
     def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision against the guardrails only, without recording it."""
+        """Check a decision against the guardrails (rules for decisions), without recording it."""
         return self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
 
     def procedures(self) -> list[JsonDict]:
-        """List the procedures with their track records."""
+        """List the procedures (how something is done, in steps) with their track records."""
         return self.get_items("/v1/procedures")
 
     def procedure(self, name: str) -> JsonDict:
@@ -64,35 +64,35 @@ class SyncAgentOperations(SyncItemOperations):
         return (self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields}))["is_new"]
 
     def check_censors(self, text: str, **fields: object) -> JsonDict:
-        """Check a text against the censors; return the matches and whether one blocks it."""
+        """Check a text against the censors (prohibitions); return the matches and whether one blocks it."""
         return self.post("/v1/censors/check", {"text": text, **fields})
 
     def approve_censor(self, censor_id: IdLike) -> bool:
-        """Approve a proposed censor, which is active then; return False if it needed no approval."""
+        """Approve a proposed censor (a prohibition), which is then active; return False if it needed no approval."""
         return (self.post(f"/v1/censors/{censor_id}/approve"))["changed"]
 
     def retire_censor(self, censor_id: IdLike) -> None:
-        """Retire a censor permanently: it matches no more, but stays in the list."""
+        """Retire a censor (a prohibition) permanently: it no longer matches, but stays in the list."""
         self.post(f"/v1/censors/{censor_id}/retire")
 
     def false_positive(self, censor_id: IdLike) -> None:
-        """Report the last match of a censor as a false positive."""
+        """Report the last match of a censor (a prohibition) as a false positive."""
         self.post(f"/v1/censors/{censor_id}/false-positive")
 
     def relax_censor(self, censor_id: IdLike, reason: str) -> None:
-        """Make a blocking censor only warn; the reason is recorded."""
+        """Make a blocking censor (a prohibition) only warn; the reason is recorded."""
         self.post(f"/v1/censors/{censor_id}/relax", {"reason": reason})
 
     def identity(self) -> JsonDict:
-        """Return the version of the identity and its lines by priority."""
+        """Return the agent's identity, lines on who it is and what always applies, by priority, with its version."""
         return self.get("/v1/identity")
 
     def propose_identity(self, section: str, text: str) -> bool:
-        """Propose a line for the identity; return False if it is in the identity or proposed already."""
+        """Propose a line for the agent's identity; return False if it is in the identity or proposed already."""
         return (self.post("/v1/identity/proposals", {"section": section, "text": text}))["is_new"]
 
     def proposals(self) -> list[JsonDict]:
-        """List the proposed identity lines that wait for a person to accept or reject them."""
+        """List the lines proposed for the agent's identity that wait for a person to accept or reject them."""
         return self.get_items("/v1/identity/proposals")
 
     def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:

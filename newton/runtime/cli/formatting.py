@@ -246,7 +246,7 @@ def format_bundle(context: ContextView) -> str:
         format_bundle_line(context),
         f"reason: {context.frame['reason']}",
         f"bundle {context.bundle_id}",
-        "each item: score, evidence (0: no match, about 1: a clear one, -: not searched), text",
+        "each item: score, evidence (0: no match, about 1: clear match, -: not searched), text",
     ]
     for name, layer in context.layers.items():
         items = [(n, c) for n, c in enumerate(context.items, 1) if c.layer == name]
@@ -382,7 +382,7 @@ def format_open_conflicts(pairs: Sequence[ConflictView], *, settle_command: str)
     """Format pairs of conflicting facts, the newer one first, and `settle_command`, which settles a conflict."""
     if not pairs:
         return "No facts contradict each other."
-    lines = [f"{_format_fact(pair.newer)}\n  before: {_format_fact(pair.older)}" for pair in pairs]
+    lines = [f"{_format_fact(pair.newer)}\n  older: {_format_fact(pair.older)}" for pair in pairs]
     return "\n".join([*lines, "", f"Say which fact is right: {settle_command} ID newer|older|both|same"])
 
 

@@ -314,7 +314,7 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
     for item in preview.view:
         positions = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
         yield f"{positions:>9}  {item.tokens:>6,}  {_format_speaker(item)}{item.text}{_format_tool_calls(item)}"
-    yield f"\n{preview.tokens:,} of {preview.room:,} tokens; the full log has {preview.logged:,}."
+    yield f"\n{preview.tokens:,} of {preview.room:,} tokens; all stored messages have {preview.logged:,}."
     counts = {"summarized": preview.shorter, "omitted": preview.left_out, "truncated": preview.cut}
     if parts := [f"{formatting.pluralize(number, 'message')} {how}" for how, number in counts.items() if number]:
         yield f"To fit: {', '.join(parts)}."

@@ -68,8 +68,8 @@ def _print_stats(stats: WorkingSetStats, *, json: bool) -> None:
         formatting.print_json({**fields, "profiles": list(map(_profile_stats_to_json, stats.strategies))})
         return
     say(f"{formatting.pluralize(stats.items, 'item')}, {stats.tokens:,} of {stats.capacity:,} tokens")
-    say(f"hours since added, quartiles: {_format_hours(stats.hours_since_added)}")
-    say(f"hours since used, quartiles:  {_format_hours(stats.hours_since_accessed)}")
+    say(f"hours since the items were added, quartiles: {_format_hours(stats.hours_since_added)}")
+    say(f"hours since they were last used, quartiles: {_format_hours(stats.hours_since_accessed)}")
     for one in stats.strategies:
         age = f", mean age {one.hours / one.items:.2f} hours" if one.items else ""
         contexts, items = formatting.pluralize(one.contexts, "context"), formatting.pluralize(one.items, "item")
@@ -123,7 +123,7 @@ def _format_reason(selection: ScoredCandidate, profile: Profile) -> list[str]:
     sign = "×" if profile.combine == "product" and profile.expression is None else "+"
     parts = compute_contributions(selection.scored.features, profile).items()
     score = f" {sign} ".join(f"{name} {value:.4g}" for name, value in parts)
-    verdict = f"in, as {selection.detail}" if selection.detail else "out"
+    verdict = f"selected, as {selection.detail}" if selection.detail else "left out"
     return [
         f"{selection.scored.score:.4f}  {format_list_line(selection.scored.found, selection.text)}",
         f"        {short_id(selection.memory_id)} {verdict} ({selection.reason}): {score}",

@@ -82,7 +82,7 @@ async def list_outcomes(
     Example: newton outcomes --category architecture
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
     async with open_agent(load_settings(agent)) as newton:
         found = await newton.decisions("cli").list_outcomes(
             category=_check_name(category, "category"), outcome=outcome, limit=limit
@@ -144,7 +144,7 @@ async def list_decisions(
     Example: newton decisions list --due
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
     category, tag = _check_name(category, "category"), _check_name(tag, "tag")
     filters = DecisionFilter(
         due=due, open=open, category=category, stakes=stakes, outcome=outcome, tag=tag, limit=limit

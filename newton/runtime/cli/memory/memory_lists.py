@@ -61,7 +61,9 @@ async def list_memories(
     if field and not json:
         raise InputError("--field selects fields of the JSON output only.", hint="Add --json.")
     if not 1 <= limit <= MAX_LIST_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIST_LIMIT}, and use --cursor.")
+        raise InputError(
+            f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIST_LIMIT}, and use --cursor."
+        )
     fields = {"sort": sort, "order": "asc" if reverse else "desc", "limit": limit, "cursor": cursor}
     query = parse_options(ListMemoriesInput, {**select.to_fields(), **fields})
     async with open_agent(load_settings(agent)) as newton:

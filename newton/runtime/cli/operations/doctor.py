@@ -158,14 +158,14 @@ async def _verify_ledger(newton: AgentServices) -> HealthFinding:
         return HealthFinding("wrong", error.what, error.hint)
     if isinstance(head, BrokenLink):
         hint = "Restore the database from a backup, then record later decisions again."
-        return HealthFinding("wrong", f"the decision ledger is broken at record {head.seq}: {head.reason}", hint)
+        return HealthFinding("wrong", f"the decision log is broken at record {head.seq}: {head.reason}", hint)
     records = formatting.pluralize(head.seq, "record")
     if stored_head is None and head.seq:
-        hint = (
-            f"If the ledger was created on this machine, {newton.chain_heads.path(newton.scope.agent_id)} was deleted."
+        hint = f"If they were recorded here, the file {newton.chain_heads.path(newton.scope.agent_id)} was deleted."
+        return HealthFinding(
+            "note", f"the hash chain of {records} is valid, but its last hash is not stored on this machine", hint
         )
-        return HealthFinding("note", f"the hash chain of {records} is valid, but no chain head is stored here", hint)
-    return HealthFinding("ok", f"the decision ledger is unchanged ({records})")
+    return HealthFinding("ok", f"the decision log is unchanged ({records})")
 
 
 async def _check_embedder(newton: AgentServices) -> HealthFinding:
@@ -192,7 +192,7 @@ async def _check_backlog(newton: AgentServices) -> HealthFinding:
         problem = f"{backlog.waiting} memories are not embedded yet and are found by their words only"
         return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed them.")
     if outdated:
-        problem = f"{outdated} memories have vectors of another model than the configured one"
+        problem = f"{outdated} memories have vectors of another embedding model than the configured one"
         return HealthFinding("note", problem, "`newton reembed` embeds them with the configured model.")
     return HealthFinding("ok", "all memories are embedded")
 
@@ -226,7 +226,9 @@ async def _check_daemon(home: Path) -> HealthFinding:
             "wrong", f"{name} is not ready", "The daemon cannot reach its database; see the daemon's log."
         )
     if address.version != __version__:
-        return HealthFinding("note", f"{name} is ready, but this is Newton {__version__}", "Restart the daemon.")
+        return HealthFinding(
+            "note", f"{name} is ready, but this command is Newton {__version__}", "Restart the daemon."
+        )
     return HealthFinding("ok", f"{name} is ready")
 
 

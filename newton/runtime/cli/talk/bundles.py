@@ -31,7 +31,7 @@ async def list_bundles(*, limit: LimitOption = 20, agent: AgentOption = None, js
     Example: newton bundles --limit 5
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
     async with open_agent(load_settings(agent)) as newton:
         bundles = await newton.bundles().list_recent(limit)
     if json:

@@ -83,8 +83,8 @@ def _format_profile(profile: Profile) -> list[str]:
         f"  recency   {_format_decay(profile.recency)}",
         f"  fill      {profile.fill}",
         f"  order     {profile.order}",
-        f"  floor     {profile.floor:g}",
-        f"  near      {profile.near:g}",
+        f"  floor     {profile.floor:g} of the best evidence is the minimum for memories other than messages",
+        f"  near      {profile.near:g} of the best relevance is the minimum for messages, without a set size",
     ]
 
 

@@ -41,7 +41,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/forget": SlashCommand(
         "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete"
     ),
-    "/conflicts": SlashCommand("conflicts", (), "list facts that may exclude each other"),
+    "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
     "/settle": SlashCommand(
         "settle_conflict", ("memory_id", "keep"), "say which fact is right: newer, older, both or same"
     ),
@@ -59,7 +59,9 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/decisions": SlashCommand("decisions", ("category",), "list the decisions"),
     "/decision": SlashCommand("decision", ("decision_id",), "show a decision in full"),
     "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons of decisions"),
-    "/calibration": SlashCommand("calibration", ("category",), "compare stated confidence with outcomes"),
+    "/calibration": SlashCommand(
+        "calibration", ("category",), "compare the confidence stated in decisions with outcomes"
+    ),
     "/guardrails": SlashCommand("guardrails", (), "list the guardrails, the rules for decisions"),
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
@@ -70,9 +72,9 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     ),
     "/censors": SlashCommand("censors", (), "list the censors, the prohibitions"),
     "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor that warns of a phrase"),
-    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor"),
+    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor, so that it no longer matches"),
     "/false-positive": SlashCommand("false_positive", ("censor_id",), "report the last match of a censor as wrong"),
-    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor a warning"),
+    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor only warn"),
     "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
     "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line for the identity"),
     "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
