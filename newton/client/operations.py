@@ -1,4 +1,4 @@
-"""Client operations on decisions, procedures, censors, the identity, sessions, tasks and reports."""
+"""Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
 
 from .items import ItemOperations
 from .json_types import IdLike, JsonDict, encode_segment
@@ -19,7 +19,7 @@ class AgentOperations(ItemOperations):
         await self.post(f"/v1/decisions/{decision_id}/done")
 
     async def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision without recording it: similar decisions, success rate, censors and guardrails."""
+        """Check a decision without recording it: similar decisions, success rate, prohibitions and rules."""
         return await self.post(
             "/v1/decisions/preview", {"description": description, "confidence": confidence, **fields}
         )

@@ -111,7 +111,7 @@ class StreamedEvent(NamedTuple):
 
 
 class TurnEvent(NamedTuple):
-    """A part of a turn: a `delta` with the next `text` of the reply, a `compaction`, or the final `result`."""
+    """An event of a turn: a `delta` (next `text` of the reply), a `compaction` of old messages, or the `result`."""
 
     type: str
     data: dict[str, Any]

@@ -1,5 +1,5 @@
 # Generated from newton/client/operations.py by scripts/make-reference; change that module instead.
-"""Client operations on decisions, procedures, censors, the identity, sessions, tasks and reports."""
+"""Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
 from .items import SyncItemOperations
@@ -20,7 +20,7 @@ class SyncAgentOperations(SyncItemOperations):
         self.post(f"/v1/decisions/{decision_id}/done")
 
     def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision without recording it: similar decisions, success rate, censors and guardrails."""
+        """Check a decision without recording it: similar decisions, success rate, prohibitions and rules."""
         return self.post("/v1/decisions/preview", {"description": description, "confidence": confidence, **fields})
 
     def decisions(self, **filters: str | int | bool) -> list[JsonDict]:

@@ -49,8 +49,8 @@ class CommandConnection:
 def run_in_daemon(argv: Sequence[str]) -> int | None:
     """Run a command line in the daemon and return its exit status.
 
-    Return None if no daemon runs, the daemon declines, or the command needs this process: the caller then runs it here.
-    At most a notice that says why has been printed.
+    Return None if no daemon runs, the daemon declines, or the command needs this process. The caller then runs the
+    command in this process; nothing has been printed except, in some cases, a notice with the reason.
     """
     if not argv or argv[0] in IN_PROCESS_COMMANDS or not HELP_FLAGS.isdisjoint(argv):
         return None

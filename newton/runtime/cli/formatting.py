@@ -163,7 +163,7 @@ def print_missing_sources(sources: Mapping[str, str]) -> None:
 
 
 def format_frame(choice: FrameSelection) -> str:
-    """Format the frame selected for an input, the confidence of the selection, and the runner-up frame."""
+    """Format the frame (kind of input) selected for an input, the confidence of the selection, and the runner-up."""
     if choice["forced"]:
         return f"frame {choice['name']} (requested)"
     runner_up = f", runner-up {choice['runner_up']}" if choice["runner_up"] else ""
@@ -215,7 +215,7 @@ def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
 
 
 def format_bundle_line(context: ContextView) -> str:
-    """Format a summary of a context on one line: frame, profile, tokens and best evidence."""
+    """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
     best = " · no relevant memory" if context.has_nothing_relevant else best
     tokens = f"{context.tokens} of {context.budget} tokens"
@@ -262,7 +262,7 @@ def format_bundle(context: ContextView) -> str:
 
 
 def _format_layer_tokens(name: str, layer: LayerTokens) -> str:
-    """Format the tokens that a layer uses, its maximum and, if it differs, its share.
+    """Format the tokens that a layer (section) of a context uses, its maximum and, if it differs, its share.
 
     >>> _format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
     'procedures  374 of at most 4,000 tokens (share 253)'
@@ -296,7 +296,7 @@ def truncate(text: str, max_chars: int) -> str:
 
 
 def format_bundle_explanation(explanation: BundleExplanation) -> str:
-    """Format the explanation of a context: frame, profile and, by layer, the items and the best one left out."""
+    """Format the explanation of a context: frame, profile and, by layer (section), the items and the best left out."""
     stored, trace = explanation.stored, explanation.stored.trace
     choice = trace.frame_choice
     as_of = f" · as of {stored.as_of:%Y-%m-%d %H:%M}" if stored.as_of else ""

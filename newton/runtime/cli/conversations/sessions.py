@@ -264,7 +264,7 @@ async def show_compaction_stats(
 
 
 def print_progress(event: CompactionEvent) -> None:
-    """Print the progress of a compaction, if standard error is a terminal."""
+    """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
     if not formatting.is_interactive():
         return
     match event:

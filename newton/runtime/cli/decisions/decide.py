@@ -110,7 +110,7 @@ def parse_reason(argument: str) -> DecisionReason:
 
 
 def format_preview(preview: DecisionPreview) -> Iterator[str]:
-    """Yield lines with similar decisions, the category's success rate, and the censors and guardrails that apply."""
+    """Yield lines with similar decisions, the category's success rate, and the prohibitions and rules that apply."""
     record, category = preview.track_record, preview.draft.category
     if preview.precedents:
         yield "Similar decisions:"

@@ -1,1 +1,1 @@
-"""Commands on calibration, censors, guardrails, the growth report and quality metrics."""
+"""Commands on calibration, prohibitions, decision rules, the growth report and quality metrics."""

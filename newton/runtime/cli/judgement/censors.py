@@ -101,7 +101,7 @@ async def check_text(
 
 
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Report the last match of a censor as a false positive.
+    """Report the last match of a censor (a prohibition) as a false positive.
 
     A censor that blocks only because it matched often goes back to warning if too few of its matches were correct. A
     censor with too many false positives is retired.
@@ -119,7 +119,7 @@ async def relax_censor(
     reason: Annotated[str, Parameter(help="Why the censor need not block; it is recorded.")] = "a person relaxed it",
     agent: AgentOption = None,
 ) -> None:
-    """Make a blocking censor only warn. The count of matches after which it blocks starts again at zero.
+    """Make a blocking censor (a prohibition) only warn. Its count of matches starts again at zero.
 
     Example: newton censors relax 3f9c2a71 --reason "the logs are archived now"
     """
@@ -129,7 +129,7 @@ async def relax_censor(
 
 
 async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Approve a censor that an agent or a model proposed. A proposed censor is inactive until it is approved.
+    """Approve a censor (a prohibition) that an agent or a model proposed. It is inactive until then.
 
     Example: newton censors approve 3f9c2a71
     """
@@ -139,7 +139,7 @@ async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -
 
 
 async def retire_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Retire a censor: it no longer matches any text.
+    """Retire a censor (a prohibition): it no longer matches any text.
 
     Example: newton censors retire 3f9c2a71
     """

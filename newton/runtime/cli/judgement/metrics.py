@@ -34,7 +34,7 @@ async def show_metrics(
 
 
 def format_metrics(report: QualityReport) -> Iterator[str]:
-    """Yield the lines of the report: all metrics, tables by frame, profile and day, and advice."""
+    """Yield the lines of the report: all metrics, tables by kind of input, profile and day, and advice."""
     period = report.period
     yield f"{period.since:%Y-%m-%d} to {period.until:%Y-%m-%d} · {formatting.pluralize(len(period.turns), 'turn')}\n"
     yield f"{'metric':<23}{'value':>8}  {'target':<10}{'verdict':<9}sample"

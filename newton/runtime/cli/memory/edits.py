@@ -1,4 +1,4 @@
-"""Command `newton edit`: change the importance, core mark or subject of one memory."""
+"""Command `newton edit`: change the importance or subject of a memory, or mark a fact as core (established)."""
 
 from typing import Annotated
 

@@ -40,7 +40,7 @@ ERASED_TEXT = "[erased]"
 async def show_identity(
     *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
 ) -> None:
-    """Show the lines of the identity, which come first in every context, and mark those that do not fit.
+    """Show the lines of the agent's identity, which come first in every context, and mark those that do not fit.
 
     Example: newton identity
     """
@@ -72,7 +72,7 @@ async def add_line(
     ] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Add a line to the identity, which is part of every context.
+    """Add a line to the agent's identity, which is part of every context.
 
     Example: newton identity add boundary "Never give legal advice"
     """
@@ -87,7 +87,7 @@ async def propose_line(
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Propose a line of the identity, which waits until a person accepts or rejects it.
+    """Propose a line for the agent's identity, which waits until a person accepts or rejects it.
 
     Example: newton identity propose instruction "Answer in metric units"
     """
@@ -118,7 +118,7 @@ async def change_line(
 
 
 async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None, agent: AgentOption = None) -> None:
-    """Remove a line from the identity. Earlier versions keep it, so a rollback restores it.
+    """Remove a line from the agent's identity. Earlier versions keep it, so a rollback restores it.
 
     Example: newton identity remove 3f9c2a71 --reason "we moved to imperial units"
     """
@@ -128,7 +128,7 @@ async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None,
 
 
 async def show_versions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show all versions of the identity with their time, author, reason and changes.
+    """Show all versions of the agent's identity with their time, author, reason and changes.
 
     Example: newton identity history
     """
@@ -151,7 +151,7 @@ async def roll_back(
     reason: VersionReasonOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Restore an earlier version of the identity as a new version. A rollback can therefore be undone.
+    """Restore an earlier version of the agent's identity as a new version. A rollback can therefore be undone.
 
     Example: newton identity rollback 3
     """
@@ -180,7 +180,7 @@ async def list_proposals(*, agent: AgentOption = None, json: JsonOption = False)
 
 
 async def accept_proposal(proposal: ProposalArgument, *, agent: AgentOption = None) -> None:
-    """Add a proposed line to the identity. It replaces the lines that contradict it.
+    """Add a proposed line to the agent's identity. It replaces the lines that contradict it.
 
     Example: newton identity accept 3f9c2a71
     """
@@ -190,7 +190,7 @@ async def accept_proposal(proposal: ProposalArgument, *, agent: AgentOption = No
 
 
 async def reject_proposal(proposal: ProposalArgument, *, agent: AgentOption = None) -> None:
-    """Reject a proposed line.
+    """Reject a line that was proposed for the agent's identity.
 
     Example: newton identity reject 3f9c2a71
     """

@@ -143,7 +143,10 @@ def _find_settings_file(program: Program, *, project: bool, user: bool) -> Path:
 
 
 def _apply(change: SettingsChange, done: str, *, yes: bool) -> bool:
-    """Show a change of a settings file, ask for confirmation and write it. Return False if no change is needed."""
+    """Show a change of a settings file, ask for confirmation, write it and print `done`.
+
+    Return False if the file needs no change.
+    """
     if not change.is_needed:
         say(f"{change.path} needs no change.")
         return False

@@ -54,7 +54,7 @@ LineReader = Callable[[], Awaitable[str]]
 
 @dataclass(slots=True, kw_only=True)
 class ChatConversation:
-    """A running conversation: its session, frame, last turn and pending proposals.
+    """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
     `private_messages` are the messages since /private was entered; None if messages are stored.
     """
@@ -268,7 +268,7 @@ class ChatConversation:
             say(f"Rejected: {proposal.text}")
 
     async def _select_proposals(self, number: str) -> Sequence[ProposalView]:
-        """Return the proposal with the number `number`, from 1, or all proposals if it is empty. Raises InputError."""
+        """Return the proposed identity line with a number from 1, or all for an empty `number`. Raises InputError."""
         if not self.proposals:
             pending = formatting.format_pending_proposals(await self.backend.list_proposals())
             raise InputError("There is no proposal in this conversation.", hint=pending)
