@@ -42,7 +42,7 @@ def test_a_table_shows_state_importance_and_subject_and_pages_follow(run: Run) -
     lines = ok(run("list", "--sort", "importance")).splitlines()
     assert lines[0] == "3 memories, most important first  (* importance set by a person)"
     assert lines[1].split() == ["id", "kind", "state", "occurred", "importance", "text"]
-    assert re.fullmatch(r"[0-9a-f]{8}  fact  NEW    \d{4}-\d\d-\d\d  9\*   The kettle is blue", lines[2])
+    assert re.fullmatch(r"[0-9a-f]{8}  fact  NEW    \d{4}-\d\d-\d\d  9\*  +The kettle is blue", lines[2])
     assert any(line.endswith("[Mira] She plays the cello") for line in lines)
     first = run("list", "--limit", "2")
     cursor = first.stderr.split()[-1]
