@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RunInProcessError(Exception):
-    """The daemon cannot run this command, so the caller's process must run it.
+    """Error of a command that the daemon cannot run, so that the caller's process must run it.
 
     `notice` is the reason, which is shown to the user; None shows nothing.
     """
