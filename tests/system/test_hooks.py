@@ -354,7 +354,7 @@ def test_hooks_are_installed_shown_and_removed(tmp_path: Path, monkeypatch: pyte
     assert not file.exists()
     ok(newton("install", CLAUDE, "--agent", "work", "--yes"))
     assert "--agent work" in file.read_text(encoding="utf-8")
-    assert "Nothing to change" in ok(newton("install", CLAUDE, "--agent", "work", "--yes"))
+    assert "needs no change" in ok(newton("install", CLAUDE, "--agent", "work", "--yes"))
     ok(newton("install", CODEX, "--project", "--per-project", "--yes"))
     status = json.loads(ok(newton("status", "--json")))
     installed = [(row["program"], row["scope"]) for row in status["hooks"] if row["commands"]]

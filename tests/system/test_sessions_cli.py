@@ -82,14 +82,14 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     done = typed(home, *look)
     assert done.stderr == "" and "[output left out: " in ok(done)
     said, why = ok(done).splitlines()[-2:]
-    assert said == f"{seen['tokens']:,} of 4,000 tokens; the full log has {seen['log_tokens']:,}."
+    assert said == f"{seen['tokens']:,} of 4,000 tokens; all stored messages have {seen['log_tokens']:,}."
     assert seen["tokens"] <= 4_000 < seen["log_tokens"]
     assert why == f"To fit: {seen['summarized']} messages summarized."
     tight = ok(typed(home, *look[:-1], "300")).splitlines()[-1]
     assert tight.startswith("To fit: ") and " omitted" in tight
     usual = json.loads(ok(typed(home, *look[:3], "--json", NEWTON_WINDOW_TOKENS="4000")))
     assert usual["tokens"] <= usual["max_tokens"] == 2_400, "80 % of what the answer leaves"
-    assert "No compaction entries." in ok(typed(home, "sessions", "compactions", "looked at"))
+    assert "No messages of this session have been compacted." in ok(typed(home, "sessions", "compactions", "looked at"))
     assert "No compactions yet" in ok(typed(home, "sessions", "stats", "looked at"))
     assert view(home, "looked at") == before
     assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--max-tokens", "4000"))
@@ -110,7 +110,7 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     assert entries[0]["compaction_id"].endswith(which) and entries[0]["restored_at"] is None
     assert "1 entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
     assert " expanded 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
-    assert "Already expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
+    assert "is expanded already" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
     assert {one["strategy"] for one in stats} >= {"mask_outputs"} and all(one["saved"] > 0 for one in stats)
     assert "mask_outputs  " in ok(typed(home, "sessions", "stats"))

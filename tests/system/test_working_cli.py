@@ -24,7 +24,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
     assert recent["tokens"] <= recent["limit"] == 12
     assert len(recent["items"]) == len(recent["omitted"]) == 1
     why = ok(typed(home, "working-memory", "--why", "--decay-hours", "0.5"))
-    assert "in, as summary (fits): recency 0." in why and " × importance 0.9\n" in why
+    assert "selected, as summary (fits): recency 0." in why and " × importance 0.9\n" in why
     stats = ok(typed(home, "working-memory", "--stats"))
     assert stats.startswith("2 items, ") and "important   1 context, 2 items, mean age 0.0" in stats
 
