@@ -42,7 +42,7 @@ def generate_long_texts(count: int, *, seed: int) -> list[LongText]:
     material: Mapping[str, Any] = yaml.safe_load(
         files("newton.bench").joinpath("long_texts.yaml").read_text(encoding="utf-8")
     )
-    rng = random.Random(seed)  # noqa: S311 - not for cryptography
+    rng = random.Random(seed)
     places = [f"{first} {last}" for first in material["place_first"] for last in material["place_last"]]
     subjects = [places[n % len(places)] + f" {n // len(places) + 1}" * (n >= len(places)) for n in range(count)]
     rng.shuffle(subjects)

@@ -195,6 +195,29 @@ select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
 
+-- name: find_best_windows(agent_id, model_id, embedding, input, memory_ids, word_weight)
+-- Of each long text the window with the highest sum of cosine similarity and share of the input's words.
+with query as materialized (
+    select tsvector_to_array(to_tsvector('english', left($4, 20000))) as lexemes
+)
+select distinct on (s.memory_id) s.memory_id, s.position, s.text, s.tokens, s.similarity
+from (
+    select
+        w.memory_id,
+        w.position,
+        w.text,
+        w.tokens,
+        coalesce(-(e.embedding <#> $3), 0) as similarity,
+        cardinality(array(select unnest(w.lexemes) intersect select unnest(q.lexemes)))::float8
+        / greatest(cardinality(q.lexemes), 1) as word_share
+    from query as q
+    cross join memory.windows as w
+    left join memory.window_embeddings as e
+        on e.agent_id = $1 and e.model_id = $2 and e.memory_id = w.memory_id and e.position = w.position
+    where w.agent_id = $1 and w.memory_id = any($5::uuid[])
+) as s
+order by s.memory_id, s.similarity + $6::float8 * s.word_share desc, s.position;
+
 -- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
 -- Messages at these positions with their similarity. A message has no obsolete state.
 select
@@ -295,7 +318,10 @@ select
             limit 1
         ) as last
         where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired')
-    ) as is_outdated
+    ) as is_outdated,
+    m.prefix_length,
+    case when m.full_tokens is not null then m.full_text end as full_text,
+    m.full_tokens
 from memory.memories as m
 left join lateral (
     select

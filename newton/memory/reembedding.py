@@ -12,6 +12,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
+from newton.memory.window_vectors import embed_texts, make_window_arguments, split_vectors
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -76,12 +77,18 @@ async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, si
         rows = await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=size)
     if not rows:
         return 0
-    vectors = await embedder.embed([row["text"] for row in rows])
+    vectors = await embed_texts(embedder, [text for row in rows for text in (row["text"], *row["windows"])])
+    own, windows = split_vectors(vectors, [len(row["windows"]) for row in rows])
     ids = [row["memory_id"] for row in rows]
     async with db.transaction(agent_id) as tx:
         await SQL["lock_memories"].execute(tx, agent_id=agent_id, memory_ids=ids)
         await SQL["insert_embeddings"].execute(
-            tx, agent_id=agent_id, model_id=model, memory_ids=ids, vectors=[HalfVector(vector) for vector in vectors]
+            tx,
+            agent_id=agent_id,
+            model_id=model,
+            memory_ids=ids,
+            vectors=[HalfVector(vector) for vector in own],
+            **make_window_arguments(ids, windows),
         )
     return len(rows)
 

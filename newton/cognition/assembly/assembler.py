@@ -28,6 +28,7 @@ from newton.cognition.assembly.render import (
 from newton.cognition.assembly.scored_candidate import (
     LayerUsage,
     ScoredCandidate,
+    is_cut,
     label_candidates,
     reject_repeated_facts,
 )
@@ -71,7 +72,8 @@ class AssemblyInput:
     need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
     pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
     input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
-    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids.
+    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
+    `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
     `relation_evidence` maps relations to candidate facts that state them.
     """
 
@@ -100,6 +102,7 @@ class AssemblyInput:
     empty_range_note: TextBlock | None = None
     nothing_known_note: TextBlock | None = None
     item_id_tokens: int = 0
+    cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
 
@@ -250,10 +253,27 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
     ids, label = assembly_input.item_id_tokens, assembly_input.fact_labels.get(found.memory_id)
     ids *= (label and len(label.group)) or 1  # an item of contradicting facts has one line for each
     summary, micro = (label or found).summary_tokens + ids, (label or found).micro_tokens + ids
+    if found.is_long and not (label and label.group):
+        return _to_long_candidate(scored, assembly_input, label_tokens=summary - found.summary_tokens - ids)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
     summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
     return FillCandidate(found.memory_id, layer, scored.score, summary, micro, day, day_tokens.heading)
+
+
+def _to_long_candidate(scored: ScoredMemory, assembly_input: AssemblyInput, *, label_tokens: int) -> FillCandidate:
+    """Return the sizes of a long text. Forms that are cut are counted with the id of the memory."""
+    found, whole = scored.found, label_tokens + assembly_input.item_id_tokens
+    cut = label_tokens + assembly_input.cut_id_tokens
+    return FillCandidate(
+        found.memory_id,
+        scored.layer,
+        _rank_score(scored),
+        found.summary_tokens + (cut if is_cut(found, "summary") else whole),
+        found.micro_tokens + cut,
+        part_tokens=found.window and found.window.tokens + cut,
+        full_tokens=None if found.full_line is None or found.full_tokens is None else found.full_tokens + whole,
+    )
 
 
 def _reject_candidates(
@@ -275,7 +295,17 @@ def _reject_candidates(
         reason = reason or find_floor_reason(s, assembly_input)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
+    rejected |= _reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
+
+
+def _reject_surplus_passages(
+    ordered: Sequence[ScoredMemory], rejected: Mapping[UUID, FillPlacement], max_passages: int
+) -> dict[UUID, FillPlacement]:
+    """Return the passages of documents beyond the best `max_passages`."""
+    ids = [s.found.memory_id for s in ordered if s.found.kind == "passage" and s.found.memory_id not in rejected]
+    reason = f"not among the best {max_passages} passages of documents"
+    return {memory_id: FillPlacement(memory_id, None, 0, reason) for memory_id in ids[max_passages:]}
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:

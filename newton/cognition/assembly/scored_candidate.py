@@ -40,7 +40,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def detail(self) -> DetailLevel | None:
-        """Return the form in the context (summary or micro); None if left out."""
+        """Return the level of detail in the context; None if left out."""
         return self.placement.detail
 
     @property
@@ -67,7 +67,12 @@ class ScoredCandidate(NamedTuple):
     @property
     def text(self) -> str:
         """Return the text in its form in the context, with a date prefix; the summary if it is left out."""
-        return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
+        return get_form(self.scored.found, self.detail)
+
+    @property
+    def is_cut(self) -> bool:
+        """Return True if the context shows only a part of a long text."""
+        return is_cut(self.scored.found, self.detail)
 
     @property
     def contradicted_ids(self) -> tuple[UUID, ...]:
@@ -88,6 +93,26 @@ class ScoredCandidate(NamedTuple):
         """Return the line in the context: with the label, and without a date prefix below a day heading."""
         text = split_date_prefix(self.text)[1] if self.day else self.text
         return render_fact(self.label, text) if self.label else text
+
+
+def get_form(found: RetrievedMemory, detail: DetailLevel | None) -> str:
+    """Return the text of a memory at a level of detail; the summary for None and for a form that is not stored."""
+    match detail:
+        case "micro":
+            return found.micro
+        case "part":
+            return found.window_line or found.summary
+        case "full":
+            return found.full_line or found.summary
+        case _:
+            return found.summary
+
+
+def is_cut(found: RetrievedMemory, detail: DetailLevel | None) -> bool:
+    """Return True if this level of detail shows only a part of a long text."""
+    if found.full_tokens is None or detail == "full":
+        return False
+    return detail != "summary" or found.summary_tokens < found.full_tokens
 
 
 def format_list_line(found: RetrievedMemory, text: str) -> str:

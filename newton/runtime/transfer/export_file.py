@@ -28,7 +28,8 @@ SQL = load("newton.runtime.transfer", "export_file.sql")
 FORMAT = 1
 POSTINGS_TABLE = "memory.postings"
 EMBEDDINGS_TABLE = "memory.embeddings"
-LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE)  # derived from the other tables
+WINDOW_EMBEDDINGS_TABLE = "memory.window_embeddings"
+LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE, WINDOW_EMBEDDINGS_TABLE)  # derived from the other tables
 # Access tokens, and tables that belong to a database rather than to an agent.
 EXCLUDED_TABLES = {
     *("runtime.agents", "runtime.tokens", "runtime.jobs", "runtime.events", "runtime.idempotency_keys"),
