@@ -43,8 +43,8 @@ NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
 NO_EMBEDDER = "no embedding model is set"
 WINDOWED_KINDS: frozenset[Kind] = frozenset({"passage", "fact"})
-# Of the share of the input's words in a window; the cosine has weight 1. Words decide between windows without vectors: the
-# subject of the input stands in many windows of a text about it, and the answer often in none of these.
+# Weight of the share of the input's words in a window; the cosine has weight 1. Words decide only between windows
+# without vectors: the subject of the input is in many windows of a text about it, often not in the one that answers.
 WINDOW_WORD_WEIGHT = 0.01
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 

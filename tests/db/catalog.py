@@ -30,6 +30,8 @@ APPEND_ONLY = {
     "memory.archived_texts",
     "memory.line_summaries",
     "memory.embeddings",
+    "memory.windows",
+    "memory.window_embeddings",
     "cognition.bundles",
     "cognition.turns",
     "brain.guardrails",
@@ -44,7 +46,7 @@ FIXED = {
     "dialogue.episode_watermarks": {"session_id"},
     "memory.memories": {
         "origin", "trust", "kind", "content_hash", "thread_id", "position", "ref", "created_at", "occurred_at",
-        "word_count",
+        "word_count", "prefix_length", "full_tokens",
     },
     "cognition.working_set": {"session_id", "memory_id", "added_at"},
     "cognition.profile_stats": {"profile"},
@@ -186,7 +188,11 @@ async def _columns(conn: Tx) -> list[str]:
         name, column = row["name"], row["column"]
         if row["zoneless"]:
             found.append(f"{name}.{column}: a timestamp without a zone")
-        if (name, column) == ("memory.embeddings", "embedding") and row["storage"] != "p":
+        if (
+            column == "embedding"
+            and name in ("memory.embeddings", "memory.window_embeddings")
+            and row["storage"] != "p"
+        ):
             found.append(f"{name}.{column}: storage is not plain")
         fixed = name in APPEND_ONLY or column in FIXED.get(name, ())
         if fixed and row["updated"]:

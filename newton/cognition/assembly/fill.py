@@ -85,11 +85,11 @@ def fill(
     """Decide for each candidate whether it is included, and in which form; return the placements, best first.
 
     `max_tokens` limits the total, `layers` is the budget of each layer. Layers take turns in proportion to their
-    budgets; when one is used up, the others continue. Within a layer, the candidates near the best one enter, then grow
-    to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the first candidate
-    that does not fit, that candidate is shortened or left out, and later ones fill the remaining tokens, as the policy
-    allows. The first item of a layer or group is charged with the heading. `sealed_layers` never exceed their own
-    budget.
+    budgets; when one is used up, the others continue. Within a layer, the candidates near the best one enter, then
+    grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the
+    first candidate that does not fit, that candidate is shortened or left out, and later ones fill the remaining
+    tokens, as the policy allows. The first item of a layer or group is charged with the heading. `sealed_layers`
+    never exceed their own budget.
     """
     state = _FillState(max_tokens, policy, sealed_layers)
     verdicts: dict[UUID, FillPlacement] = {}
