@@ -11,8 +11,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
-from newton.memory.reembedding import read_active_model
-from newton.memory.window_vectors import embed_texts, make_window_arguments, split_vectors
+from newton.memory.reembedding import embed_texts, make_window_arguments, read_active_model, split_vectors
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector

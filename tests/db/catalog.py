@@ -40,6 +40,7 @@ APPEND_ONLY = {
     "brain.calibration_snapshots",
     "brain.decision_texts",
 }
+VECTORS = {("memory.embeddings", "embedding"), ("memory.window_embeddings", "embedding")}
 FIXED = {
     "dialogue.leases": {"session_id", "purpose"},
     "dialogue.fact_watermarks": {"session_id"},
