@@ -1,6 +1,5 @@
 """Assembly of a context: reject candidates, place the rest within the budget, and render. Pure."""
 
-import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -9,8 +8,8 @@ from newton.cognition.assembly.artifact_selection import (
     ALREADY_SENT,
     DEFAULT_ARTIFACT_SELECTOR,
     SESSION_LAYER,
-    ArtifactSelection,
     ArtifactSelector,
+    add_artifact_reason,
     select_artifacts,
 )
 from newton.cognition.assembly.budget import ContextBudget
@@ -28,9 +27,11 @@ from newton.cognition.assembly.render import (
 from newton.cognition.assembly.scored_candidate import (
     LayerUsage,
     ScoredCandidate,
-    is_cut,
+    format_share,
     label_candidates,
     reject_repeated_facts,
+    reject_surplus_passages,
+    resize_long_candidate,
 )
 from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
@@ -184,12 +185,7 @@ class _Placer:
             policy=inputs.profile.fill,
             sealed_layers={SESSION_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
-        return {**rejected, **{p.memory_id: _add_artifact_reason(p, selection) for p in placed}}
-
-
-def _add_artifact_reason(placed: FillPlacement, selection: ArtifactSelection) -> FillPlacement:
-    reason = selection.selected.get(placed.memory_id)
-    return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed
+        return {**rejected, **{p.memory_id: add_artifact_reason(p, selection) for p in placed}}
 
 
 def compose(
@@ -254,26 +250,13 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
     ids *= (label and len(label.group)) or 1  # an item of contradicting facts has one line for each
     summary, micro = (label or found).summary_tokens + ids, (label or found).micro_tokens + ids
     if found.is_long and not (label and label.group):
-        return _to_long_candidate(scored, assembly_input, label_tokens=summary - found.summary_tokens - ids)
+        extra = summary - found.summary_tokens
+        candidate = FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
+        return resize_long_candidate(candidate, found, extra, extra - ids + assembly_input.cut_id_tokens)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
     summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
     return FillCandidate(found.memory_id, layer, scored.score, summary, micro, day, day_tokens.heading)
-
-
-def _to_long_candidate(scored: ScoredMemory, assembly_input: AssemblyInput, *, label_tokens: int) -> FillCandidate:
-    """Return the sizes of a long text. Forms that are cut are counted with the id of the memory."""
-    found, whole = scored.found, label_tokens + assembly_input.item_id_tokens
-    cut = label_tokens + assembly_input.cut_id_tokens
-    return FillCandidate(
-        found.memory_id,
-        scored.layer,
-        _rank_score(scored),
-        found.summary_tokens + (cut if is_cut(found, "summary") else whole),
-        found.micro_tokens + cut,
-        part_tokens=found.window and found.window.tokens + cut,
-        full_tokens=None if found.full_line is None or found.full_tokens is None else found.full_tokens + whole,
-    )
 
 
 def _reject_candidates(
@@ -295,17 +278,8 @@ def _reject_candidates(
         reason = reason or find_floor_reason(s, assembly_input)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
-    rejected |= _reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
+    rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
-
-
-def _reject_surplus_passages(
-    ordered: Sequence[ScoredMemory], rejected: Mapping[UUID, FillPlacement], max_passages: int
-) -> dict[UUID, FillPlacement]:
-    """Return the passages of documents beyond the best `max_passages`."""
-    ids = [s.found.memory_id for s in ordered if s.found.kind == "passage" and s.found.memory_id not in rejected]
-    reason = f"not among the best {max_passages} passages of documents"
-    return {memory_id: FillPlacement(memory_id, None, 0, reason) for memory_id in ids[max_passages:]}
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
@@ -376,12 +350,7 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> st
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
     if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
         return None
-    return f"below the relevance floor ({_format_share(probability)} < {_format_share(floor)})"
-
-
-def _format_share(share: float) -> str:
-    """Format a share with two decimals, as `.08`, rounded down, so that a share below a floor never equals it."""
-    return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
+    return f"below the relevance floor ({format_share(probability)} < {format_share(floor)})"
 
 
 def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:

@@ -1,12 +1,13 @@
 """Candidates of a context with score and placement."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
-from newton.cognition.assembly.fill import DetailLevel, FillPlacement
+from newton.cognition.assembly.fill import DetailLevel, FillCandidate, FillPlacement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.representations import split_date_prefix
@@ -115,6 +116,11 @@ def is_cut(found: RetrievedMemory, detail: DetailLevel | None) -> bool:
     return detail != "summary" or found.summary_tokens < found.full_tokens
 
 
+def format_share(share: float) -> str:
+    """Format a share with two decimals, as `.08`, rounded down, so that a share below a floor never equals it."""
+    return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
+
+
 def format_list_line(found: RetrievedMemory, text: str) -> str:
     """Return the line of a memory in a list: its text, or for a procedure its name and purpose."""
     return found.micro if found.kind == "procedure" else text
@@ -143,6 +149,29 @@ def reject_repeated_facts(
         if relation_id in accepted and not accepted.isdisjoint(fact_ids)
     }
     return {**rejected, **followers, **repeated}
+
+
+def reject_surplus_passages(
+    ordered: Sequence[ScoredMemory], rejected: Mapping[UUID, FillPlacement], max_passages: int
+) -> dict[UUID, FillPlacement]:
+    """Return the passages of documents beyond the best `max_passages`."""
+    ids = [s.found.memory_id for s in ordered if s.found.kind == "passage" and s.found.memory_id not in rejected]
+    reason = f"not among the best {max_passages} passages of documents"
+    return {memory_id: FillPlacement(memory_id, None, 0, reason) for memory_id in ids[max_passages:]}
+
+
+def resize_long_candidate(
+    candidate: FillCandidate, found: RetrievedMemory, whole_extra: int, cut_extra: int
+) -> FillCandidate:
+    """Return the candidate with the sizes of a long text. `whole_extra` tokens are added to a whole text, for its label
+    and id, and `cut_extra` to a form that is cut.
+    """
+    return candidate._replace(
+        summary_tokens=found.summary_tokens + (cut_extra if is_cut(found, "summary") else whole_extra),
+        micro_tokens=found.micro_tokens + cut_extra,
+        part_tokens=found.window and found.window.tokens + cut_extra,
+        full_tokens=None if found.full_text is None or found.full_tokens is None else found.full_tokens + whole_extra,
+    )
 
 
 def label_candidates(
