@@ -114,7 +114,7 @@ def _order_turns(
         for layer, queue in queues.items()
         for turn in _queue_layer(queue, share=layers.get(layer, 0), header_tokens=header_tokens.get(layer, 0))
     ]
-    return sorted(turns, key=lambda turn: (turn.shares, _sort_key(turn.candidate)))
+    return sorted(turns, key=lambda turn: (turn.shares, turn.grows, _sort_key(turn.candidate)))
 
 
 def _queue_layer(queue: Sequence[FillCandidate], *, share: int, header_tokens: int) -> Iterator[_LayerTurn]:
