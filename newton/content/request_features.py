@@ -1,5 +1,6 @@
 """Features by which a request that a program sends by itself is told from one that a person types. Pure."""
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -82,7 +83,7 @@ def _describe(text: str, where: str) -> tuple[frozenset[str], dict[str, float]]:
         **_measure_words(instruction, words, sentences),
         **_measure_regions(regions, text),
     }
-    pairs = [f"{a}_{b}" for a, b in zip(words, words[1:], strict=False)]
+    pairs = [f"{a}_{b}" for a, b in itertools.pairwise(words)]
     found = {*words, *pairs, *(f"{where}:{one}" for one in (*words, *pairs))}
     found.update(f"{where}{one}" for one in (*_name_sentences(sentences, regions), *_name_regions(regions)))
     found.update(f"{where}{one}" for one in _name_person(measures))

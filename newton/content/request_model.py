@@ -20,8 +20,8 @@ SCALE = 1_000  # of the weights, which are whole numbers in the file
 class RequestModel(NamedTuple):
     """The weights of each word in all three linear models, the trees, and the weights of each kind of task.
 
-    `words` have [weight among all, weight in its own message]; `bases` are the log odds without words: of all, of the
-    user's message, of the system message.
+    `words` have [weight among all, in the user's message, in the system message], `bases` are the log odds without
+    words in the same order. In `kinds`, the weight of the empty word counts for every request.
     """
 
     words: Mapping[str, Sequence[int]]
@@ -48,23 +48,29 @@ def compute_probability(features: RequestFeatures, model: RequestModel) -> float
 
 def score_words(features: RequestFeatures, model: RequestModel) -> dict[str, float]:
     """Return the log odds by the words: of all, of the user's message, and of the system message if there is one."""
-    user, own = _add_weights(features.user, model)
-    system, own_system = _add_weights(features.system, model)
-    conversation, _ = _add_weights(features.conversation, model)
-    all_base, user_base, system_base = model.bases
-    scores = {"all_score": all_base + user + system + conversation, "user_score": user_base + own}
-    return scores | ({"system_score": system_base + own_system} if features.measures["has_system"] else {})
+    user, system = (_find_weights(words, model) for words in (features.user, features.system))
+    # a word of both messages counts once among all
+    every = _find_weights(features.user | features.system | features.conversation, model)
+    parts = {"all_score": every, "user_score": user}
+    parts |= {"system_score": system} if features.measures["has_system"] else {}
+    places = enumerate(parts.items())
+    return {name: model.bases[place] + sum(one[place] for one in found) / SCALE for place, (name, found) in places}
 
 
 def name_kind(features: RequestFeatures, model: RequestModel) -> str:
     """Return the most probable kind of a task."""
-    words = features.user | features.system
+    words = ["", *list_kind_words(features)]
     return max(model.kinds, key=lambda kind: sum(model.kinds[kind].get(word, 0) for word in words))
 
 
-def _add_weights(words: Iterable[str], model: RequestModel) -> tuple[float, float]:
-    known = [weights for word in words if (weights := model.words.get(word))]
-    return sum(one[0] for one in known) / SCALE, sum(one[1] for one in known) / SCALE
+def list_kind_words(features: RequestFeatures) -> set[str]:
+    """Return the words of both messages without where they are, and those of the conversation."""
+    marked = (word[2:] for word in features.user | features.system if word[1:2] == ":")
+    return {*marked, *features.conversation}
+
+
+def _find_weights(words: Iterable[str], model: RequestModel) -> list[Sequence[int]]:
+    return [weights for word in words if (weights := model.words.get(word))]
 
 
 def _descend(tree: Sequence[Sequence[Any]], values: Mapping[str, float]) -> float:

@@ -1,14 +1,13 @@
 """Regions of a request: what it instructs, and what it only quotes. Pure.
 
-Quoted are blocks between tags or fences, JSON messages, diffs, strings in quotation marks, the lines of speakers and what
-follows a label such as "Message:".
+Quoted are blocks between tags or fences, JSON messages, diffs, strings in quotation marks, the lines of speakers and
+what follows a label such as "Message:".
 """
 
 import re
 from typing import Literal, NamedTuple
 
 BLOCK, STRING = "\x01", "\x02"  # stand for what was quoted
-MAX_ORDER = 5
 
 _OPENING = re.compile(r"<(\w{1,40})\b[^>\n]{0,200}>|```|\[\s{0,20}\{\s{0,20}\"(?:role|from|author)\"")
 _JSON_END = re.compile(r"\}\s{0,20}\]")
@@ -19,8 +18,37 @@ _LABEL = re.compile(
     r"(?:^|(?<=[.!?。] ))[^\w\n]{0,4}([^\W\d_][\w'’-]{0,30}(?: [\w'’-]{1,30}){0,3})\*{0,2}[:：]\*{0,2}(?:\s|(?<=：)|$)"
 )
 _SPEAKERS = frozenset(
-    "user|human|assistant|ai|bot|model|system|me|you|chatgpt|claude|customer|agent|q|a|you said|chatgpt said|"
-    "nutzer|assistent|utilisateur|assistante|usuario|asistente|usuário|utente|пользователь|ассистент|用户|助手".split("|")
+    [
+        "user",
+        "human",
+        "assistant",
+        "ai",
+        "bot",
+        "model",
+        "system",
+        "me",
+        "you",
+        "chatgpt",
+        "claude",
+        "customer",
+        "agent",
+        "q",
+        "a",
+        "you said",
+        "chatgpt said",
+        "nutzer",
+        "assistent",
+        "utilisateur",
+        "assistante",
+        "usuario",
+        "asistente",
+        "usuário",
+        "utente",
+        "пользователь",
+        "ассистент",
+        "用户",
+        "助手",
+    ]
 )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import yaml
 
 from newton.content.request_features import RequestFeatures, extract_features
-from newton.content.request_model import SCALE
+from newton.content.request_model import SCALE, list_kind_words
 
 DATA = Path(__file__).parents[1] / "data"
 MODEL = Path(__file__).parents[2] / "newton" / "content" / "request_model.json"
@@ -31,8 +31,8 @@ TREES = {
 }
 REGULARIZATION = 0.05  # of the linear models, the inverse of its strength
 MIN_REQUESTS = 2  # that have a word
-MAX_WORDS = 12_000  # of the highest weights
-WORDS_OF_KIND = 60
+MAX_WORDS = 13_000  # of the highest weights
+WORDS_OF_KIND = 200
 FOLDS = 5
 MINIMUM = 0.65  # probability of a task: a request of a person that is taken for one costs more than a task that is not
 # The kind of the tasks of each shape in the data.
@@ -60,7 +60,8 @@ KINDS = {shape: kind for kind, shapes in SHAPES.items() for shape in shapes.spli
 
 # scikit-learn has no type stubs.
 ensemble, linear_model, model_selection, text = (
-    import_module(f"sklearn.{name}") for name in ("ensemble", "linear_model", "model_selection", "feature_extraction.text")
+    import_module(f"sklearn.{name}")
+    for name in ("ensemble", "linear_model", "model_selection", "feature_extraction.text")
 )
 
 
@@ -143,9 +144,7 @@ def fit_words(requests: Sequence[Request]) -> tuple[LinearModel, LinearModel, Li
 def _fit_linear(requests: Sequence[Request], words: Callable[[Request], set[str]]) -> LinearModel:
     counter = text.CountVectorizer(analyzer=words, binary=True, min_df=MIN_REQUESTS, dtype=np.float32)
     matrix = counter.fit_transform(requests)
-    # rare words weigh more, as they tell more about a request
-    rarity = np.log((1 + len(requests)) / (1 + np.asarray(matrix.sum(axis=0)).ravel())) + 1
-    rarity /= np.sqrt((rarity**2).mean())
+    rarity = _weigh_rarity(matrix)
     is_task = np.array([one.kind is not None for one in requests])
     model = linear_model.LogisticRegression(C=REGULARIZATION, max_iter=300, class_weight="balanced")
     model.fit(matrix.multiply(rarity).tocsr(), is_task)
@@ -155,7 +154,10 @@ def _fit_linear(requests: Sequence[Request], words: Callable[[Request], set[str]
 
 def score(models: Sequence[LinearModel], requests: Sequence[Request]) -> Any:
     scores = np.array(
-        [[m.score(w(one)) for m, w in zip(models, (_all_words, _user_words, _system_words), strict=True)] for one in requests]
+        [
+            [m.score(w(one)) for m, w in zip(models, (_all_words, _user_words, _system_words), strict=True)]
+            for one in requests
+        ]
     )
     scores[[not one.features.measures["has_system"] for one in requests], 2] = np.nan
     return scores
@@ -181,8 +183,13 @@ def fit(requests: Sequence[Request]) -> tuple[tuple[LinearModel, ...], Any, list
 
 def validate(requests: Sequence[Request]) -> None:
     """Print what models find that have not seen any request by the author."""
-    for author in sorted({one.author for one in requests if any(r.kind is None and r.author == one.author for r in requests)}):
-        rest, part = [one for one in requests if one.author != author], [one for one in requests if one.author == author]
+    for author in sorted(
+        {one.author for one in requests if any(r.kind is None and r.author == one.author for r in requests)}
+    ):
+        rest, part = (
+            [one for one in requests if one.author != author],
+            [one for one in requests if one.author == author],
+        )
         models, trees, names = fit(rest)
         found = trees.predict_proba(to_matrix(part, score(models, part), names))[:, 1]
         print(f"author {author}: {len(part)} requests")
@@ -193,35 +200,52 @@ def print_shares(part: Sequence[Request], found: Any, kinds: dict[str, dict[str,
     is_task = np.array([one.kind is not None for one in part])
     for minimum in (0.5, 0.6, MINIMUM, 0.7, 0.8):
         told = found >= minimum
-        right = [f"{name} {rate.mean():.3f}" for name, rate in (("tasks", told[is_task]), ("persons", ~told[~is_task])) if len(rate)]
+        right = [
+            f"{name} {rate.mean():.3f}"
+            for name, rate in (("tasks", told[is_task]), ("persons", ~told[~is_task]))
+            if len(rate)
+        ]
         print(f"  from {minimum}: {', '.join(right)}")
     wrong = Counter(
-        (one.kind or "person", one.shape) for one, chance in zip(part, found, strict=True) if (chance >= MINIMUM) != bool(one.kind)
+        (one.kind or "person", one.shape)
+        for one, chance in zip(part, found, strict=True)
+        if (chance >= MINIMUM) != bool(one.kind)
     )
     print("  wrong:", ", ".join(f"{kind}/{shape} {count}" for (kind, shape), count in wrong.most_common()))
     tasks = [one for one in part if one.kind]
-    named = [one.kind == max(kinds, key=lambda k: sum(kinds[k].get(w, 0) for w in _all_words(one))) for one in tasks]  # noqa: B023
-    print(f"  kinds named: {sum(named)} of {len(named)}")
+    named = sum(one.kind == _choose_kind(one, kinds) for one in tasks)
+    print(f"  kinds named: {named} of {len(tasks)}")
+
+
+def _kind_words(one: Request) -> set[str]:
+    return list_kind_words(one.features)
+
+
+def _choose_kind(one: Request, kinds: dict[str, dict[str, float]]) -> str:
+    words = ["", *_kind_words(one)]
+    return max(kinds, key=lambda kind: sum(kinds[kind].get(word, 0) for word in words))
 
 
 def fit_kinds(requests: Sequence[Request]) -> dict[str, dict[str, float]]:
     """Return for each kind of task its most telling words and their weights."""
     tasks = [one for one in requests if one.kind]
-    counter = text.CountVectorizer(analyzer=_plain_words, binary=True, min_df=4, dtype=np.float32)
+    counter = text.CountVectorizer(analyzer=_kind_words, binary=True, min_df=3, dtype=np.float32)
     matrix = counter.fit_transform(tasks)
-    model = linear_model.LogisticRegression(C=0.3, max_iter=300, class_weight="balanced")
-    model.fit(matrix, [one.kind for one in tasks])
-    names = counter.get_feature_names_out()
-    strongest = [np.argsort(-np.abs(row))[:WORDS_OF_KIND] for row in model.coef_]
+    rarity = _weigh_rarity(matrix)
+    model = linear_model.LogisticRegression(C=0.3, max_iter=100, class_weight="balanced")
+    model.fit(matrix.multiply(rarity).tocsr(), [one.kind for one in tasks])
+    names, weights = counter.get_feature_names_out(), model.coef_ * rarity
+    strongest = [np.argsort(-np.abs(row))[:WORDS_OF_KIND] for row in weights]
     return {
-        str(kind): {str(names[i]): float(row[i]) for i in chosen}
-        for kind, row, chosen in zip(model.classes_, model.coef_, strongest, strict=True)
+        str(kind): {"": float(base)} | {str(names[i]): float(row[i]) for i in chosen}
+        for kind, base, row, chosen in zip(model.classes_, model.intercept_, weights, strongest, strict=True)
     }
 
 
-def _plain_words(one: Request) -> set[str]:
-    """Return the words without their place, and sequences of characters for languages with few examples."""
-    return {word for word in one.features.user | one.features.system if word[:3] not in ("u:", "s:") and word[1:2] != ":"}
+def _weigh_rarity(matrix: Any) -> Any:
+    """Return the weight of each word: rare ones tell more about a request. The mean of their squares is 1."""
+    rarity = np.log((1 + matrix.shape[0]) / (1 + np.asarray(matrix.sum(axis=0)).ravel())) + 1
+    return rarity / np.sqrt((rarity**2).mean())
 
 
 def main() -> None:
@@ -245,7 +269,11 @@ def main() -> None:
 def choose_words(models: Sequence[LinearModel]) -> dict[str, list[int]]:
     """Return the words of the highest weights with their weights in all words and in their own message."""
     everywhere, *own = (model.weights for model in models)
-    joined = {word: [everywhere.get(word, 0.0), own[0].get(word, 0.0), own[1].get(word, 0.0)] for m in models for word in m.weights}
+    joined = {
+        word: [everywhere.get(word, 0.0), own[0].get(word, 0.0), own[1].get(word, 0.0)]
+        for m in models
+        for word in m.weights
+    }
     chosen = sorted(joined, key=lambda word: -max(map(abs, joined[word])))[:MAX_WORDS]
     return {word: [round(SCALE * weight) for weight in joined[word]] for word in sorted(chosen)}
 
