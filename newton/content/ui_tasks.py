@@ -8,8 +8,8 @@ from typing import Annotated
 import re2
 from pydantic import AfterValidator, Field
 
-from newton.content.request_features import EXAMINED_CHARS, extract_features
-from newton.content.request_model import compute_probability, load_model, name_kind
+from newton.content.ui_requests.request_features import EXAMINED_CHARS, extract_features
+from newton.content.ui_requests.request_model import compute_probability, load_model, name_kind
 from newton.content.yaml_models import NamedModel, read_folder
 
 _OPTIONS = re2.Options()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from newton.content.request_features import MAX_SYSTEM_CHARS
-from newton.content.request_model import load_model
-from newton.content.request_regions import divide
+from newton.content.ui_requests.request_features import MAX_SYSTEM_CHARS
+from newton.content.ui_requests.request_model import load_model
+from newton.content.ui_requests.request_regions import divide
 from newton.content.ui_tasks import find_ui_task, load_ui_tasks
 from newton.errors import ConfigError
 
@@ -38,8 +38,8 @@ def test_held_out_requests_are_told_apart() -> None:
         kind: [find(one["messages"]) is not None for one in rows if one["kind"] == kind] for kind in ("task", "request")
     }
     assert [len(found) for found in told.values()] == [300, 300]
-    assert sum(told["task"]) >= 270
-    assert sum(told["request"]) <= 30
+    assert sum(told["task"]) >= 274
+    assert sum(told["request"]) <= 24
 
 
 def test_no_held_out_request_is_among_those_to_learn_from() -> None:
@@ -57,7 +57,7 @@ def test_the_kind_of_a_task_is_named() -> None:
 def test_what_people_write_in_chats_is_theirs() -> None:
     messages = [one["text"] for one in load("chat_messages_heldout.yaml")]
     taken = [message for message in messages if find_ui_task((), message)]
-    assert len(messages) > 200 and len(taken) <= len(messages) * 0.02, taken
+    assert len(messages) > 100 and len(taken) <= len(messages) * 0.02, taken
 
 
 def test_a_system_message_counts_only_if_it_is_short_and_before_the_first_message() -> None:
@@ -67,7 +67,7 @@ def test_a_system_message_counts_only_if_it_is_short_and_before_the_first_messag
 
 
 def test_the_model_is_small() -> None:
-    model = files("newton.content").joinpath("request_model.json").read_bytes()
+    model = files("newton.content.ui_requests").joinpath("request_model.json").read_bytes()
     assert len(model) < 400_000
     assert {"title", "validation_feedback", "continuation"} < set(load_model().kinds)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from newton.content.request_regions import Regions, divide
+from newton.content.ui_requests.request_regions import Regions, divide
 
 EXAMINED_CHARS = 6_000  # of the beginning and of the end of a message
 MAX_SYSTEM_CHARS = 3_000  # of a system message that may be the instruction of a program

@@ -12,12 +12,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from newton.content.request_features import RequestFeatures
+from newton.content.ui_requests.request_features import RequestFeatures
 
 SCALE = 1_000  # of the weights, which are whole numbers in the file
 
 
-class RequestModel(NamedTuple):
+class UiTaskModel(NamedTuple):
     """The weights of each word in all three linear models, the trees, and the weights of each kind of task.
 
     `words` have [weight among all, in the user's message, in the system message], `bases` are the log odds without
@@ -33,20 +33,20 @@ class RequestModel(NamedTuple):
 
 
 @cache
-def load_model() -> RequestModel:
+def load_model() -> UiTaskModel:
     """Return the shipped model."""
-    text = files("newton.content").joinpath("request_model.json").read_text(encoding="utf-8")
-    return RequestModel(**json.loads(text))
+    text = files("newton.content.ui_requests").joinpath("request_model.json").read_text(encoding="utf-8")
+    return UiTaskModel(**json.loads(text))
 
 
-def compute_probability(features: RequestFeatures, model: RequestModel) -> float:
+def compute_probability(features: RequestFeatures, model: UiTaskModel) -> float:
     """Return the probability that a program has sent a request by itself."""
     values = {**features.measures, **score_words(features, model)}
     total = model.base + sum(_descend(tree, values) for tree in model.trees)
     return 1 / (1 + math.exp(-total))
 
 
-def score_words(features: RequestFeatures, model: RequestModel) -> dict[str, float]:
+def score_words(features: RequestFeatures, model: UiTaskModel) -> dict[str, float]:
     """Return the log odds by the words: of all, of the user's message, and of the system message if there is one."""
     user, system = (_find_weights(words, model) for words in (features.user, features.system))
     # a word of both messages counts once among all
@@ -57,7 +57,7 @@ def score_words(features: RequestFeatures, model: RequestModel) -> dict[str, flo
     return {name: model.bases[place] + sum(one[place] for one in found) / SCALE for place, (name, found) in places}
 
 
-def name_kind(features: RequestFeatures, model: RequestModel) -> str:
+def name_kind(features: RequestFeatures, model: UiTaskModel) -> str:
     """Return the most probable kind of a task."""
     words = ["", *list_kind_words(features)]
     return max(model.kinds, key=lambda kind: sum(model.kinds[kind].get(word, 0) for word in words))
@@ -69,7 +69,7 @@ def list_kind_words(features: RequestFeatures) -> set[str]:
     return {*marked, *features.conversation}
 
 
-def _find_weights(words: Iterable[str], model: RequestModel) -> list[Sequence[int]]:
+def _find_weights(words: Iterable[str], model: UiTaskModel) -> list[Sequence[int]]:
     return [weights for word in words if (weights := model.words.get(word))]
 
 
