@@ -126,7 +126,7 @@ def _name_person(measures: dict[str, float]) -> list[str]:
 
 
 def _measure_words(instruction: str, words: Sequence[str], sentences: Sequence[str]) -> dict[str, float]:
-    found = {
+    found: dict[str, float] = {
         "first_person": len(_FIRST_PERSON.findall(instruction)),
         "courtesy": len(_COURTESY.findall(instruction)),
         "small_i": len(_SMALL_I.findall(instruction)),
